@@ -1,1 +1,54 @@
-fn main() {}
+//! The server's binary: reads the command line, opens the folder, serves.
+
+mod cli;
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use files::{DiskOptions, DiskStore};
+use server::{Calls, Log, Options};
+use tools::Limits;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let config = cli::read();
+    match serve(config, started) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
+    let root = Arc::new(config.root);
+    let options = DiskOptions { max_size: config.max_size, durability: config.durability };
+    let store = DiskStore::open(Arc::clone(&root), options);
+    store.sweep_root();
+    let options = Options {
+        tools: config.tools,
+        methods: tools::PLAIN.iter().collect(),
+        access: config.access,
+        tool_errors: config.tool_errors,
+        structured: config.structured,
+    };
+    let limits = Limits::new(config.max_size, config.timeout);
+    let calls = Calls::new(root, Box::new(store), limits, options, Log::new(config.log));
+
+    // One thread for the protocol; files are worked on by others, which are gone when there is nothing to do.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(64)
+        .thread_keep_alive(Duration::from_secs(1))
+        .build()?;
+    let outcome = runtime.block_on(async {
+        calls.announce("stdio", started);
+        server::stdio::serve(Arc::clone(&calls)).await
+    });
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    calls.log.close(Duration::from_millis(50));
+    outcome
+}

@@ -1,1 +1,114 @@
-//! placeholder
+//! The only crate that touches the OS file system.
+//!
+//! Everything goes through a [`Store`]: read a file, list a folder, or run a [`Store::update`], which reads, lets the
+//! caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] is the real one;
+//! [`MemoryStore`] and [`Faulty`] stand in for it in tests. A path can only be made by [`Root`], and a [`Stage`] puts
+//! the caller's own error type around an update.
+//!
+//! The crate is synchronous and knows nothing of text beyond counting lines, nor of protocols. Messages carry no file
+//! names: whoever asked has them.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
+
+mod call;
+mod disk;
+mod faulty;
+mod hash;
+mod line_counts;
+mod lock;
+mod memory;
+mod resolve;
+mod root;
+mod stage;
+mod store;
+mod sweep;
+mod temp_name;
+pub mod usage;
+mod walk;
+
+#[cfg(unix)]
+#[path = "unix/mod.rs"]
+mod os;
+#[cfg(windows)]
+#[path = "windows/mod.rs"]
+mod os;
+
+use std::io;
+
+pub use call::{Call, Cancel};
+pub use disk::{DiskOptions, DiskStore, Durability};
+pub use faulty::{Faulty, Step};
+pub use hash::{Hash, HashError};
+pub use line_counts::LineCounts;
+pub use memory::MemoryStore;
+pub use root::{DirPath, FilePath, PathError, Root};
+pub use stage::{Stage, StageError};
+pub use store::{Change, Decide, Durable, Entry, Saved, Stamp, Stop, Store, Version};
+
+/// Why a store could not do what was asked. Every file is as it was, in every case.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("permission denied{}", .reason.map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Denied { reason: Option<&'static str> },
+    /// A folder, FIFO, socket or device.
+    #[error("not a regular file")]
+    NotRegular,
+    /// The folder the file would be in is missing.
+    #[error("the folder does not exist")]
+    NoFolder,
+    /// Sizes in bytes.
+    #[error("{size} bytes exceed the maximum of {max}")]
+    TooLarge { size: u64, max: u64 },
+    /// Two paths of one update are one file, and the changes to it disagree.
+    #[error("two of the paths are the same file")]
+    SameFile,
+    #[error("failed to acquire file lock within timeout")]
+    LockTimeout,
+    /// The deadline passed before publishing began.
+    #[error("operation timed out")]
+    TimedOut,
+    /// The caller took the call back before publishing began.
+    #[error("operation cancelled")]
+    Cancelled,
+    /// The server is stopping, and the call was waiting for a lock.
+    #[error("the server is stopping")]
+    Stopping,
+    /// Editing without a lock could lose edits, so it is refused.
+    #[error("the file system ({file_system}) has no working file locks")]
+    NoLocks { file_system: String },
+    #[error("no space left on device")]
+    DiskFull,
+    #[error("read-only file system")]
+    ReadOnly,
+    /// The change gave up; whoever wrote it knows why.
+    #[error("the change was given up")]
+    Stopped,
+    #[error("cannot {doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+}
+
+impl StoreError {
+    pub(crate) const fn denied(reason: &'static str) -> StoreError {
+        StoreError::Denied { reason: Some(reason) }
+    }
+
+    /// Sorts an OS error; `doing` says what failed when no other variant fits.
+    pub(crate) fn os(doing: &'static str, source: io::Error) -> StoreError {
+        use io::ErrorKind as Kind;
+        match source.kind() {
+            // cap-std makes this error itself, without an OS code, when a path leaves the root.
+            Kind::PermissionDenied if source.raw_os_error().is_none() => {
+                StoreError::denied("the path leads outside the root")
+            }
+            Kind::PermissionDenied => StoreError::Denied { reason: None },
+            Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => StoreError::DiskFull,
+            Kind::ReadOnlyFilesystem => StoreError::ReadOnly,
+            _ => StoreError::Io { doing, source },
+        }
+    }
+
+    /// [`StoreError::os`] in the shape `map_err` takes.
+    pub(crate) fn when<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> StoreError {
+        move |source| StoreError::os(doing, source.into())
+    }
+}

@@ -1,1 +1,17 @@
-//! placeholder
+//! The transports: what a client says becomes a call of a tool, what the tool answers goes back.
+//!
+//! `rmcp` lives here and nowhere else. A call passes `stdio` (a line), `wire` (a message), `calls` (its turn, a
+//! thread, the log) and comes back through `mcp` (the shape of the answer) and `fault` (the codes).
+
+mod calls;
+pub mod fault;
+mod log;
+mod mcp;
+mod memory;
+mod queue;
+pub mod stdio;
+mod watch;
+mod wire;
+
+pub use calls::{Access, Calls, Options, Structured, ToolErrors};
+pub use log::{Level, Log};

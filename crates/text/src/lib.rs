@@ -1,1 +1,42 @@
-//! placeholder
+//! Text and its edits: bytes and strings in, a value or an error out.
+//!
+//! No I/O, clock, threads or serialization here. Every function is total: whatever the input, it returns, in time close
+//! to linear in its size.
+//!
+//! - [`decode`](Text::decode): bytes to [`Text`], or the reason they are not text
+//! - [`lines`]: what a line is, counting and selecting them
+//! - [`by_line`]: edits addressed by line number, turned into splices
+//! - [`splice`]: applying splices, and [`Composed`]: what a sequence of them did
+//! - [`diff`]: what they did, as a unified diff
+//!
+//! Offsets are bytes and lines count from 0; callers that speak another base convert.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
+
+pub mod by_line;
+mod changes;
+mod decode;
+pub mod diff;
+pub mod lines;
+pub mod splice;
+
+use std::ops::Range;
+
+pub use by_line::{LineEdit, LineOp, LinePlan};
+pub use decode::{NotText, Text};
+pub use diff::Names;
+pub use lines::{Ending, Line, LineRange, Selected};
+pub use splice::{Composed, Region, Splice};
+
+/// Why an edit could not be applied. The text is untouched in every case.
+///
+/// `edit` and `prior` are positions in the list of edits as given. Lines count from 0, in the messages too; a caller
+/// with another base writes its own message from the fields.
+#[derive(Debug, thiserror::Error, PartialEq, Eq, Clone)]
+pub enum EditError {
+    /// `valid` are the lines this operation could have named; empty when there are none.
+    #[error("Line {line} out of range for {op} operation")]
+    LineOutOfRange { edit: usize, line: usize, op: &'static str, valid: Range<usize> },
+    #[error("Edit {edit} conflicts with edit {prior}: both target line {line}")]
+    LineConflict { edit: usize, prior: usize, line: usize },
+}

@@ -1,1 +1,28 @@
-//! placeholder
+//! The tools, one file each. They do not know how they were called: no MCP, HTTP or ACP types here.
+//!
+//! A tool is a struct of arguments that can run. Its doc comment is what an agent reads, its fields' doc
+//! comments describe the parameters, its schema is what a call is checked against. Adding a tool: its file,
+//! one row below, its cases.
+
+pub mod failure;
+pub mod flat;
+pub mod iso8601;
+pub mod schema;
+pub mod tool;
+
+pub use failure::{Failure, Kind};
+pub use tool::{Block, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool};
+
+/// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
+pub static FLAT: [Entry; 3] = [
+    Entry::of::<flat::ListFiles>(),
+    Entry::of::<flat::ReadFile>(),
+    Entry::of::<flat::EditFile>(),
+];
+
+/// The same three as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or out.
+pub static PLAIN: [Entry; 3] = [
+    Entry::of::<flat::plain::ListFiles>(),
+    Entry::of::<flat::plain::ReadFile>(),
+    Entry::of::<flat::plain::EditFile>(),
+];

@@ -1,0 +1,234 @@
+//! Every flag and environment variable. Raw values are checked together, so that all faults are told at once.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Parser;
+use files::{Durability, Root};
+use server::{Access, Level, Structured, ToolErrors};
+use tools::Entry;
+
+/// File tools for AI agents: list, read and edit the text files of one folder over MCP.
+///
+/// The server works in one folder and never leaves it. Edits are atomic, locked across processes, and leave
+/// everything they do not address as it is: line endings, encoding marks, mode, owner, links.
+///
+/// Start it from an MCP client, for instance:
+///
+///     file-editor --dir=/path/to/folder --transport=stdio
+///
+/// or talk to it yourself, one JSON-RPC message a line:
+///
+///     echo '{"jsonrpc":"2.0","id":1,"method":"read_file","params":{"name":"notes.txt"}}' |
+///       file-editor --dir=. --transport=stdio
+#[derive(Debug, Parser)]
+#[command(name = "file-editor", version, max_term_width = 100, verbatim_doc_comment)]
+#[command(after_help = AFTER)]
+struct Raw {
+    /// Folder to work in. It must exist and be writable.
+    #[arg(long, value_name = "PATH")]
+    dir: Option<String>,
+
+    /// How clients talk to the server: `stdio` [default: http, which this version does not have yet]
+    #[arg(long, value_name = "TYPE")]
+    transport: Option<String>,
+
+    /// Port of the HTTP transport, 1024 to 65535 [default: 8080]
+    #[arg(long, value_name = "NUMBER")]
+    port: Option<String>,
+
+    /// Largest file and request in megabytes, 1 to 100 [default: 10]
+    ///
+    /// A request may have 64 KiB more, for everything around the text.
+    #[arg(long, value_name = "MB")]
+    max_size: Option<String>,
+
+    /// How long a call may take in seconds, 1 to 300 [default: 10]
+    ///
+    /// It includes waiting for a file's lock. A call that runs out of time has written nothing.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<String>,
+
+    /// Toolsets to serve, a comma list of `flat`, `all` [default: flat]
+    ///
+    /// flat: `list_files`, `read_file`, `edit_file`, addressed by file name, lines from 0.
+    #[arg(long, value_name = "LIST")]
+    tools: Option<String>,
+
+    /// Serve only what reads; every edit is refused
+    #[arg(long)]
+    read_only: bool,
+
+    /// What an edit waits for: `none`, `data`, `full` [default: data]
+    ///
+    /// none: nothing; a power cut may lose the last edits, never tear a file.
+    /// data: the new text is on the disk before it takes the file's place.
+    /// full: the folder is on the disk too, so that an answered edit survives a power cut.
+    #[arg(long, value_name = "LEVEL", verbatim_doc_comment)]
+    durability: Option<String>,
+
+    /// How a failing tool answers: `result`, `jsonrpc` [default: result]
+    ///
+    /// result: a tool result with `isError`, which models see. jsonrpc: a JSON-RPC error.
+    #[arg(long, value_name = "KIND")]
+    tool_errors: Option<String>,
+
+    /// Whether results carry `structuredContent` besides text: `on`, `off` [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    structured: Option<String>,
+
+    /// What goes to stderr, one JSON object a line: `error`, `warn`, `info`, `debug` [default: info]
+    ///
+    /// Contents of files never do.
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+}
+
+const AFTER: &str = "\
+The same methods answer without a handshake (`list_files`, `read_file`, `edit_file` as JSON-RPC
+methods, lines from 1), and as MCP tools (lines from 0) in every protocol version from 2024-11-05
+to 2026-07-28.
+
+Exit status: 0 at the end of input, on SIGTERM and SIGINT; 1 for a fault in the arguments.";
+
+/// What the server was asked to be.
+pub struct Config {
+    pub root: Root,
+    /// Bytes.
+    pub max_size: u64,
+    pub timeout: Duration,
+    pub tools: Vec<&'static Entry>,
+    pub access: Access,
+    pub durability: Durability,
+    pub tool_errors: ToolErrors,
+    pub structured: Structured,
+    pub log: Level,
+}
+
+/// Reads the command line, or ends the process: 0 after help and version, 1 after telling every fault.
+pub fn read() -> Config {
+    let raw = Raw::try_parse().unwrap_or_else(|error| {
+        let _ = error.print();
+        std::process::exit(i32::from(error.use_stderr()));
+    });
+    check(&raw).unwrap_or_else(|faults| {
+        for fault in faults {
+            eprintln!("error: {fault}");
+        }
+        eprintln!("\nSee `file-editor --help`.");
+        std::process::exit(1);
+    })
+}
+
+fn check(raw: &Raw) -> Result<Config, Vec<String>> {
+    let mut faults = Faults(Vec::new());
+    let access = if raw.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let root = faults.keep(folder(raw.dir.as_deref(), access));
+    faults.keep(transport(raw.transport.as_deref()));
+    faults.number(raw.port.as_deref(), 8080, 1024..=65535, "--port must be between 1024 and 65535");
+    let size = "--max-size must be between 1 and 100 MB";
+    let max_size = faults.number(raw.max_size.as_deref(), 10, 1..=100, size);
+    let time = "--timeout must be between 1 and 300 seconds";
+    let timeout = faults.number(raw.timeout.as_deref(), 10, 1..=300, time);
+    let tools = faults.keep(toolsets(raw.tools.as_deref()));
+    let durability = faults.choice(
+        "--durability",
+        raw.durability.as_deref().unwrap_or("data"),
+        &[("none", Durability::None), ("data", Durability::Data), ("full", Durability::Full)],
+    );
+    let tool_errors = faults.choice(
+        "--tool-errors",
+        raw.tool_errors.as_deref().unwrap_or("result"),
+        &[("result", ToolErrors::Result), ("jsonrpc", ToolErrors::JsonRpc)],
+    );
+    let structured = faults.choice(
+        "--structured",
+        raw.structured.as_deref().unwrap_or("on"),
+        &[("on", Structured::On), ("off", Structured::Off)],
+    );
+    let log = faults.choice("--log", raw.log.as_deref().unwrap_or("info"), &Level::ALL);
+    match (root, max_size, timeout, tools, durability, tool_errors, structured, log) {
+        (
+            Some(root),
+            Some(max_size),
+            Some(timeout),
+            Some(tools),
+            Some(durability),
+            Some(tool_errors),
+            Some(structured),
+            Some(log),
+        ) if faults.0.is_empty() => Ok(Config {
+            root,
+            max_size: max_size << 20,
+            timeout: Duration::from_secs(timeout),
+            tools,
+            access,
+            durability,
+            tool_errors,
+            structured,
+            log,
+        }),
+        _ => Err(faults.0),
+    }
+}
+
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn keep<T>(&mut self, checked: Result<T, String>) -> Option<T> {
+        checked.map_err(|fault| self.0.push(fault)).ok()
+    }
+
+    fn number(
+        &mut self,
+        raw: Option<&str>,
+        default: u64,
+        range: std::ops::RangeInclusive<u64>,
+        fault: &str,
+    ) -> Option<u64> {
+        let number = raw.map_or(Some(default), |raw| raw.trim().parse().ok());
+        self.keep(number.filter(|number| range.contains(number)).ok_or_else(|| fault.into()))
+    }
+
+    fn choice<T: Copy>(&mut self, flag: &str, raw: &str, choices: &[(&str, T)]) -> Option<T> {
+        let found = choices.iter().find(|(name, _)| *name == raw).map(|(_, value)| *value);
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        self.keep(found.ok_or_else(|| format!("{flag} must be one of: {}", names.join(", "))))
+    }
+}
+
+fn folder(raw: Option<&str>, access: Access) -> Result<Root, String> {
+    let path = raw.filter(|raw| !raw.is_empty()).ok_or("--dir argument is required")?;
+    let root = Root::open(Path::new(path)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("Directory does not exist: {path}"),
+        std::io::ErrorKind::NotADirectory => format!("Not a directory: {path}"),
+        _ => format!("Cannot access directory: {path}: {error}"),
+    })?;
+    if access == Access::ReadWrite && !root.is_writable() {
+        return Err(format!("Directory not writable: {path} (--read-only serves it for reading)"));
+    }
+    Ok(root)
+}
+
+fn transport(raw: Option<&str>) -> Result<(), String> {
+    match raw {
+        Some("stdio") => Ok(()),
+        Some("http") | None => Err("--transport=http is not in this version yet: \
+             say --transport=stdio"
+            .into()),
+        Some(_) => Err("--transport must be one of: http, stdio".into()),
+    }
+}
+
+fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
+    let mut tools: Vec<&'static Entry> = Vec::new();
+    for name in raw.unwrap_or("flat").split(',') {
+        match name.trim() {
+            "flat" | "all" => tools.extend(&tools::FLAT),
+            _ => return Err("--tools must be a comma list of: flat, all".into()),
+        }
+    }
+    let mut seen = Vec::new();
+    tools.retain(|entry| !seen.contains(&entry.name) && { seen.push(entry.name); true });
+    Ok(tools)
+}

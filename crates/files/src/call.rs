@@ -1,0 +1,74 @@
+//! One call's time limit and its two off switches. No I/O here.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::StoreError;
+
+/// A switch that is thrown once and seen by every clone.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What every operation of a store is given beside its arguments.
+#[derive(Debug)]
+pub struct Call {
+    /// Honoured until publishing begins; after that the true outcome is awaited.
+    pub deadline: Instant,
+    /// The caller took the call back. Honoured until publishing begins.
+    pub cancel: Cancel,
+    /// The server is stopping: a call that waits for a lock is refused, one that has it finishes.
+    pub stop: Cancel,
+    lock_wait_micros: AtomicU64,
+}
+
+impl Call {
+    pub fn new(deadline: Instant, cancel: Cancel, stop: Cancel) -> Call {
+        Call { deadline, cancel, stop, lock_wait_micros: AtomicU64::new(0) }
+    }
+
+    /// A call nobody takes back.
+    pub fn until(deadline: Instant) -> Call {
+        Call::new(deadline, Cancel::new(), Cancel::new())
+    }
+
+    /// Fails once the call was taken back or its time is up.
+    pub fn check(&self) -> Result<(), StoreError> {
+        if self.cancel.is_set() {
+            Err(StoreError::Cancelled)
+        } else if Instant::now() >= self.deadline {
+            Err(StoreError::TimedOut)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// How long this call has waited for locks so far.
+    pub fn lock_wait(&self) -> Duration {
+        Duration::from_micros(self.lock_wait_micros.load(Ordering::Relaxed))
+    }
+
+    /// Waiting for one's turn before the lock counts too.
+    pub fn add_lock_wait(&self, waited: Duration) {
+        let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        self.lock_wait_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}

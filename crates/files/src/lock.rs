@@ -1,0 +1,113 @@
+//! Waiting for a lock that another process may hold: tries, sleeps a little, tries again, so that a waiting call can
+//! be taken back and leaves no thread behind. What is locked, and how, is each OS's own (`os::Claim`). There is no queue
+//! here: calls of one process line up before they get here.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{Call, StoreError, temp_name};
+
+/// The longest a call waits for one lock, however late its deadline is.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+const PAUSE_FIRST: Duration = Duration::from_micros(200);
+const PAUSE_LAST: Duration = Duration::from_millis(4);
+
+/// Pauses that double from 0.2 to 4 ms, each shortened by chance so that waiters do not march in step.
+pub(crate) struct Backoff(Duration);
+
+impl Backoff {
+    pub fn new() -> Backoff {
+        Backoff(PAUSE_FIRST)
+    }
+
+    /// Sleeps, but not past `limit`.
+    pub fn pause(&mut self, limit: Instant) {
+        let half = self.0 / 2;
+        let share = u32::try_from(temp_name::random() % 1024).unwrap_or_default();
+        let pause = half + half * share / 1024;
+        thread::sleep(pause.min(limit.saturating_duration_since(Instant::now())));
+        self.0 = (self.0 * 2).min(PAUSE_LAST);
+    }
+}
+
+/// Calls `try_lock` until it says yes.
+pub(crate) fn wait(
+    call: &Call,
+    mut try_lock: impl FnMut() -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
+    if try_lock()? {
+        return Ok(());
+    }
+    let began = Instant::now();
+    let limit = call.deadline.min(began + WAIT_MAX);
+    let mut backoff = Backoff::new();
+    let outcome = loop {
+        if call.cancel.is_set() {
+            break Err(StoreError::Cancelled);
+        }
+        if call.stop.is_set() {
+            break Err(StoreError::Stopping);
+        }
+        if Instant::now() >= limit {
+            break Err(StoreError::LockTimeout);
+        }
+        backoff.pause(limit);
+        match try_lock() {
+            Ok(false) => {}
+            outcome => break outcome.map(drop),
+        }
+    };
+    call.add_lock_wait(began.elapsed());
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(millis: u64) -> Call {
+        Call::until(Instant::now() + Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_free_lock_costs_no_wait() {
+        let call = call(1000);
+        wait(&call, || Ok(true)).unwrap();
+        assert_eq!(call.lock_wait(), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_wait_is_recorded() {
+        let call = call(10_000);
+        let mut tries = 0;
+        wait(&call, || {
+            tries += 1;
+            Ok(tries > 4)
+        })
+        .unwrap();
+        assert!(
+            call.lock_wait() >= Duration::from_micros(100 + 200 + 400 + 800),
+            "{:?}",
+            call.lock_wait()
+        );
+    }
+
+    #[test]
+    fn it_ends_at_the_deadline_or_when_switched_off() {
+        let patient = call(10);
+        assert!(matches!(wait(&patient, || Ok(false)), Err(StoreError::LockTimeout)));
+        assert!(patient.lock_wait() >= Duration::from_millis(9));
+
+        let cancelled = call(10_000);
+        cancelled.cancel.set();
+        assert!(matches!(wait(&cancelled, || Ok(false)), Err(StoreError::Cancelled)));
+
+        let stopping = call(10_000);
+        stopping.stop.set();
+        assert!(matches!(wait(&stopping, || Ok(false)), Err(StoreError::Stopping)));
+        wait(&stopping, || Ok(true)).unwrap();
+    }
+}

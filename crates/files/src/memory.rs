@@ -1,0 +1,138 @@
+//! A store in memory, for tests. It works as an optimistic store does: it compares before it saves, and retries.
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use crate::{
+    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Saved, Stamp, Stop, Store, StoreError,
+    Version,
+};
+
+/// For tests: files in memory. There are no folders and no links.
+#[derive(Debug)]
+pub struct MemoryStore {
+    files: Mutex<Files>,
+    max_size: u64,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    versions: BTreeMap<FilePath, (Version, SystemTime)>,
+    /// How many versions there have been: the inode of the next one.
+    count: u64,
+}
+
+impl MemoryStore {
+    /// `max_size` in bytes.
+    pub fn new(max_size: u64) -> MemoryStore {
+        MemoryStore { files: Mutex::default(), max_size }
+    }
+
+    /// Writes as someone would who does not go through [`Store::update`].
+    pub fn put(&self, at: &FilePath, bytes: impl Into<Vec<u8>>) {
+        self.files().put(at, bytes.into());
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        // A panic in a test's closure never happens inside the lock, so the map is whole.
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_size(&self, size: usize) -> Result<(), StoreError> {
+        let (size, max) = (size as u64, self.max_size);
+        if size > max { Err(StoreError::TooLarge { size, max }) } else { Ok(()) }
+    }
+}
+
+impl Files {
+    fn put(&mut self, at: &FilePath, bytes: Vec<u8>) -> Stamp {
+        self.count += 1;
+        let stamp = Stamp { inode: self.count, size: bytes.len() as u64, ..Stamp::MISSING };
+        let version = Version { bytes: Arc::new(bytes), stamp };
+        self.versions.insert(at.clone(), (version, SystemTime::now()));
+        stamp
+    }
+
+    fn version(&self, at: &FilePath) -> Option<Version> {
+        self.versions.get(at).map(|(version, _)| version.clone())
+    }
+
+    fn apply(&mut self, at: &FilePath, change: Change) -> Saved {
+        let old = self.version(at);
+        let kept = old.as_ref().map_or(Stamp::MISSING, |old| old.stamp);
+        let (created, stamp) = match change {
+            Change::Write(bytes) if old.as_ref().is_none_or(|old| *old.bytes != bytes) => {
+                (old.is_none(), self.put(at, bytes))
+            }
+            Change::Keep | Change::Write(_) => (false, kept),
+            Change::Remove => {
+                self.versions.remove(at);
+                (false, Stamp::MISSING)
+            }
+        };
+        Saved { created, stamp, durable: Durable::Yes, links: 0 }
+    }
+}
+
+impl Store for MemoryStore {
+    fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
+        call.check()?;
+        let version = self.files().version(at);
+        version.iter().try_for_each(|version| self.check_size(version.bytes.len()))?;
+        Ok(version)
+    }
+
+    fn list(
+        &self,
+        _: &DirPath,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        call.check()?;
+        let entry = |(at, (version, modified)): (&FilePath, &(Version, SystemTime))| Entry {
+            name: at.as_path().into(),
+            size: version.stamp.size,
+            modified: *modified,
+            stamp: version.stamp,
+        };
+        // Copied, so that `each` may use the store.
+        let entries: Vec<_> = self.files().versions.iter().map(entry).collect();
+        let _ = entries.into_iter().try_for_each(each);
+        Ok(())
+    }
+
+    fn update(
+        &self,
+        at: &[FilePath],
+        call: &Call,
+        change: &mut Decide<'_>,
+    ) -> Result<Vec<Saved>, StoreError> {
+        loop {
+            let before = at.iter().map(|at| self.read(at, call)).collect::<Result<Vec<_>, _>>()?;
+            let changes = change(&before).map_err(|Stop| StoreError::Stopped)?;
+            assert_eq!(changes.len(), at.len(), "one change for each path");
+            for change in &changes {
+                if let Change::Write(bytes) = change {
+                    self.check_size(bytes.len())?;
+                }
+            }
+            call.check()?;
+            let mut files = self.files();
+            let stamp = |version: Option<&Version>| version.map(|version| version.stamp);
+            let same = |(at, before): (_, &Option<Version>)| {
+                stamp(files.version(at).as_ref()) == stamp(before.as_ref())
+            };
+            if at.iter().zip(&before).all(same) {
+                return Ok(at
+                    .iter()
+                    .zip(changes)
+                    .map(|(at, change)| files.apply(at, change))
+                    .collect());
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! From a path to the folder handle and name it stands for, links followed one by one from the root's handle.
+//!
+//! A link's target is appended to the link's folder and `..` is never folded: `a/../b` is not `b` when `a` is a link.
+//! cap-std opens the folder and proves that it lies beneath the root; the last name is never opened through a link.
+
+use std::{
+    ffi::OsString,
+    io,
+    ops::Deref,
+    path::{Path, PathBuf},
+};
+
+use cap_std::fs::Dir;
+
+use crate::{
+    StoreError,
+    os::{self, Kind, Stat},
+};
+
+/// As many links as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// A folder inside the root, the root itself without opening it again.
+pub(crate) enum Folder<'r> {
+    Root(&'r Dir),
+    Inner(Dir),
+}
+
+impl Deref for Folder<'_> {
+    type Target = Dir;
+
+    fn deref(&self) -> &Dir {
+        match self {
+            Folder::Root(dir) => dir,
+            Folder::Inner(dir) => dir,
+        }
+    }
+}
+
+/// Where a path ends once every link is followed.
+pub(crate) struct Place<'r> {
+    pub folder: Folder<'r>,
+    /// The folder's path from the root: a key, never opened again.
+    pub parent: PathBuf,
+    pub name: OsString,
+    /// What was there a moment ago: not a link, `None` for nothing.
+    pub stat: Option<Stat>,
+}
+
+impl Place<'_> {
+    /// The regular file that was there a moment ago.
+    pub fn regular(&self) -> Result<Option<&Stat>, StoreError> {
+        match &self.stat {
+            Some(stat) if stat.kind != Kind::File => Err(StoreError::NotRegular),
+            stat => Ok(stat.as_ref()),
+        }
+    }
+}
+
+pub(crate) fn open_folder<'r>(root: &'r Dir, path: &Path) -> Result<Folder<'r>, StoreError> {
+    if path.as_os_str().is_empty() {
+        return Ok(Folder::Root(root));
+    }
+    root.open_dir(path).map(Folder::Inner).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoFolder,
+        _ => StoreError::os("open the folder", error),
+    })
+}
+
+pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, StoreError> {
+    let mut path = path.to_path_buf();
+    for _ in 0..=LINKS_MAX {
+        let Some(name) = path.file_name().map(OsString::from) else {
+            // It ends in `..`: a folder, if it is inside at all.
+            return open_folder(root, &path).and(Err(StoreError::NotRegular));
+        };
+        let parent = path.parent().map(PathBuf::from).unwrap_or_default();
+        let folder = open_folder(root, &parent)?;
+        let stat = os::stat(&folder, &name).map_err(StoreError::when("look at the file"))?;
+        if stat.as_ref().is_none_or(|stat| stat.kind != Kind::Link) {
+            return Ok(Place { folder, parent, name, stat });
+        }
+        match os::read_link(&folder, &name).map_err(StoreError::when("read the link"))? {
+            Some(target) if is_absolute(&target) => {
+                return Err(StoreError::denied("absolute links are not followed"));
+            }
+            Some(target) if names_a_folder(&target) => {
+                return open_folder(root, &parent.join(target)).and(Err(StoreError::NotRegular));
+            }
+            Some(target) => path = parent.join(target),
+            // It is no link any more: look again.
+            None => {}
+        }
+    }
+    Err(StoreError::denied("too many links"))
+}
+
+/// Also what Windows takes for a path of its own: `\a`, `c:a`.
+fn is_absolute(path: &Path) -> bool {
+    path.has_root() || matches!(path.components().next(), Some(std::path::Component::Prefix(_)))
+}
+
+/// `f/` and `f/.` name a folder even where `Path` would drop the ending.
+fn names_a_folder(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let bytes = bytes.strip_suffix(b".").unwrap_or(bytes);
+    bytes.is_empty() || bytes.last().is_some_and(|&last| std::path::is_separator(char::from(last)))
+}

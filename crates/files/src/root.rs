@@ -1,0 +1,193 @@
+//! The folder we may work under, and the only way to make a path that will be opened.
+//!
+//! A [`FilePath`] is lexically inside: relative, no `..`. That it is truly inside is proved when it is opened, always
+//! from the root's own handle (`resolve.rs`).
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use cap_std::{ambient_authority, fs::Dir};
+
+use crate::{os, temp_name};
+
+/// Longest name of one file, in bytes.
+const NAME_MAX: usize = 255;
+
+/// A folder opened once; everything is reached from that handle, so nobody can swap the folder under us.
+#[derive(Debug)]
+pub struct Root {
+    dir: Dir,
+    path: PathBuf,
+    resolved: PathBuf,
+}
+
+impl Root {
+    pub fn open(path: &Path) -> io::Result<Root> {
+        let dir = Dir::open_ambient_dir(path, ambient_authority())?;
+        let path = std::path::absolute(path)?;
+        let resolved = path.canonicalize().unwrap_or_else(|_| path.clone());
+        Ok(Root { dir, path, resolved })
+    }
+
+    /// The path as it was given, made absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path without links, for messages; never used to open anything.
+    pub fn resolved(&self) -> &Path {
+        &self.resolved
+    }
+
+    /// Whether files can be made in the folder itself.
+    pub fn is_writable(&self) -> bool {
+        os::is_writable(&self.dir)
+    }
+
+    /// A file directly in the root: `[a-zA-Z0-9._-]`, 1 to 255 bytes.
+    pub fn flat_name(&self, name: &str) -> Result<FilePath, PathError> {
+        FilePath::flat(name)
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+}
+
+/// Why a name cannot be a file's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    #[error("a name has 1 to 255 bytes")]
+    Length,
+    #[error("a name has only letters, digits, `.`, `_` and `-`")]
+    Characters,
+    #[error("`.` and `..` are folders")]
+    Dots,
+    #[error("names like this are our own temporary files")]
+    Temporary,
+    #[error("the name is reserved on Windows")]
+    Reserved,
+}
+
+/// A file inside a root, relative to it. Only this module makes one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FilePath(PathBuf);
+
+impl FilePath {
+    /// What [`Root::flat_name`] makes; the rules are the same in every root.
+    pub fn flat(name: &str) -> Result<FilePath, PathError> {
+        if !(1..=NAME_MAX).contains(&name.len()) {
+            Err(PathError::Length)
+        } else if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
+            Err(PathError::Characters)
+        } else if matches!(name, "." | "..") {
+            Err(PathError::Dots)
+        } else if temp_name::is_ours(name.as_ref()) {
+            Err(PathError::Temporary)
+        } else if cfg!(windows) && is_reserved_on_windows(name) {
+            Err(PathError::Reserved)
+        } else {
+            Ok(FilePath(PathBuf::from(name)))
+        }
+    }
+
+    pub(crate) fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+/// A folder inside a root, relative to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DirPath(PathBuf);
+
+impl DirPath {
+    /// The root itself.
+    pub fn root() -> DirPath {
+        DirPath(PathBuf::new())
+    }
+
+    pub(crate) fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Display for DirPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.as_os_str().is_empty() { f.write_str(".") } else { self.0.display().fmt(f) }
+    }
+}
+
+/// Devices keep their names in every folder and with any extension, and a trailing dot is dropped: both would open
+/// something other than the file asked for.
+fn is_reserved_on_windows(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_uppercase();
+    let is_port = |port: &str| {
+        stem.strip_prefix(port).is_some_and(|digit| {
+            digit.len() == 1 && digit.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    name.ends_with('.')
+        || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
+        || is_port("COM")
+        || is_port("LPT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names() {
+        let check = |name: &str, expected: Result<(), PathError>| {
+            assert_eq!(
+                FilePath::flat(name).map(|path| assert_eq!(path.to_string(), name)),
+                expected,
+                "{name:?}"
+            );
+        };
+        check("a", Ok(()));
+        check("A-b_c.9", Ok(()));
+        check("...", Ok(()));
+        check(".hidden", Ok(()));
+        check(&"x".repeat(255), Ok(()));
+        check("", Err(PathError::Length));
+        check(&"x".repeat(256), Err(PathError::Length));
+        check(".", Err(PathError::Dots));
+        check("..", Err(PathError::Dots));
+        check(".fe-1-0123456789abcdef.tmp", Err(PathError::Temporary));
+        for bad in
+            ["a b", "a/b", "../a", "/a", "a\n", "a\0", "a\\b", "a:b", "a~1", "ä", "a*", "a,b"]
+        {
+            check(bad, Err(PathError::Characters));
+        }
+    }
+
+    #[test]
+    fn windows_names() {
+        for reserved in ["con", "NUL.txt", "com1", "LPT0.a.b", "Aux.", "a."] {
+            assert!(is_reserved_on_windows(reserved), "{reserved}");
+        }
+        for free in ["console", "com", "com10", "a.con", "lpt", "comX"] {
+            assert!(!is_reserved_on_windows(free), "{free}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_flat_name_is_one_normal_component(name: String) {
+            if let Ok(path) = FilePath::flat(&name) {
+                let components: Vec<_> = path.as_path().components().collect();
+                prop_assert_eq!(components, vec![std::path::Component::Normal(name.as_ref())]);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a store is: the trait and the values that go in and out. No I/O here.
+
+use std::{
+    ffi::OsString,
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use crate::{Call, DirPath, FilePath, StoreError};
+
+/// A place for files. Disk holds a lock while it changes one, an editor or an object store compares and retries; the
+/// closure of [`Store::update`] serves them all.
+pub trait Store: Send + Sync {
+    /// The whole file; `None` when it is missing. Never waits for a lock.
+    fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError>;
+
+    /// Every regular file of one folder and every link that leads to one inside the root, in no order. Hidden files
+    /// are there too; our own temporary files are not.
+    fn list(
+        &self,
+        at: &DirPath,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Reads the files, asks `change` what becomes of each and saves all of it or nothing.
+    ///
+    /// `change` must be pure: it runs again whenever a file turned out to have changed meanwhile. It returns one change
+    /// for each path, in the order of `at`.
+    fn update(
+        &self,
+        at: &[FilePath],
+        call: &Call,
+        change: &mut Decide<'_>,
+    ) -> Result<Vec<Saved>, StoreError>;
+}
+
+/// Decides, from what the files are, what becomes of each.
+pub type Decide<'a> = dyn FnMut(&[Option<Version>]) -> Result<Vec<Change>, Stop> + 'a;
+
+/// A file as it was when it was read.
+#[derive(Clone, Debug)]
+pub struct Version {
+    pub bytes: Arc<Vec<u8>>,
+    pub stamp: Stamp,
+}
+
+/// What becomes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Keep,
+    /// The whole new contents. The same bytes as before count as `Keep`: the file is not touched.
+    Write(Vec<u8>),
+    Remove,
+}
+
+/// The change gave up. Its reason stays with whoever wrote the closure; see [`crate::Stage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop;
+
+/// What was done to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The file was missing, and this call is the one that made it.
+    pub created: bool,
+    /// The file as it is now; [`Stamp::MISSING`] if there is none.
+    pub stamp: Stamp,
+    pub durable: Durable,
+    /// How many other hard links of the replaced file keep the old text.
+    pub links: u64,
+}
+
+/// Whether the change survives a power loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// It does, or nothing had to be saved.
+    Yes,
+    /// Not for certain: it was not asked for.
+    No,
+    /// It was asked for, and the last step of it failed after the change became visible.
+    Unknown,
+}
+
+/// Tells two states of a file apart. Opaque: only compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// Nanoseconds since 1970.
+    pub(crate) modified: i128,
+    /// Nanoseconds since 1970. Unlike `modified` nobody can set it back.
+    pub(crate) changed: i128,
+}
+
+/// A file younger than this may change again without its times telling.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+impl Stamp {
+    /// The stamp of no file.
+    pub const MISSING: Stamp = Stamp { device: 0, inode: 0, size: 0, modified: 0, changed: 0 };
+
+    /// Whether the file has been left alone long enough for its stamp to stand for its contents.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        now.checked_sub(SETTLED_AFTER).is_some_and(|limit| system_time(self.changed) <= limit)
+    }
+}
+
+/// A time given in nanoseconds since 1970; one no clock can show becomes 1970.
+pub(crate) fn system_time(nanos: i128) -> SystemTime {
+    let span = u64::try_from(nanos.unsigned_abs() / 1_000_000_000)
+        .ok()
+        .zip(u32::try_from(nanos.unsigned_abs() % 1_000_000_000).ok())
+        .map(|(seconds, nanos)| Duration::new(seconds, nanos));
+    let time = span.and_then(|span| {
+        if nanos < 0 {
+            SystemTime::UNIX_EPOCH.checked_sub(span)
+        } else {
+            SystemTime::UNIX_EPOCH.checked_add(span)
+        }
+    });
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// One row of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// As the OS has it: not always UTF-8, and not always a name [`crate::Root`] takes.
+    pub name: OsString,
+    /// In bytes.
+    pub size: u64,
+    pub modified: SystemTime,
+    pub stamp: Stamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_and_after_1970() {
+        let epoch = SystemTime::UNIX_EPOCH;
+        assert_eq!(system_time(0), epoch);
+        assert_eq!(system_time(1_500_000_000), epoch + Duration::from_millis(1500));
+        assert_eq!(system_time(-1_500_000_000), epoch - Duration::from_millis(1500));
+        assert_eq!(system_time(i128::MAX), epoch);
+    }
+
+    #[test]
+    fn a_young_file_is_not_settled() {
+        let stamp = |changed| Stamp { changed, ..Stamp::MISSING };
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        assert!(stamp(98_000_000_000).is_settled(now));
+        assert!(!stamp(98_000_000_001).is_settled(now));
+        assert!(!stamp(200_000_000_000).is_settled(now), "from the future");
+    }
+}

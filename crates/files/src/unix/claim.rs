@@ -1,0 +1,115 @@
+//! The right to change a file: an exclusive `flock` on the file itself.
+//!
+//! An edit replaces the file, so whoever waited for the lock may hold one on a file that is no longer there. After
+//! locking, the name must still lead to the locked file, or the claim is worth nothing. A missing file has nothing to
+//! lock: there the no-replace link that creates it decides.
+
+use std::fs::File;
+
+use rustix::{
+    fs::{FlockOperation, OFlags},
+    io::{Errno, retry_on_intr},
+};
+
+use super::Stat;
+use crate::{StoreError, disk::read_whole, resolve::Place};
+
+pub(crate) struct Claim {
+    /// `None`: the file was missing.
+    file: Option<File>,
+}
+
+/// What is there once the lock is held.
+pub(crate) enum Look {
+    Missing,
+    Present(Stat),
+    /// Something else took the file's place meanwhile.
+    Moved,
+}
+
+impl Claim {
+    /// Opens the file to be locked; `None` if something else took its place.
+    pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
+        let Some(stat) = place.regular()? else { return Ok(Some(Claim { file: None })) };
+        if stat.is_protected() {
+            return Err(StoreError::denied("the file is read-only"));
+        }
+        // Opened for writing, though it is only read: that asks whether we may write, and NFS locks need it.
+        let file = super::open(&place.folder, &place.name, OFlags::RDWR)
+            .map_err(StoreError::when("open the file"))?;
+        Ok(file.map(|file| Claim { file: Some(file) }))
+    }
+
+    /// Sorts claims so that everybody locks in the same order; equal for two names of one file.
+    pub fn key(&self) -> Result<Option<(u64, u64)>, StoreError> {
+        self.file
+            .as_ref()
+            .map(|file| super::stat_open(file).map(|stat| (stat.stamp.device, stat.stamp.inode)))
+            .transpose()
+            .map_err(StoreError::when("look at the file"))
+    }
+
+    pub fn try_lock(&mut self) -> Result<bool, StoreError> {
+        self.file.as_ref().map_or(Ok(true), try_lock)
+    }
+
+    pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {
+        let Some(file) = &self.file else { return Ok(Look::Missing) };
+        let failed = StoreError::when("look at the file");
+        let locked = match super::stat_open(file) {
+            Ok(stat) => stat,
+            Err(error) => return Err(failed(error)),
+        };
+        let named = super::stat(&place.folder, &place.name).map_err(failed)?;
+        // No names left: a dead file, whatever the number says.
+        let is_alive = locked.links > 0 && named.is_some_and(|named| named.is_same_file(&locked));
+        Ok(if is_alive { Look::Present(locked) } else { Look::Moved })
+    }
+
+    /// The bytes of the file that [`Claim::look`] found.
+    pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
+        debug_assert!(place.stat.is_some());
+        self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
+    }
+
+    pub(super) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+}
+
+/// Without waiting; the lock goes when the file is closed. A file system that has no locks is refused, since an edit
+/// there could be lost.
+pub(super) fn try_lock(file: &File) -> Result<bool, StoreError> {
+    match retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            Err(StoreError::NoLocks { file_system: file_system(file) })
+        }
+        Err(error) => Err(StoreError::os("lock the file", error.into())),
+    }
+}
+
+/// The name of the file system a file is on, or its number.
+#[cfg(target_os = "linux")]
+fn file_system(file: &File) -> String {
+    // The numbers are those of linux/magic.h; here are the file systems known to come without locks.
+    match rustix::fs::fstatfs(file)
+        .map(|found| u32::try_from(found.f_type & 0xffff_ffff).unwrap_or_default())
+    {
+        Ok(0x6969) => "nfs".into(),
+        Ok(0xff53_4d42) => "cifs".into(),
+        Ok(0xfe53_4d42) => "smb2".into(),
+        Ok(0x6573_5546) => "fuse".into(),
+        Ok(0x0102_1997) => "9p".into(),
+        Ok(0x0bd0_0bd0) => "lustre".into(),
+        Ok(0x00c3_6400) => "ceph".into(),
+        Ok(number) => format!("type {number:#x}"),
+        Err(_) => "unknown".into(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system(_: &File) -> String {
+    "unknown".into()
+}

@@ -1,0 +1,157 @@
+//! Unix: looking at files and opening them, one name in an open folder at a time, never through a link.
+
+mod attributes;
+mod claim;
+mod temp;
+
+use std::{ffi::OsStr, fs::File, io, os::unix::ffi::OsStringExt, path::PathBuf};
+
+use cap_std::fs::Dir;
+use rustix::{
+    fs::{Access, AtFlags, FileType, Mode, OFlags},
+    io::{Errno, retry_on_intr},
+};
+
+use crate::{Stamp, StoreError};
+
+pub(crate) use claim::{Claim, Look};
+pub(crate) use temp::Temp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Link,
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Stat {
+    pub kind: Kind,
+    pub stamp: Stamp,
+    /// How many names the file has.
+    pub links: u64,
+    /// Permission bits, with setuid, setgid and sticky.
+    mode: Mode,
+    uid: u32,
+    gid: u32,
+}
+
+impl Stat {
+    /// A file nobody may write is left alone even by root, who could, and by a rename, which would not ask.
+    pub fn is_protected(&self) -> bool {
+        !self.mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH)
+    }
+
+    #[allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::unnecessary_cast,
+        clippy::useless_conversion,
+        reason = "the fields have other types on other systems"
+    )]
+    fn new(stat: &rustix::fs::Stat) -> Stat {
+        let nanos =
+            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Stat {
+            kind: match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Kind::File,
+                FileType::Symlink => Kind::Link,
+                _ => Kind::Other,
+            },
+            stamp: Stamp {
+                device: stat.st_dev as u64,
+                inode: stat.st_ino as u64,
+                size: stat.st_size as u64,
+                modified: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+                changed: nanos(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            },
+            links: stat.st_nlink as u64,
+            mode: Mode::from_raw_mode(stat.st_mode),
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+        }
+    }
+
+    fn is_same_file(&self, other: &Stat) -> bool {
+        (self.stamp.device, self.stamp.inode) == (other.stamp.device, other.stamp.inode)
+    }
+}
+
+/// The name itself, not where it leads; `None` for nothing.
+pub(crate) fn stat(dir: &Dir, name: &OsStr) -> io::Result<Option<Stat>> {
+    match retry_on_intr(|| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)) {
+        Ok(stat) => Ok(Some(Stat::new(&stat))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn stat_open(file: &File) -> io::Result<Stat> {
+    Ok(Stat::new(&retry_on_intr(|| rustix::fs::fstat(file))?))
+}
+
+/// Tells folders apart.
+pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
+    let Stamp { device, inode, .. } = Stat::new(&retry_on_intr(|| rustix::fs::fstat(dir))?).stamp;
+    Ok((device, inode))
+}
+
+/// `None`: it is not a link, or gone.
+pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
+    match retry_on_intr(|| rustix::fs::readlinkat(dir, name, Vec::new())) {
+        Ok(target) => Ok(Some(std::ffi::OsString::from_vec(target.into_bytes()).into())),
+        Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens for reading what [`stat`] found to be a regular file; `None` if it no longer is one.
+pub(crate) fn open_read(dir: &Dir, name: &OsStr) -> io::Result<Option<File>> {
+    open(dir, name, OFlags::RDONLY)
+}
+
+/// Non-blocking, because a FIFO may have taken the file's place since it was looked at.
+fn open(dir: &Dir, name: &OsStr, access: OFlags) -> io::Result<Option<File>> {
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match retry_on_intr(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {
+        Ok(file) => Ok(Some(file.into())),
+        // Gone, or a link, a folder or a socket by now.
+        Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    Ok(retry_on_intr(|| rustix::fs::unlinkat(dir, name, AtFlags::empty()))?)
+}
+
+pub(crate) fn sync_dir(dir: &Dir) -> io::Result<()> {
+    // The handle itself may be good for lookups only.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))?;
+    File::from(dir).sync_all()
+}
+
+pub(crate) fn is_writable(dir: &Dir) -> bool {
+    rustix::fs::accessat(dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
+/// Removes a temporary file whose maker is dead: ours, regular, and its lock is free.
+pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::os("sweep", error);
+    let is_ours =
+        |stat: &Stat| stat.kind == Kind::File && stat.uid == rustix::process::geteuid().as_raw();
+    if !stat(dir, name).map_err(failed)?.is_some_and(|stat| is_ours(&stat)) {
+        return Ok(());
+    }
+    let Some(file) = open(dir, name, OFlags::RDWR).map_err(failed)? else { return Ok(()) };
+    let opened = stat_open(&file).map_err(failed)?;
+    if is_ours(&opened)
+        && claim::try_lock(&file)?
+        && stat(dir, name).map_err(failed)?.is_some_and(|now| now.is_same_file(&opened))
+    {
+        remove(dir, name).map_err(failed)?;
+    }
+    Ok(())
+}

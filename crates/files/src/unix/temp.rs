@@ -1,0 +1,205 @@
+//! A new file written beside the one it will replace, and the moment it takes the name.
+//!
+//! Linux writes it without a name, so that a killed process leaves nothing; the name of a temporary file is there only
+//! between link and rename. Elsewhere, and where the file system cannot, it has that name from the start.
+
+use std::{ffi::OsStr, fs::File, io::Write};
+
+use cap_std::fs::Dir;
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, linkat, openat, renameat},
+    io::{Errno, retry_on_intr},
+};
+
+use super::{Claim, Stat, attributes, claim, stat_open};
+use crate::{
+    Durability, Stamp, StoreError,
+    disk::{Halt, Temps},
+    temp_name,
+};
+
+pub(crate) struct Temp<'d> {
+    dir: &'d Dir,
+    file: File,
+    /// Removed on drop.
+    name: Option<String>,
+    stamp: Stamp,
+}
+
+impl<'d> Temp<'d> {
+    /// Writes `bytes`, with the attributes of `original` if there is one.
+    pub fn write(
+        dir: &'d Dir,
+        bytes: &[u8],
+        original: Option<(&Claim, &Stat)>,
+        durability: Durability,
+        temps: Temps,
+    ) -> Result<Temp<'d>, Halt> {
+        let mode = match original {
+            // Until it has the original's owner and mode nobody else may read it.
+            Some(_) => Mode::RUSR | Mode::WUSR,
+            // Of a new file the kernel decides, by umask or the folder's default ACL.
+            None => Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH,
+        };
+        let mut temp = Temp::open(dir, mode, temps)?;
+        // Locked before others can see it: no sweep takes it, and whoever opens it once published waits for us.
+        if !claim::try_lock(&temp.file)? {
+            return Err(Halt::Retry);
+        }
+        temp.file.write_all(bytes).map_err(StoreError::when("write"))?;
+        let original = original.and_then(|(claim, stat)| claim.file().zip(Some(stat)));
+        let mode = original.map(|(file, stat)| attributes::copy(file, stat, &temp.file));
+        temp.check(bytes.len() as u64, mode)?;
+        if durability != Durability::None {
+            // Never tried again: after a failed sync the kernel may call lost pages clean.
+            temp.file.sync_data().map_err(StoreError::when("sync"))?;
+        }
+        Ok(temp)
+    }
+
+    fn open(dir: &'d Dir, mode: Mode, temps: Temps) -> Result<Temp<'d>, Halt> {
+        #[cfg(target_os = "linux")]
+        if temps == Temps::Unnamed {
+            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+            match retry_on_intr(|| openat(dir, ".", flags, mode)) {
+                Ok(file) => {
+                    return Ok(Temp { dir, file: file.into(), name: None, stamp: Stamp::MISSING });
+                }
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {}
+                Err(error) => return Err(failed("create a temporary file", error)),
+            }
+        }
+        let _ = temps;
+        let name = temp_name::fresh();
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = retry_on_intr(|| openat(dir, name.as_str(), flags, mode))
+            .map_err(|error| failed("create a temporary file", error))?;
+        Ok(Temp { dir, file: file.into(), name: Some(name), stamp: Stamp::MISSING })
+    }
+
+    /// A system that says it wrote everything may be wrong: what is published must be what was meant.
+    fn check(&mut self, size: u64, mode: Option<Mode>) -> Result<(), Halt> {
+        let stat = stat_open(&self.file).map_err(StoreError::when("look at the temporary file"))?;
+        if self.name.is_some() && stat.links == 0 {
+            // Another server's sweep took it between its creation and its lock.
+            return Err(Halt::Retry);
+        }
+        let wrong = |what| StoreError::Io { doing: "write", source: std::io::Error::other(what) };
+        if stat.stamp.size != size {
+            return Err(wrong("the temporary file has the wrong size").into());
+        }
+        if mode.is_some_and(|mode| mode != stat.mode) {
+            return Err(wrong("the mode of the file cannot be kept").into());
+        }
+        self.stamp = stat.stamp;
+        Ok(())
+    }
+
+    /// Gives it a temporary name, if it has none: there is no replacing a file with an unnamed one.
+    pub fn give_name(&mut self) -> Result<(), Halt> {
+        if self.name.is_none() {
+            let name = temp_name::fresh();
+            self.link(name.as_ref())?;
+            self.name = Some(name);
+        }
+        Ok(())
+    }
+
+    /// Takes the place of the file `name`. Returns the published file's stamp.
+    pub fn replace(mut self, name: &OsStr) -> Result<Stamp, Halt> {
+        let from = self.name.as_deref().expect("it has a name");
+        match retry_on_intr(|| renameat(self.dir, from, self.dir, name)) {
+            Ok(()) => self.name = None,
+            // Somebody removed it.
+            Err(Errno::NOENT) => return Err(Halt::Retry),
+            Err(error) => return Err(failed("replace the file", error)),
+        }
+        Ok(self.published())
+    }
+
+    /// Becomes the file `name`, which must not exist. Returns its stamp.
+    pub fn create(mut self, name: &OsStr) -> Result<Stamp, Halt> {
+        let Some(from) = self.name.take() else {
+            self.link(name)?;
+            return Ok(self.published());
+        };
+        let created = move_to_free_name(self.dir, &from, name);
+        if !matches!(created, Ok(Moved::Renamed)) {
+            let _ = super::remove(self.dir, from.as_ref());
+        }
+        match created {
+            Ok(_) => Ok(self.published()),
+            Err(Errno::EXIST | Errno::NOENT) => Err(Halt::Retry),
+            Err(error) => Err(failed("create the file", error)),
+        }
+    }
+
+    /// The stamp after the name changed, which touches the times.
+    fn published(&self) -> Stamp {
+        stat_open(&self.file).map_or(self.stamp, |stat| stat.stamp)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn link(&self, name: &OsStr) -> Result<(), Halt> {
+        use std::os::fd::AsRawFd;
+        let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        match retry_on_intr(|| {
+            linkat(rustix::fs::CWD, unnamed.as_str(), self.dir, name, AtFlags::SYMLINK_FOLLOW)
+        }) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => Err(Halt::Retry),
+            // No /proc, or no links here.
+            Err(
+                Errno::NOENT
+                | Errno::PERM
+                | Errno::ACCESS
+                | Errno::OPNOTSUPP
+                | Errno::NOSYS
+                | Errno::INVAL
+                | Errno::XDEV
+                | Errno::MLINK,
+            ) => Err(Halt::NoLink),
+            Err(error) => Err(failed("name the temporary file", error)),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn link(&self, _: &OsStr) -> Result<(), Halt> {
+        Err(Halt::NoLink)
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = self.name.take() {
+            let _ = super::remove(self.dir, name.as_ref());
+        }
+    }
+}
+
+enum Moved {
+    Renamed,
+    /// The old name is still there.
+    Linked,
+}
+
+/// Never replaces anything. File systems without hard links often have the rename, and the other way round.
+fn move_to_free_name(dir: &Dir, from: &str, to: &OsStr) -> Result<Moved, Errno> {
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    match retry_on_intr(|| {
+        rustix::fs::renameat_with(dir, from, dir, to, rustix::fs::RenameFlags::NOREPLACE)
+    }) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        renamed => return renamed.map(|()| Moved::Renamed),
+    }
+    retry_on_intr(|| linkat(dir, from, dir, to, AtFlags::empty())).map(|()| Moved::Linked)
+}
+
+fn failed(doing: &'static str, error: Errno) -> Halt {
+    match error {
+        // The folder was removed, or a random name was taken: look again.
+        Errno::NOENT | Errno::EXIST => Halt::Retry,
+        _ => Halt::Failed(StoreError::os(doing, error.into())),
+    }
+}

@@ -1,0 +1,75 @@
+//! What this process takes of the machine. Linux only; elsewhere there is nothing to tell.
+
+use std::time::Duration;
+
+/// One look at the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Since the machine started.
+    pub at: Duration,
+    /// CPU time used so far, by all threads.
+    pub cpu: Duration,
+    /// Memory held now, in bytes.
+    pub memory: u64,
+    /// Memory the process may hold, in bytes: what it has, and what is free within the machine and its control group.
+    pub memory_available: u64,
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn now() -> Option<Usage> {
+    None
+}
+
+/// `None` where `/proc` does not tell.
+#[cfg(target_os = "linux")]
+pub fn now() -> Option<Usage> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let memory = kilobytes(&read("/proc/self/status")?, "VmRSS:")?;
+    let free = kilobytes(&read("/proc/meminfo")?, "MemAvailable:")?;
+    let group = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse().ok());
+    let uptime: f64 = read("/proc/uptime")?.split_whitespace().next()?.parse().ok()?;
+    Some(Usage {
+        at: Duration::try_from_secs_f64(uptime).ok()?,
+        cpu: Duration::from_millis(cpu_ticks(&read("/proc/self/stat")?)? * 10),
+        memory,
+        memory_available: (memory + free).min(group.unwrap_or(u64::MAX)),
+    })
+}
+
+/// The number after `name` in a file of `name: number kB` lines, in bytes.
+#[cfg(target_os = "linux")]
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// User and system time, in hundredths of a second (the kernel's fixed unit for `/proc`).
+#[cfg(target_os = "linux")]
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The second field is the program's name, which may hold blanks and parentheses.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(user + system)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_measured() {
+        let before = now().unwrap();
+        let block = std::hint::black_box(vec![1_u8; 8 << 20]);
+        let after = now().unwrap();
+        assert!(after.memory >= before.memory + (4 << 20), "{before:?} {after:?}");
+        assert!(after.memory_available > after.memory);
+        assert!(after.at >= before.at && after.cpu >= before.cpu);
+        drop(block);
+    }
+
+    #[test]
+    fn a_program_name_does_not_confuse_the_times() {
+        let stat = "1 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 7 5 0 0 20 0 1 0 1 1 1";
+        assert_eq!(cpu_ticks(stat), Some(12));
+    }
+}

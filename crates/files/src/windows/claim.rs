@@ -1,0 +1,103 @@
+//! The right to change a file: a hidden lock file beside it that is opened shared with nobody and goes when it is
+//! closed, by us or by the death of the process. (A lock on the file itself would be mandatory here, and in the way of
+//! the rename.) It also guards names that do not exist yet.
+
+use std::{
+    fs::File,
+    io,
+    time::{Duration, Instant},
+};
+
+use cap_std::fs::{OpenOptions, OpenOptionsExt};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{BUSY, Stat};
+use crate::{StoreError, disk::read_whole, resolve::Place};
+
+const FILE_ATTRIBUTE_HIDDEN: u32 = 0x2;
+const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
+const GENERIC_WRITE: u32 = 0x4000_0000;
+const DELETE: u32 = 0x0001_0000;
+
+/// For how long "access denied" is taken for a lock file that is being removed, not for a folder we may not write to.
+const DENIED_AFTER: Duration = Duration::from_secs(1);
+
+pub(crate) struct Claim {
+    dir: cap_std::fs::Dir,
+    lock_name: String,
+    key: (u64, u64),
+    denied_since: Option<Instant>,
+    lock: Option<File>,
+}
+
+/// What is there once the lock is held.
+pub(crate) enum Look {
+    Missing,
+    Present(Stat),
+    /// Something else took the file's place meanwhile.
+    Moved,
+}
+
+impl Claim {
+    /// Finds the lock file's name; `None` is for systems that open the file here.
+    pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
+        if place.regular()?.is_some_and(Stat::is_protected) {
+            return Err(StoreError::denied("the file is read-only"));
+        }
+        let failed = |error: io::Error| StoreError::os("open the folder", error);
+        let (device, inode) = super::identity(&place.folder).map_err(failed)?;
+        // Names that differ only in case are one file.
+        let name = xxh3_64(place.name.to_string_lossy().to_lowercase().as_bytes());
+        Ok(Some(Claim {
+            dir: place.folder.try_clone().map_err(failed)?,
+            lock_name: format!(".fe-{name:016x}.lock"),
+            key: (device ^ inode.rotate_left(32), name),
+            denied_since: None,
+            lock: None,
+        }))
+    }
+
+    /// Sorts claims so that everybody locks in the same order; equal for two spellings of one name.
+    pub fn key(&self) -> Result<Option<(u64, u64)>, StoreError> {
+        Ok(Some(self.key))
+    }
+
+    pub fn try_lock(&mut self) -> Result<bool, StoreError> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).share_mode(0).access_mode(GENERIC_WRITE | DELETE);
+        options.attributes(FILE_ATTRIBUTE_HIDDEN).custom_flags(FILE_FLAG_DELETE_ON_CLOSE);
+        match super::open(&self.dir, self.lock_name.as_ref(), &mut options) {
+            Ok(lock) => self.lock = lock,
+            Err(error) if error.raw_os_error().is_some_and(|code| BUSY.contains(&code)) => {
+                let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+                let since = *self.denied_since.get_or_insert_with(Instant::now);
+                if is_denied && since.elapsed() > DENIED_AFTER {
+                    return Err(StoreError::os("lock the file", error));
+                }
+                if !is_denied {
+                    self.denied_since = None;
+                }
+            }
+            Err(error) => return Err(StoreError::os("lock the file", error)),
+        }
+        Ok(self.lock.is_some())
+    }
+
+    pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {
+        let found = super::stat(&place.folder, &place.name)
+            .map_err(StoreError::when("look at the file"))?;
+        Ok(match found {
+            None => Look::Missing,
+            Some(stat) if stat.kind != super::Kind::File || stat.is_protected() => Look::Moved,
+            Some(stat) => Look::Present(stat),
+        })
+    }
+
+    /// The bytes of the file that [`Claim::look`] found. It is closed again: an open file is hard to replace.
+    pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
+        let failed = |error: io::Error| StoreError::os("open the file", error);
+        let file = super::open_read(&place.folder, &place.name).map_err(failed)?;
+        let file = file.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        read_whole(&file, stat.stamp.size, max)
+    }
+}

@@ -1,0 +1,141 @@
+//! Windows: the same face as the Unix module, through cap-std alone.
+
+#![allow(
+    clippy::unnecessary_wraps,
+    clippy::unused_self,
+    reason = "signatures are those of the Unix module"
+)]
+
+mod claim;
+mod temp;
+
+use std::{ffi::OsStr, fs::File, io, path::PathBuf, time::SystemTime};
+
+use cap_fs_ext::{DirExt, FollowSymlinks, MetadataExt, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+
+use crate::{Stamp, StoreError};
+
+pub(crate) use claim::{Claim, Look};
+pub(crate) use temp::Temp;
+
+/// `ERROR_ACCESS_DENIED`, `ERROR_SHARING_VIOLATION`, `ERROR_DELETE_PENDING`: what a file in use, or one being removed,
+/// gives; virus scanners cause them too.
+const BUSY: [i32; 3] = [5, 32, 303];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Link,
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Stat {
+    pub kind: Kind,
+    pub stamp: Stamp,
+    /// How many names the file has.
+    pub links: u64,
+    is_protected: bool,
+}
+
+impl Stat {
+    fn new(found: &Metadata) -> Stat {
+        let kind = found.file_type();
+        let modified = found.modified().map(cap_std::time::SystemTime::into_std).map_or(0, nanos);
+        Stat {
+            kind: if kind.is_symlink() {
+                Kind::Link
+            } else if kind.is_file() {
+                Kind::File
+            } else {
+                Kind::Other
+            },
+            stamp: Stamp {
+                device: found.dev(),
+                inode: found.ino(),
+                size: found.len(),
+                modified,
+                // There is no such time here.
+                changed: modified,
+            },
+            links: found.nlink(),
+            is_protected: found.permissions().readonly(),
+        }
+    }
+
+    pub fn is_protected(&self) -> bool {
+        self.is_protected
+    }
+}
+
+/// Since 1970, negative before.
+fn nanos(time: SystemTime) -> i128 {
+    let signed = |span: std::time::Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => signed(after),
+        Err(before) => -signed(before.duration()),
+    }
+}
+
+/// The name itself, not where it leads; `None` for nothing.
+pub(crate) fn stat(dir: &Dir, name: &OsStr) -> io::Result<Option<Stat>> {
+    match dir.symlink_metadata(name) {
+        Ok(found) => Ok(Some(Stat::new(&found))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn stat_open(file: &File) -> io::Result<Stat> {
+    Ok(Stat::new(&Metadata::from_file(file)?))
+}
+
+/// Tells folders apart.
+pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
+    let found = dir.dir_metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// `None`: it is gone.
+pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
+    match dir.read_link_contents(name) {
+        Ok(target) => Ok(Some(target)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens for reading what [`stat`] found to be a regular file; `None` if it no longer is one.
+pub(crate) fn open_read(dir: &Dir, name: &OsStr) -> io::Result<Option<File>> {
+    open(dir, name, OpenOptions::new().read(true))
+}
+
+fn open(dir: &Dir, name: &OsStr, options: &mut OpenOptions) -> io::Result<Option<File>> {
+    match dir.open_with(name, options.follow(FollowSymlinks::No)) {
+        Ok(file) => Ok(Some(file.into_std())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    dir.remove_file_or_symlink(name)
+}
+
+/// NTFS keeps its own journal of names, and a folder cannot be synced by us.
+pub(crate) fn sync_dir(_: &Dir) -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn is_writable(dir: &Dir) -> bool {
+    dir.dir_metadata().is_ok_and(|found| !found.permissions().readonly())
+}
+
+/// Removes a temporary file whose maker is dead: a living one shares it with nobody.
+pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
+    if stat(dir, name).is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::File)) {
+        remove(dir, name).map_err(StoreError::when("sweep"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! A new file written beside the one it will replace, and the moment it takes the name. It always has a temporary name
+//! here, and is shared with nobody until it is published.
+
+use std::{ffi::OsStr, fs::File, io, io::Write, thread, time::Duration};
+
+use cap_fs_ext::DirExt;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+
+use super::{BUSY, Claim, Stat};
+use crate::{
+    Durability, Stamp, StoreError,
+    disk::{Halt, Temps},
+    temp_name,
+};
+
+/// A scanner may hold a file for a moment: how often, and how long, the rename is tried again.
+const RENAME_TRIES: u32 = 50;
+const RENAME_PAUSE: Duration = Duration::from_millis(4);
+
+pub(crate) struct Temp<'d> {
+    dir: &'d Dir,
+    /// Open until it is published, so that no sweep takes it.
+    file: Option<File>,
+    /// Removed on drop.
+    name: Option<String>,
+}
+
+impl<'d> Temp<'d> {
+    /// Writes `bytes`. The folder decides who may read it, as it did for the original.
+    pub fn write(
+        dir: &'d Dir,
+        bytes: &[u8],
+        _: Option<(&Claim, &Stat)>,
+        durability: Durability,
+        _: Temps,
+    ) -> Result<Temp<'d>, Halt> {
+        let name = temp_name::fresh();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).share_mode(0);
+        let file = super::open(dir, name.as_ref(), &mut options)
+            .map_err(StoreError::when("create a temporary file"))?
+            .ok_or(Halt::Retry)?;
+        let temp = Temp { dir, file: Some(file), name: Some(name) };
+        if let Some(mut file) = temp.file.as_ref() {
+            file.write_all(bytes).map_err(StoreError::when("write"))?;
+            let size = super::stat_open(file)
+                .map_err(StoreError::when("look at the temporary file"))?
+                .stamp
+                .size;
+            if size != bytes.len() as u64 {
+                let source = io::Error::other("the temporary file has the wrong size");
+                return Err(StoreError::Io { doing: "write", source }.into());
+            }
+            if durability != Durability::None {
+                file.sync_data().map_err(StoreError::when("sync"))?;
+            }
+        }
+        Ok(temp)
+    }
+
+    /// It has one.
+    pub fn give_name(&mut self) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    /// Takes the place of the file `name`. Returns the published file's stamp.
+    pub fn replace(mut self, name: &OsStr) -> Result<Stamp, Halt> {
+        // A file shared with nobody cannot be renamed.
+        self.file = None;
+        let from = self.name.take().ok_or(Halt::Retry)?;
+        let mut renamed = self.dir.rename(&from, self.dir, name);
+        for _ in 0..RENAME_TRIES {
+            match &renamed {
+                Err(error) if error.raw_os_error().is_some_and(|code| BUSY.contains(&code)) => {
+                    thread::sleep(RENAME_PAUSE);
+                    renamed = self.dir.rename(&from, self.dir, name);
+                }
+                _ => break,
+            }
+        }
+        match renamed {
+            Ok(()) => {}
+            Err(error) => {
+                self.name = Some(from);
+                return Err(match error.kind() {
+                    io::ErrorKind::NotFound => Halt::Retry,
+                    _ => StoreError::os("replace the file", error).into(),
+                });
+            }
+        }
+        Ok(super::stat(self.dir, name).ok().flatten().map_or(Stamp::MISSING, |stat| stat.stamp))
+    }
+
+    /// Becomes the file `name`, which must not exist: the lock keeps other servers away, and others are looked for
+    /// just before. Returns its stamp.
+    pub fn create(self, name: &OsStr) -> Result<Stamp, Halt> {
+        if super::stat(self.dir, name).map_err(StoreError::when("look at the file"))?.is_some() {
+            return Err(Halt::Retry);
+        }
+        self.replace(name)
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        self.file = None;
+        if let Some(name) = self.name.take() {
+            let _ = self.dir.remove_file_or_symlink(name);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the tests of the stores share.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test binary uses its own part, and may panic"
+)]
+
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use files::{
+    Call, Change, DiskOptions, DiskStore, Durability, FilePath, Root, Saved, Store, StoreError,
+};
+use tempfile::TempDir;
+
+pub const MAX: u64 = 1000;
+
+pub fn call() -> Call {
+    call_for(Duration::from_secs(20))
+}
+
+pub fn call_for(time: Duration) -> Call {
+    Call::until(Instant::now() + time)
+}
+
+pub fn at(name: &str) -> FilePath {
+    FilePath::flat(name).unwrap()
+}
+
+/// A folder and a store in it.
+pub struct Disk {
+    pub dir: TempDir,
+    pub store: DiskStore,
+}
+
+impl Disk {
+    pub fn new() -> Disk {
+        let dir = TempDir::new().unwrap();
+        let store = open(dir.path());
+        Disk { dir, store }
+    }
+
+    pub fn with_named_temps() -> Disk {
+        let Disk { dir, store } = Disk::new();
+        Disk { dir, store: store.with_named_temps() }
+    }
+
+    pub fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.dir.path().join(name), bytes).unwrap();
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.path().join(name)).unwrap()
+    }
+
+    /// Every name in a folder, sorted.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path().join(folder)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    pub fn read(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let version = self.store.read(&at(name), &call())?;
+        Ok(version.map(|version| String::from_utf8(version.bytes.to_vec()).unwrap()))
+    }
+
+    pub fn append(&self, name: &str, text: &str) -> Result<Saved, StoreError> {
+        append(&self.store, &at(name), text, &call())
+    }
+}
+
+pub fn open(dir: &Path) -> DiskStore {
+    open_with(dir, Durability::None)
+}
+
+pub fn open_with(dir: &Path, durability: Durability) -> DiskStore {
+    DiskStore::open(Arc::new(Root::open(dir).unwrap()), DiskOptions { max_size: MAX, durability })
+}
+
+/// The smallest edit: `text` at the end, creating the file.
+pub fn append(
+    store: &dyn Store,
+    at: &FilePath,
+    text: &str,
+    call: &Call,
+) -> Result<Saved, StoreError> {
+    let saved = store.update(std::slice::from_ref(at), call, &mut |versions| {
+        let mut bytes =
+            versions[0].as_ref().map(|version| version.bytes.to_vec()).unwrap_or_default();
+        bytes.extend_from_slice(text.as_bytes());
+        Ok(vec![Change::Write(bytes)])
+    })?;
+    let [saved] = saved.try_into().unwrap();
+    Ok(saved)
+}

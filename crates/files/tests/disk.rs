@@ -1,0 +1,714 @@
+//! The store on a real disk: what is kept, what is refused, what is left behind.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File, Permissions},
+    ops::ControlFlow,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt, chown, symlink},
+        net::UnixListener,
+    },
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use common::{Disk, MAX, append, at, call, call_for};
+use files::{Change, DirPath, Durability, Durable, LineCounts, Root, Saved, Store, StoreError};
+use rustix::{
+    fs::{CWD, FileType, FlockOperation, Mode, XattrFlags, flock, getxattr, mknodat, setxattr},
+    process::geteuid,
+};
+
+/// Both ways to a temporary file.
+fn disks() -> [Disk; 2] {
+    [Disk::new(), Disk::with_named_temps()]
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+fn assert_denied<T: std::fmt::Debug>(outcome: &Result<T, StoreError>, reason: &str) {
+    let found = matches!(outcome, Err(StoreError::Denied { reason: Some(found) }) if found.contains(reason));
+    assert!(found, "{outcome:?}, not {reason}");
+}
+
+// --- what an edit keeps
+
+#[test]
+fn the_mode_is_kept() {
+    for disk in disks() {
+        for bits in [0o755, 0o640, 0o600, 0o666, 0o4755, 0o2771, 0o1700] {
+            disk.put("a", "one");
+            let path = disk.dir.path().join("a");
+            fs::set_permissions(&path, Permissions::from_mode(bits)).unwrap();
+            disk.append("a", " two").unwrap();
+            assert_eq!(disk.text("a"), "one two");
+            assert_eq!(mode(&path), bits, "{bits:o}");
+        }
+    }
+}
+
+#[test]
+fn a_new_file_has_the_mode_every_new_file_has() {
+    for disk in disks() {
+        disk.append("ours", "one").unwrap();
+        disk.put("theirs", "one");
+        assert_eq!(mode(&disk.dir.path().join("ours")), mode(&disk.dir.path().join("theirs")));
+    }
+}
+
+#[test]
+fn the_owner_is_kept() {
+    if !geteuid().is_root() {
+        return;
+    }
+    for disk in disks() {
+        disk.put("a", "one");
+        let path = disk.dir.path().join("a");
+        chown(&path, Some(1234), Some(4321)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o6750)).unwrap();
+        disk.append("a", " two").unwrap();
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (1234, 4321, 0o6750));
+    }
+}
+
+/// `system.posix_acl_access`: version, then tag, permissions and id of each entry. It ends in the mask and others.
+fn acl(named_user: u16, mask: u16) -> Vec<u8> {
+    const ANY: u32 = u32::MAX;
+    let mut bytes = 2u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in [
+        (0x01, 6, ANY),
+        (0x02, named_user, 1234),
+        (0x04, 0, ANY),
+        (0x10, mask, ANY),
+        (0x20, 0, ANY),
+    ] {
+        bytes.extend(u16::to_le_bytes(tag));
+        bytes.extend(u16::to_le_bytes(rights));
+        bytes.extend(u32::to_le_bytes(id));
+    }
+    bytes
+}
+
+/// `None`: there is none. Asks with room for all we set.
+fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let mut value = Vec::with_capacity(256);
+    getxattr(path, name, rustix::buffer::spare_capacity(&mut value)).ok()?;
+    Some(value)
+}
+
+/// False where the file system has no such attributes.
+fn set_attribute(path: &Path, name: &str, value: &[u8]) -> bool {
+    setxattr(path, name, value, XattrFlags::empty()).is_ok()
+}
+
+#[test]
+fn attributes_are_kept() {
+    for disk in disks() {
+        disk.put("a", "one");
+        let path = disk.dir.path().join("a");
+        let kept = [
+            ("user.note", b"hello".to_vec()),
+            ("user.empty", vec![]),
+            ("system.posix_acl_access", acl(6, 6)),
+        ];
+        let set: Vec<_> =
+            kept.iter().filter(|(name, value)| set_attribute(&path, name, value)).collect();
+        let before = mode(&path);
+        disk.append("a", " two").unwrap();
+        assert_eq!(disk.text("a"), "one two");
+        for (name, value) in set {
+            assert_eq!(attribute(&path, name).as_ref(), Some(value), "{name}");
+        }
+        assert_eq!(mode(&path), before);
+    }
+}
+
+#[test]
+fn a_folders_default_acl_is_for_new_files_only() {
+    for disk in disks() {
+        disk.put("old", "one");
+        let old = disk.dir.path().join("old");
+        fs::set_permissions(&old, Permissions::from_mode(0o644)).unwrap();
+        if !set_attribute(disk.dir.path(), "system.posix_acl_default", &acl(6, 6)) {
+            return;
+        }
+        disk.append("old", " two").unwrap();
+        assert_eq!(attribute(&old, "system.posix_acl_access"), None);
+        assert_eq!(mode(&old), 0o644);
+
+        disk.append("ours", "one").unwrap();
+        disk.put("theirs", "one");
+        let [ours, theirs] = ["ours", "theirs"].map(|name| disk.dir.path().join(name));
+        assert_eq!(
+            attribute(&ours, "system.posix_acl_access"),
+            attribute(&theirs, "system.posix_acl_access")
+        );
+        assert_eq!(mode(&ours), mode(&theirs));
+    }
+}
+
+#[test]
+fn other_hard_links_keep_the_old_text() {
+    for disk in disks() {
+        disk.put("a", "one");
+        for name in ["b", "c"] {
+            fs::hard_link(disk.dir.path().join("a"), disk.dir.path().join(name)).unwrap();
+        }
+        assert_eq!(disk.append("a", " two").unwrap().links, 2);
+        assert_eq!((disk.text("a"), disk.text("b")), ("one two".into(), "one".into()));
+        assert_eq!(disk.append("a", " three").unwrap().links, 0);
+        assert_eq!(disk.append("b", " more").unwrap().links, 1);
+    }
+}
+
+#[test]
+fn durability_is_reported() {
+    for (durability, durable) in [
+        (Durability::None, Durable::No),
+        (Durability::Data, Durable::No),
+        (Durability::Full, Durable::Yes),
+    ] {
+        let disk = Disk::new();
+        let store = common::open_with(disk.dir.path(), durability);
+        for created in [true, false] {
+            let saved = append(&store, &at("a"), "x", &call()).unwrap();
+            assert_eq!((saved.created, saved.durable), (created, durable));
+        }
+    }
+}
+
+// --- links
+
+#[test]
+fn a_link_inside_is_followed_and_kept() {
+    for disk in disks() {
+        let root = disk.dir.path();
+        fs::create_dir_all(root.join("sub/deep")).unwrap();
+        disk.put("sub/target", "one");
+        let links = [
+            ("plain", "sub/target"),
+            ("chain", "plain"),
+            ("sub/up", "../chain"),
+            ("far", "sub/up"),
+            ("folder", "sub/deep"),
+            // `folder/..` is `sub`, not the root.
+            ("through", "folder/../target"),
+            ("dots", "./sub/./target"),
+        ];
+        for (link, target) in links {
+            symlink(target, root.join(link)).unwrap();
+        }
+        for (count, name) in ["plain", "chain", "far", "through", "dots"].into_iter().enumerate() {
+            assert_eq!(
+                disk.read(name).unwrap().unwrap(),
+                format!("one{}", "!".repeat(count)),
+                "{name}"
+            );
+            disk.append(name, "!").unwrap();
+        }
+        assert_eq!(disk.text("sub/target"), "one!!!!!");
+        for (link, target) in links {
+            assert_eq!(fs::read_link(root.join(link)).unwrap(), Path::new(target), "{link}");
+        }
+        assert_eq!(
+            disk.names("sub"),
+            ["deep", "target", "up"],
+            "the temporary file was there and is gone"
+        );
+    }
+}
+
+#[test]
+fn a_link_that_leaves_is_refused() {
+    let disk = Disk::new();
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let root = disk.dir.path();
+    disk.put("inside", "one");
+    fs::create_dir(root.join("sub")).unwrap();
+    let above = Path::new("..").join(outside.path().file_name().unwrap());
+    let out = "leads outside";
+    let absolute = "absolute links";
+    let links = [
+        ("out", above.join("secret"), out),
+        ("chain", "out".into(), out),
+        ("dangling-out", above.join("missing"), out),
+        ("parent", "..".into(), out),
+        ("high", "../../../../../../etc/passwd".into(), out),
+        ("to-absolute", secret.clone(), absolute),
+        ("inside-absolute", root.join("inside"), absolute),
+        ("proc", "/proc/self/root/etc/passwd".into(), absolute),
+        ("loop", "loop".into(), "too many links"),
+    ];
+    for (link, target, reason) in links {
+        symlink(target, root.join(link)).unwrap();
+        assert_denied(&disk.read(link), reason);
+        assert_denied(&disk.append(link, "!"), reason);
+    }
+    // A folder that leads outside, met on the way.
+    symlink(&above, root.join("way")).unwrap();
+    symlink("way/secret", root.join("by-the-way")).unwrap();
+    assert_denied(&disk.read("by-the-way"), out);
+    assert_denied(&disk.append("by-the-way", "!"), out);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn forty_links_are_enough_for_anyone() {
+    let disk = Disk::new();
+    disk.put("0", "one");
+    for link in 1..=41 {
+        symlink((link - 1).to_string(), disk.dir.path().join(link.to_string())).unwrap();
+    }
+    assert_eq!(disk.read("40").unwrap().unwrap(), "one");
+    assert_denied(&disk.read("41"), "too many links");
+}
+
+#[test]
+fn a_dangling_link_reads_as_missing_and_writes_its_target() {
+    for disk in disks() {
+        let root = disk.dir.path();
+        fs::create_dir(root.join("sub")).unwrap();
+        symlink("sub/target", root.join("a")).unwrap();
+        symlink("nowhere/target", root.join("b")).unwrap();
+        assert_eq!(disk.read("a").unwrap(), None);
+        assert_eq!(disk.read("b").unwrap(), None);
+        assert!(disk.append("a", "one").unwrap().created);
+        assert_eq!(disk.text("sub/target"), "one");
+        assert!(fs::symlink_metadata(root.join("a")).unwrap().is_symlink());
+        assert!(matches!(disk.append("b", "one"), Err(StoreError::NoFolder)));
+    }
+}
+
+#[test]
+fn two_paths_may_be_one_file() {
+    for disk in disks() {
+        disk.put("a", "one");
+        symlink("a", disk.dir.path().join("link")).unwrap();
+        let both = [at("link"), at("a")];
+        let write = |text: &str| Change::Write(text.into());
+        let update =
+            |changes: Vec<Change>| disk.store.update(&both, &call(), &mut |_| Ok(changes.clone()));
+
+        let saved = update(vec![Change::Keep, write("two")]).unwrap();
+        assert_eq!(saved[0], saved[1]);
+        update(vec![write("three"), write("three")]).unwrap();
+        assert_eq!(disk.text("a"), "three");
+        assert!(matches!(update(vec![write("four"), write("five")]), Err(StoreError::SameFile)));
+        assert_eq!(disk.text("a"), "three");
+
+        // Two names of one file are two files to a writer, with one lock.
+        fs::hard_link(disk.dir.path().join("a"), disk.dir.path().join("b")).unwrap();
+        disk.store
+            .update(&[at("a"), at("b")], &call(), &mut |_| Ok(vec![write("for a"), write("for b")]))
+            .unwrap();
+        assert_eq!((disk.text("a"), disk.text("b")), ("for a".into(), "for b".into()));
+        assert_eq!(disk.names("."), ["a", "b", "link"]);
+    }
+}
+
+// --- what is no text file, or not ours to write
+
+#[test]
+fn what_is_not_a_regular_file_is_refused_at_once() {
+    let disk = Disk::new();
+    let root = disk.dir.path();
+    fs::create_dir(root.join("folder")).unwrap();
+    mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let _socket = UnixListener::bind(root.join("socket")).unwrap();
+    for (link, target) in [
+        ("to-fifo", "fifo"),
+        ("to-folder", "folder"),
+        ("slash", "file/"),
+        ("dot", "folder/."),
+        ("up", "folder/.."),
+    ] {
+        symlink(target, root.join(link)).unwrap();
+    }
+    disk.put("file", "");
+    let mut names = vec!["folder", "fifo", "socket", "to-fifo", "to-folder", "dot", "up"];
+    // As `null`, where we may make one.
+    if mknodat(
+        CWD,
+        root.join("device"),
+        FileType::CharacterDevice,
+        Mode::RWXU,
+        rustix::fs::makedev(1, 3),
+    )
+    .is_ok()
+    {
+        names.push("device");
+    }
+    let began = Instant::now();
+    for name in names {
+        assert!(matches!(disk.read(name), Err(StoreError::NotRegular)), "{name}");
+        assert!(matches!(disk.append(name, "!"), Err(StoreError::NotRegular)), "{name}");
+    }
+    assert_eq!(disk.read("slash").unwrap(), None);
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn a_file_nobody_may_write_is_refused_even_to_root() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    fs::set_permissions(disk.dir.path().join("a"), Permissions::from_mode(0o444)).unwrap();
+    assert_denied(&disk.append("a", "!"), "read-only");
+    assert_eq!(disk.read("a").unwrap().unwrap(), "one");
+    assert_eq!(disk.names("."), ["a"]);
+}
+
+#[test]
+fn a_huge_file_is_refused_unread() {
+    let disk = Disk::new();
+    File::create(disk.dir.path().join("a")).unwrap().set_len(1 << 40).unwrap();
+    for outcome in [disk.read("a").map(drop), disk.append("a", "!").map(drop)] {
+        assert!(matches!(outcome, Err(StoreError::TooLarge { size: 1_099_511_627_776, max: MAX })));
+    }
+}
+
+// --- races
+
+#[test]
+fn a_link_swapped_in_never_leads_outside() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let disk = Disk::new();
+    let root = disk.dir.path();
+    disk.put("a", "inside");
+    let above = Path::new("..").join(outside.path().file_name().unwrap()).join("secret");
+    let stop = AtomicBool::new(false);
+    let swaps = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Targets of both kinds, and a file, in turn.
+            for turn in 0.. {
+                let next = root.join("next");
+                match turn % 3 {
+                    0 => symlink(&above, &next).unwrap(),
+                    1 => symlink(&secret, &next).unwrap(),
+                    _ => fs::write(&next, "inside").unwrap(),
+                }
+                fs::rename(&next, root.join("a")).unwrap();
+                swaps.fetch_add(1, Ordering::Relaxed);
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let began = Instant::now();
+        let mut seen = 0;
+        while began.elapsed() < Duration::from_secs(1) {
+            if let Ok(Some(text)) = disk.read("a") {
+                assert!(!text.contains("secret"), "{text}");
+                seen += 1;
+            }
+            // It may be refused, or lose against the swaps; it must not write outside.
+            let _ = append(&disk.store, &at("a"), "!", &call_for(Duration::from_millis(2)));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(seen > 0);
+    });
+    assert!(swaps.into_inner() > 100);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(disk.names("."), ["a"]);
+}
+
+#[test]
+fn an_outsider_who_renames_is_noticed() {
+    for disk in disks() {
+        disk.put("a", "one");
+        let mut runs = 0;
+        disk.store
+            .update(&[at("a")], &call(), &mut |versions| {
+                runs += 1;
+                if runs == 1 {
+                    disk.put("theirs", "two");
+                    fs::rename(disk.dir.path().join("theirs"), disk.dir.path().join("a")).unwrap();
+                } else if runs == 2 {
+                    fs::remove_file(disk.dir.path().join("a")).unwrap();
+                }
+                let old =
+                    versions[0].as_ref().map(|version| version.bytes.to_vec()).unwrap_or_default();
+                Ok(vec![Change::Write([&old, &b"!"[..]].concat())])
+            })
+            .unwrap();
+        assert_eq!((runs, disk.text("a").as_str()), (3, "!"));
+        assert_eq!(disk.names("."), ["a"]);
+    }
+}
+
+#[test]
+fn someone_who_never_stops_changing_the_file_wins_in_time() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    let mut runs = 0;
+    let outcome = disk.store.update(&[at("a")], &call_for(Duration::from_millis(200)), &mut |_| {
+        runs += 1;
+        disk.put("a", "x".repeat(runs));
+        Ok(vec![Change::Write(b"ours".into())])
+    });
+    assert!(matches!(outcome, Err(StoreError::TimedOut)));
+    assert!(runs > 1);
+    assert_eq!(disk.text("a"), "x".repeat(runs));
+    assert_eq!(disk.names("."), ["a"]);
+}
+
+// --- the lock
+
+/// Locks as another server would.
+fn lock(disk: &Disk, name: &str) -> File {
+    let file = File::open(disk.dir.path().join(name)).unwrap();
+    flock(&file, FlockOperation::LockExclusive).unwrap();
+    file
+}
+
+#[test]
+fn a_held_lock_is_waited_for() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    let held = lock(&disk, "a");
+    assert_eq!(disk.read("a").unwrap().unwrap(), "one", "readers do not wait");
+
+    let call = call();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| append(&disk.store, &at("a"), " two", &call));
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(disk.text("a"), "one");
+        drop(held);
+        waiting.join().unwrap().unwrap();
+    });
+    assert_eq!(disk.text("a"), "one two");
+    assert!(call.lock_wait() >= Duration::from_millis(10), "{:?}", call.lock_wait());
+}
+
+#[test]
+fn a_held_lock_ends_the_call_in_time() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    let _held = lock(&disk, "a");
+    let late = call_for(Duration::from_millis(50));
+    assert!(matches!(append(&disk.store, &at("a"), "!", &late), Err(StoreError::LockTimeout)));
+    let (cancelled, stopping) = (call(), call());
+    thread::scope(|scope| {
+        let one = scope.spawn(|| append(&disk.store, &at("a"), "!", &cancelled));
+        let two = scope.spawn(|| append(&disk.store, &at("a"), "!", &stopping));
+        thread::sleep(Duration::from_millis(20));
+        cancelled.cancel.set();
+        stopping.stop.set();
+        assert!(matches!(one.join().unwrap(), Err(StoreError::Cancelled)));
+        assert!(matches!(two.join().unwrap(), Err(StoreError::Stopping)));
+    });
+    assert_eq!(disk.text("a"), "one");
+}
+
+#[test]
+fn whoever_has_the_lock_finishes_though_the_server_stops() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    let stopping = call();
+    let saved = disk.store.update(&[at("a")], &stopping, &mut |_| {
+        stopping.stop.set();
+        Ok(vec![Change::Write(b"two".into())])
+    });
+    saved.unwrap();
+    assert_eq!(disk.text("a"), "two");
+}
+
+#[test]
+fn opposite_orders_do_not_block_each_other() {
+    let disk = Disk::new();
+    disk.put("a", "");
+    disk.put("b", "");
+    let turn = |names: [&str; 2]| {
+        let paths = names.map(at);
+        for _ in 0..50 {
+            let add = |version: &Option<files::Version>| {
+                Change::Write([&version.as_ref().unwrap().bytes[..], b"x"].concat())
+            };
+            disk.store
+                .update(&paths, &call(), &mut |versions| Ok(versions.iter().map(add).collect()))
+                .unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| turn(["a", "b"]));
+        scope.spawn(|| turn(["b", "a"]));
+    });
+    assert_eq!((disk.text("a").len(), disk.text("b").len()), (100, 100));
+}
+
+// --- what killed servers leave
+
+#[test]
+fn a_dead_servers_leftovers_are_swept_once_and_nothing_else() {
+    for disk in disks() {
+        let (dead, alive) = (".fe-1-0123456789abcdef.tmp", ".fe-2-0123456789abcdef.tmp");
+        let theirs = [
+            ".fe-1-0123456789abcdef.tmp.bak",
+            ".fe-x-0123456789abcdef.tmp",
+            "fe-1-0123456789abcdef.tmp",
+        ];
+        for name in [dead, alive].into_iter().chain(theirs) {
+            disk.put(name, "left");
+        }
+        let link = ".fe-3-0123456789abcdef.tmp";
+        symlink("a", disk.dir.path().join(link)).unwrap();
+        let _alive = lock(&disk, alive);
+
+        disk.append("a", "one").unwrap();
+        let mut kept = [theirs.as_slice(), &[alive, link, "a"]].concat();
+        kept.sort_unstable();
+        assert_eq!(disk.names("."), kept);
+
+        disk.put(dead, "left");
+        disk.append("a", " two").unwrap();
+        disk.store.sweep_root();
+        assert!(disk.names(".").contains(&dead.to_string()), "a folder is swept once");
+        common::open(disk.dir.path()).sweep_root();
+        assert_eq!(disk.names("."), kept, "and again by the next server");
+    }
+}
+
+#[test]
+fn a_subfolder_is_swept_at_its_first_write() {
+    let disk = Disk::new();
+    fs::create_dir(disk.dir.path().join("sub")).unwrap();
+    symlink("sub/a", disk.dir.path().join("a")).unwrap();
+    disk.put("sub/.fe-1-0123456789abcdef.tmp", "left");
+    disk.store.sweep_root();
+    assert_eq!(disk.names("sub").len(), 1);
+    disk.append("a", "one").unwrap();
+    assert_eq!(disk.names("sub"), ["a"]);
+}
+
+#[test]
+fn failures_leave_nothing_behind() {
+    for disk in disks() {
+        disk.put("a", "one");
+        for name in ["a", "new"] {
+            let cancelled = call();
+            let outcome = disk.store.update(&[at(name)], &cancelled, &mut |_| {
+                cancelled.cancel.set();
+                Ok(vec![Change::Write(b"two".into())])
+            });
+            assert!(matches!(outcome, Err(StoreError::Cancelled)));
+        }
+        assert_eq!(disk.names("."), ["a"]);
+        assert_eq!(disk.text("a"), "one");
+    }
+}
+
+// --- listing
+
+fn list(disk: &Disk) -> Vec<files::Entry> {
+    let mut entries = Vec::new();
+    let each = &mut |entry| {
+        entries.push(entry);
+        ControlFlow::Continue(())
+    };
+    disk.store.list(&DirPath::root(), &call(), each).unwrap();
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries
+}
+
+#[test]
+fn a_list_has_files_and_links_to_files_inside() {
+    let disk = Disk::new();
+    let root = disk.dir.path();
+    disk.put("file", "12345");
+    disk.put(".hidden", "");
+    disk.put(".fe-1-0123456789abcdef.tmp", "");
+    fs::create_dir(root.join("sub")).unwrap();
+    disk.put("sub/inner", "123");
+    fs::write(root.join(OsStr::from_bytes(b"not-utf8-\xff")), "1").unwrap();
+    mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    for (link, target) in [
+        ("to-inner", "sub/inner"),
+        ("to-folder", "sub"),
+        ("to-fifo", "fifo"),
+        ("dangling", "nothing"),
+        ("outside", "../../etc/passwd"),
+        ("absolute", "/etc/passwd"),
+    ] {
+        symlink(target, root.join(link)).unwrap();
+    }
+    let entries = list(&disk);
+    let rows: Vec<_> = entries.iter().map(|entry| (entry.name.as_bytes(), entry.size)).collect();
+    assert_eq!(rows, [(&b".hidden"[..], 0), (b"file", 5), (b"not-utf8-\xff", 1), (b"to-inner", 3)]);
+    let inner = fs::metadata(root.join("sub/inner")).unwrap();
+    assert_eq!(entries[3].modified, inner.modified().unwrap(), "of the file, not of the link");
+}
+
+#[test]
+fn line_counts_follow_the_file() {
+    let disk = Disk::new();
+    let counts = LineCounts::new();
+    disk.put("a", "one\ntwo\n");
+    symlink("a", disk.dir.path().join("link")).unwrap();
+    disk.put("binary", b"\0\n");
+    disk.put("huge", "x".repeat(2000));
+    let count = || {
+        let count = |entry: &files::Entry| {
+            let name = entry.name.to_str().unwrap();
+            (name.to_string(), counts.count(&disk.store, &at(name), entry, &call()))
+        };
+        list(&disk).iter().map(count).collect::<Vec<_>>()
+    };
+    let rows = |lines| {
+        [("a", Some(lines)), ("binary", None), ("huge", None), ("link", Some(lines))]
+            .map(|(name, count)| (name.to_string(), count))
+    };
+    assert_eq!(count(), rows(2));
+    // Young files are counted anew: the same size and, maybe, the same time.
+    disk.put("a", "one\n\n\n\n\n");
+    assert_eq!(count(), rows(5));
+    thread::sleep(Duration::from_millis(2100));
+    assert_eq!(count(), rows(5));
+    assert_eq!(count(), rows(5));
+    disk.append("a", "six").unwrap();
+    assert_eq!(count(), rows(6));
+}
+
+// --- the root
+
+#[test]
+fn the_root_stays_the_folder_that_was_opened() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    let moved = disk.dir.path().with_extension("moved");
+    fs::rename(disk.dir.path(), &moved).unwrap();
+    fs::create_dir(disk.dir.path()).unwrap();
+    let Saved { created, .. } = disk.append("a", " two").unwrap();
+    assert!(!created);
+    assert_eq!(fs::read_to_string(moved.join("a")).unwrap(), "one two");
+    fs::remove_dir_all(moved).unwrap();
+}
+
+#[test]
+fn a_root_knows_its_path() {
+    let disk = Disk::new();
+    symlink(".", disk.dir.path().join("here")).unwrap();
+    let given = disk.dir.path().join("here");
+    let root = Root::open(&given).unwrap();
+    assert_eq!(root.path(), given);
+    assert_eq!(root.resolved(), disk.dir.path().canonicalize().unwrap());
+    assert!(root.is_writable());
+    assert!(Root::open(&disk.dir.path().join("missing")).is_err());
+    disk.put("file", "");
+    assert!(Root::open(&disk.dir.path().join("file")).is_err());
+}

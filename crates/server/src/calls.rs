@@ -1,0 +1,295 @@
+//! One call, from its arrival to its answer: its place in the file's queue, its thread, its line in the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use files::{Call, Cancel, LineCounts, Root, Store, StoreError};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use tools::{Context, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
+
+use crate::fault;
+use crate::log::{Level, Log};
+use crate::queue::{Place, Queue};
+
+/// The longest wait for a lock, whatever the timeout.
+const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// A start that takes longer is worth a warning.
+const STARTUP_TARGET: Duration = Duration::from_millis(100);
+
+/// How a tool's failure is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolErrors {
+    /// As a result with `isError: true`, which models see.
+    Result,
+    /// As a JSON-RPC error.
+    JsonRpc,
+}
+
+/// Whether answers carry `structuredContent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structured {
+    On,
+    Off,
+}
+
+/// What a server serves, and how.
+pub struct Options {
+    /// The tools of `tools/list`, in order.
+    pub tools: Vec<&'static Entry>,
+    /// The plain methods.
+    pub methods: Vec<&'static Entry>,
+    /// Refuse whatever is not a read.
+    pub access: Access,
+    pub tool_errors: ToolErrors,
+    pub structured: Structured,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+impl Options {
+    /// The tools an agent is offered.
+    pub fn offered(&self) -> impl Iterator<Item = &'static Entry> {
+        let access = self.access;
+        self.tools
+            .iter()
+            .copied()
+            .filter(move |entry| access == Access::ReadWrite || entry.effect == Effect::Reads)
+    }
+}
+
+/// Everything calls share.
+pub struct Calls {
+    root: Arc<Root>,
+    store: Box<dyn Store>,
+    line_counts: LineCounts,
+    pub limits: Limits,
+    pub options: Options,
+    pub log: Log,
+    queue: Queue,
+    stop: Recall,
+    running: AtomicUsize,
+}
+
+/// A wish to be done: seen by a thread at work and by a task that waits.
+#[derive(Clone, Default)]
+pub struct Recall {
+    flag: Cancel,
+    token: CancellationToken,
+}
+
+impl Recall {
+    pub fn ring(&self) {
+        self.flag.set();
+        self.token.cancel();
+    }
+
+    pub async fn rung(&self) {
+        self.token.cancelled().await;
+    }
+}
+
+/// A call that has its place in the queue and waits to be answered.
+pub struct Arrived {
+    entry: &'static Entry,
+    prepared: Result<Prepared, Failure>,
+    place: Option<Place>,
+    recall: Recall,
+    since: Instant,
+    request_id: String,
+}
+
+impl Arrived {
+    pub fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
+    /// Rung when the caller takes the call back.
+    pub fn recall(&self) -> &Recall {
+        &self.recall
+    }
+}
+
+impl Calls {
+    pub fn new(
+        root: Arc<Root>,
+        store: Box<dyn Store>,
+        limits: Limits,
+        options: Options,
+        log: Log,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            root,
+            store,
+            line_counts: LineCounts::default(),
+            limits,
+            options,
+            log,
+            queue: Queue::default(),
+            stop: Recall::default(),
+            running: AtomicUsize::new(0),
+        })
+    }
+
+    /// Takes a call in. The order of these calls is the order in which edits of one file are made.
+    pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
+        let since = Instant::now();
+        let prepared = if self.options.access == Access::ReadOnly && entry.effect != Effect::Reads {
+            let message = "Permission denied: the server is read-only";
+            let hint = "it was started with --read-only";
+            Err(Failure::new(Kind::Denied, message).with_hint(hint))
+        } else {
+            entry.prepare(arguments)
+        };
+        let place = match &prepared {
+            Ok(Prepared { target: Some(target), .. }) if entry.effect != Effect::Reads => {
+                Some(self.queue.join(target))
+            }
+            _ => None,
+        };
+        Arrived { entry, prepared, place, recall: Recall::default(), since, request_id }
+    }
+
+    /// Runs the call when its turn has come. A call that publishes is always waited for, recalled or not.
+    pub async fn answer(self: Arc<Self>, arrived: Arrived) -> Result<Reply, Failure> {
+        let Arrived { entry, prepared, place, recall, since, request_id } = arrived;
+        let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
+        let deadline = since + self.limits.timeout;
+        let call = Arc::new(Call::new(deadline, recall.flag.clone(), self.stop.flag.clone()));
+        let outcome = match prepared {
+            Ok(prepared) => self.run(prepared, place, Arc::clone(&call), &recall).await,
+            Err(failure) => Err(failure),
+        };
+        self.log_call(entry, target, &request_id, since, call.lock_wait(), &outcome);
+        outcome
+    }
+
+    async fn run(
+        self: &Arc<Self>,
+        prepared: Prepared,
+        mut place: Option<Place>,
+        call: Arc<Call>,
+        recall: &Recall,
+    ) -> Result<Reply, Failure> {
+        if let Some(place) = &mut place {
+            let waiting_since = Instant::now();
+            let patience = call.deadline.min(waiting_since + LONGEST_LOCK_WAIT);
+            let refusal = tokio::select! {
+                biased;
+                () = place.turn() => None,
+                () = recall.rung() => Some(StoreError::Cancelled),
+                () = self.stop.rung() => Some(StoreError::Stopping),
+                () = tokio::time::sleep_until(patience.into()) => Some(StoreError::LockTimeout),
+            };
+            call.add_lock_wait(waiting_since.elapsed());
+            if let Some(error) = refusal {
+                return Err(prepared.refused(&error, &self.limits));
+            }
+        }
+        let calls = Arc::clone(self);
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let work = tokio::task::spawn_blocking(move || {
+            // The place goes with the work: the next edit waits for it, whatever becomes of this task.
+            let _place = place;
+            #[cfg(debug_assertions)]
+            panic_if_asked(prepared.target.as_deref());
+            let cx = Context {
+                root: &calls.root,
+                store: calls.store.as_ref(),
+                line_counts: &calls.line_counts,
+                limits: &calls.limits,
+                call: &call,
+            };
+            prepared.run(&cx)
+        });
+        let outcome = work.await;
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        outcome.unwrap_or_else(|_panicked| Err(Failure::new(Kind::Internal, "Internal error")))
+    }
+
+    /// The first line of the log: what serves, and how long it took to get there.
+    pub fn announce(&self, transport: &str, started: Instant) {
+        let took = started.elapsed();
+        let mut line = Map::new();
+        line.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+        line.insert("transport".into(), transport.into());
+        let tools: Vec<_> = self.options.offered().map(|entry| entry.name).collect();
+        line.insert("tools".into(), tools.into());
+        line.insert("startup_ms".into(), millis(took));
+        self.log.write(Level::Info, "ready", line);
+        if took > STARTUP_TARGET {
+            let mut line = Map::new();
+            line.insert("startup_ms".into(), millis(took));
+            self.log.write(Level::Warn, "startup time exceeded target", line);
+        }
+    }
+
+    /// Refuses every call that waits for a lock; those that have it finish.
+    pub fn stop(&self) {
+        self.stop.ring();
+    }
+
+    pub async fn stopped(&self) {
+        self.stop.rung().await;
+    }
+
+    /// Calls at work on a thread.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    fn log_call(
+        &self,
+        entry: &Entry,
+        target: Option<String>,
+        request_id: &str,
+        since: Instant,
+        lock_wait: Duration,
+        outcome: &Result<Reply, Failure>,
+    ) {
+        let level = match outcome {
+            Ok(_) => Level::Info,
+            Err(failure) if fault::code(failure.kind).category == "server" => Level::Error,
+            Err(_) => Level::Warn,
+        };
+        if !self.log.enabled(level) {
+            return;
+        }
+        let mut line = Map::new();
+        line.insert("operation".into(), entry.name.into());
+        line.insert("file".into(), target.into());
+        line.insert("request_id".into(), request_id.into());
+        line.insert("duration_ms".into(), millis(since.elapsed()));
+        line.insert("lock_wait_ms".into(), millis(lock_wait));
+        match outcome {
+            Ok(_) => drop(line.insert("outcome".into(), "ok".into())),
+            Err(failure) => {
+                let code = fault::code(failure.kind);
+                line.insert("outcome".into(), "error".into());
+                line.insert("code".into(), code.number.into());
+                line.insert("category".into(), code.category.into());
+                line.insert("message".into(), code.about.into());
+            }
+        }
+        self.log.write(level, "call", line);
+    }
+}
+
+fn millis(time: Duration) -> Value {
+    #[expect(clippy::cast_precision_loss, reason = "a duration in a log")]
+    let millis = time.as_micros() as f64 / 1000.0;
+    millis.into()
+}
+
+/// A test hook of development builds: a call about this file panics.
+#[cfg(debug_assertions)]
+fn panic_if_asked(target: Option<&str>) {
+    let asked = std::env::var("FILE_EDITOR_TEST_PANIC").ok();
+    assert!(asked.is_none() || asked.as_deref() != target, "asked to panic");
+}

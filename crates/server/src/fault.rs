@@ -1,0 +1,74 @@
+//! What a kind of failure is called on the wire. The only file that knows a code.
+
+use serde_json::{Map, Value, json};
+use tools::{Dialect, Entry, Failure, Kind};
+
+/// JSON-RPC's own.
+pub const PARSE_ERROR: i32 = -32700;
+pub const INVALID_REQUEST: i32 = -32600;
+pub const INVALID_PARAMS: i32 = -32602;
+
+/// A kind as the wire and the log say it.
+pub struct Code {
+    pub number: i32,
+    /// Whose fault: `client`, `server` or `system`.
+    pub category: &'static str,
+    /// For the log: what happened, without a word of anybody's contents.
+    pub about: &'static str,
+}
+
+pub fn code(kind: Kind) -> Code {
+    let (number, category, about) = match kind {
+        Kind::Invalid => (INVALID_PARAMS, "client", "invalid arguments"),
+        Kind::NotFound => (-32001, "system", "file not found"),
+        Kind::TooLarge => (-32001, "system", "file too large"),
+        Kind::Denied => (-32002, "system", "permission denied"),
+        Kind::NotAFile => (-32003, "client", "not a regular file"),
+        Kind::NotText => (-32004, "client", "not a text file"),
+        Kind::DiskFull => (-32005, "system", "no space left"),
+        Kind::Conflict => (-32012, "client", "edits conflict"),
+        Kind::Stale => (-32013, "client", "file changed since it was read"),
+        Kind::TimedOut => (-32014, "system", "timed out"),
+        Kind::Cancelled => (-32014, "client", "cancelled"),
+        Kind::Stopping => (-32014, "server", "server is stopping"),
+        Kind::System => (-32603, "system", "file system error"),
+        Kind::Internal => (-32603, "server", "internal error"),
+    };
+    Code { number, category, about }
+}
+
+/// The message as a text of a tool's answer.
+pub fn text(dialect: Dialect, failure: &Failure) -> String {
+    match dialect {
+        Dialect::Flat | Dialect::Plain => format!("Error: {}", failure.message),
+    }
+}
+
+/// `{code, message, hint?, hash?}`, as `structuredContent.error` says it.
+pub fn object(failure: &Failure) -> Value {
+    let mut error = Map::new();
+    error.insert("code".into(), code(failure.kind).number.into());
+    error.insert("message".into(), failure.message.clone().into());
+    error.extend(details(failure));
+    error.into()
+}
+
+/// The same as a JSON-RPC error: code, message, data.
+pub fn json_rpc(entry: &Entry, failure: &Failure) -> (i32, String, Value) {
+    let mut data = Map::new();
+    data.insert("tool".into(), entry.name.into());
+    let message = if failure.kind == Kind::Invalid {
+        data.insert("validation_errors".into(), json!(failure.faults));
+        "Invalid params".into()
+    } else {
+        failure.message.clone()
+    };
+    data.extend(details(failure));
+    (code(failure.kind).number, message, data.into())
+}
+
+fn details(failure: &Failure) -> impl Iterator<Item = (String, Value)> {
+    let hint = failure.hint.clone().map(|hint| ("hint".into(), hint.into()));
+    let hash = failure.current.map(|hash| ("hash".into(), hash.to_string().into()));
+    hint.into_iter().chain(hash)
+}

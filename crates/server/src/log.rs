@@ -1,0 +1,102 @@
+//! The log: one JSON object a line on stderr, never a word of anybody's contents.
+//!
+//! Written by hand rather than through `tracing`: libraries log what they carry, and they carry files. With no
+//! subscriber installed, nothing of theirs can ever come out. A thread of its own writes, and lines are dropped
+//! (and counted) when stderr is not read, so that a client which forgets its stderr cannot stop the server.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Map, Value};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl Level {
+    pub const ALL: [(&str, Self); 4] =
+        [("error", Self::Error), ("warn", Self::Warn), ("info", Self::Info), ("debug", Self::Debug)];
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Lines that wait for a slow reader; more are dropped.
+const WAITING_LINES: usize = 1024;
+
+pub struct Log {
+    level: Level,
+    writer: Mutex<Option<Writer>>,
+    dropped: AtomicU64,
+}
+
+struct Writer {
+    lines: SyncSender<Vec<u8>>,
+    thread: JoinHandle<()>,
+}
+
+impl Log {
+    pub fn new(level: Level) -> Self {
+        Self { level, writer: Mutex::new(None), dropped: AtomicU64::new(0) }
+    }
+
+    pub fn enabled(&self, level: Level) -> bool {
+        level <= self.level
+    }
+
+    /// One line: timestamp, level, `event`, then `fields` in their order.
+    pub fn write(&self, level: Level, event: &str, fields: Map<String, Value>) {
+        if !self.enabled(level) {
+            return;
+        }
+        let mut line = Map::new();
+        line.insert("timestamp".into(), tools::iso8601::millis(SystemTime::now()).into());
+        line.insert("level".into(), level.name().into());
+        line.insert("event".into(), event.into());
+        line.extend(fields);
+        match self.dropped.swap(0, Ordering::Relaxed) {
+            0 => {}
+            dropped => drop(line.insert("lines_dropped_before".into(), dropped.into())),
+        }
+        let lost = line.get("lines_dropped_before").and_then(Value::as_u64).unwrap_or(0) + 1;
+        let mut line = Value::Object(line).to_string().into_bytes();
+        line.push(b'\n');
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.get_or_insert_with(Writer::start).lines.try_send(line).is_err() {
+            self.dropped.fetch_add(lost, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes what is waiting, for as long as `patience` allows.
+    pub fn close(&self, patience: Duration) {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Writer { lines, thread }) = writer else { return };
+        drop(lines);
+        let until = Instant::now() + patience;
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+impl Writer {
+    fn start() -> Self {
+        let (lines, waiting) = mpsc::sync_channel::<Vec<u8>>(WAITING_LINES);
+        let thread = std::thread::spawn(move || {
+            for line in waiting {
+                // Nobody to tell when stderr is gone.
+                let _ = std::io::stderr().write_all(&line);
+            }
+        });
+        Self { lines, thread }
+    }
+}

@@ -1,0 +1,301 @@
+//! Lines of JSON-RPC: what one coming in means, and how one going out is written.
+//!
+//! Coming in, a message is looked at once without copying it: a tool's arguments go straight to the tool, and
+//! only the small rest becomes `rmcp`'s types. Going out, a large text is streamed from the file's own buffer
+//! into the place that a marker keeps for it, so that it is neither copied nor escaped in memory.
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::sync::LazyLock;
+
+use rmcp::model::RequestId;
+use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tools::Block;
+
+use crate::fault;
+
+/// A request or notification, borrowed from its line.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    /// `None`: a notification.
+    pub id: Option<RequestId>,
+    pub method: Cow<'a, str>,
+    pub params: Option<&'a RawValue>,
+}
+
+/// Why a line is no message.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Malformed {
+    pub id: Option<RequestId>,
+    pub code: i32,
+    pub message: &'static str,
+    /// What exactly, without a word of the contents.
+    pub detail: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(borrow)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// `"id": null` is there, and wrong; serde would take it for absent.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+impl<'a> Envelope<'a> {
+    /// `Ok(None)`: an answer to a request of ours, of which there are none.
+    pub fn parse(line: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let invalid = |id: &Option<RequestId>, detail: &str| Malformed {
+            id: id.clone(),
+            code: fault::INVALID_REQUEST,
+            message: "Invalid Request",
+            detail: Some(detail.into()),
+        };
+        let raw: Raw = match serde_json::from_slice(line) {
+            Ok(raw) => raw,
+            Err(error) if error.is_data() => {
+                return Err(invalid(&None, "a message is an object with each member once"));
+            }
+            Err(error) => {
+                let detail = format!("column {}", error.column());
+                let (code, message) = (fault::PARSE_ERROR, "Parse error");
+                return Err(Malformed { id: None, code, message, detail: Some(detail) });
+            }
+        };
+        let id = raw.id.and_then(|id| serde_json::from_str::<RequestId>(id.get()).ok());
+        if raw.id.is_some() && id.is_none() {
+            return Err(invalid(&None, "`id` must be a string or an integer"));
+        }
+        if raw.jsonrpc.map(RawValue::get) != Some(r#""2.0""#) {
+            return Err(invalid(&id, r#"`jsonrpc` must be "2.0""#));
+        }
+        let Some(method) = raw.method else {
+            let answer = raw.result.or(raw.error).is_some();
+            return if answer { Ok(None) } else { Err(invalid(&id, "`method` is missing")) };
+        };
+        let Ok(method) = serde_json::from_str(method.get()) else {
+            return Err(invalid(&id, "`method` must be a string"));
+        };
+        Ok(Some(Self { id, method, params: raw.params }))
+    }
+}
+
+/// The id of a line that was too long to keep: its head and tail are all we have.
+pub fn id_of_cut_line(head: &[u8], tail: &[u8]) -> Option<RequestId> {
+    id_in_head(head).or_else(|| id_in_tail(tail))
+}
+
+/// Reads members until the line breaks off; what stood before `params` is whole.
+fn id_in_head(head: &[u8]) -> Option<RequestId> {
+    struct Members<'a>(&'a mut Option<RequestId>);
+    impl<'de> Visitor<'de> for Members<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(key) = map.next_key::<Cow<str>>()? {
+                match key.as_ref() {
+                    "id" => *self.0 = Some(map.next_value()?),
+                    _ => drop(map.next_value::<IgnoredAny>()?),
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut id = None;
+    let _breaks_off = serde::Deserializer::deserialize_map(
+        &mut serde_json::Deserializer::from_slice(head),
+        Members(&mut id),
+    );
+    id
+}
+
+/// `,"id":7}` at the very end, as some clients write it. Inside a text the quotes would be escaped, and inside
+/// `params` more than one brace would follow.
+fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
+    let tail = str::from_utf8(tail.trim_ascii_end()).ok().or_else(|| {
+        // The tail may begin within a character.
+        let start = tail.iter().position(|byte| byte.is_ascii())?;
+        str::from_utf8(tail[start..].trim_ascii_end()).ok()
+    })?;
+    let (_, value) = tail.strip_suffix('}')?.rsplit_once(r#","id":"#)?;
+    serde_json::from_str(value).ok()
+}
+
+/// A JSON-RPC error, ready to be written.
+pub fn error(id: Option<&RequestId>, code: i32, message: &str, data: Option<Value>) -> Outgoing {
+    let mut error = json!({ "code": code, "message": message });
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    Outgoing::new(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+}
+
+impl Malformed {
+    pub fn answer(&self) -> Outgoing {
+        let data = self.detail.as_ref().map(|detail| json!({ "detail": detail }));
+        error(self.id.as_ref(), self.code, self.message, data)
+    }
+}
+
+/// What stands for the `index`-th large text until it is written. Random, and never leaves the process.
+pub fn marker(index: usize) -> String {
+    static NONCE: LazyLock<String> = LazyLock::new(|| {
+        let random = || RandomState::new().hash_one(0);
+        format!("{:016x}{:016x}", random(), random())
+    });
+    format!("{}:{index}:", *NONCE)
+}
+
+/// Texts shorter than this are written as they are.
+pub const LARGE: usize = 4096;
+
+/// A message on its way out: JSON, and the large texts that its markers stand for, in order.
+pub struct Outgoing {
+    json: Vec<u8>,
+    blocks: Vec<Block>,
+}
+
+impl Outgoing {
+    pub fn new(message: &impl serde::Serialize) -> Self {
+        Self::with_blocks(message, Vec::new())
+    }
+
+    pub fn with_blocks(message: &impl serde::Serialize, blocks: Vec<Block>) -> Self {
+        // Our messages are strings, numbers and maps with string keys: that always serializes.
+        Self { json: serde_json::to_vec(message).unwrap_or_default(), blocks }
+    }
+
+    /// Writes the message and its line break; `buffer` is scratch space.
+    pub fn write(&self, out: &mut impl Write, buffer: &mut Vec<u8>) -> io::Result<()> {
+        buffer.clear();
+        let mut rest = self.json.as_slice();
+        for (index, block) in self.blocks.iter().enumerate() {
+            let marker = marker(index);
+            let Some(at) = memchr::memmem::find(rest, marker.as_bytes()) else { continue };
+            buffer.extend_from_slice(&rest[..at]);
+            rest = &rest[at + marker.len()..];
+            let mut outcome = Ok(());
+            block.for_each_piece(&mut |piece| {
+                if outcome.is_ok() {
+                    outcome = escape(piece, out, buffer);
+                }
+            });
+            outcome?;
+        }
+        buffer.extend_from_slice(rest);
+        buffer.push(b'\n');
+        out.write_all(buffer)?;
+        out.flush()
+    }
+}
+
+/// Escaped text leaves in pieces of about this size: small enough for the cache, large enough for a pipe.
+const PIECE: usize = 64 * 1024;
+
+fn escape(mut text: &str, out: &mut impl Write, buffer: &mut Vec<u8>) -> io::Result<()> {
+    while !text.is_empty() {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE));
+        text = rest;
+        // The escaper writes quotes around the piece; they are taken off again. The opening one is written
+        // over the last byte before it.
+        let before = buffer.pop();
+        let start = buffer.len();
+        json_escape_simd::escape_into(piece, buffer);
+        buffer.pop();
+        match before {
+            Some(byte) => buffer[start] = byte,
+            None => drop(buffer.remove(start)),
+        }
+        if buffer.len() >= PIECE {
+            let kept = buffer.len() - 1;
+            out.write_all(&buffer[..kept])?;
+            buffer.drain(..kept);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: i64) -> Option<RequestId> {
+        Some(RequestId::Number(number))
+    }
+
+    #[test]
+    fn an_envelope_is_read_without_its_arguments() {
+        let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":1}}"#;
+        let envelope = Envelope::parse(line).expect("well formed").expect("a request");
+        assert_eq!(envelope.id, id(7));
+        assert_eq!(envelope.method, "tools/call");
+        assert_eq!(envelope.params.map(RawValue::get), Some(r#"{"a":1}"#));
+    }
+
+    #[test]
+    fn what_is_not_a_message_is_named() {
+        let check = |line: &str, code, expected_id| {
+            let malformed = Envelope::parse(line.as_bytes()).expect_err(line);
+            assert_eq!((malformed.code, malformed.id), (code, expected_id), "{line}");
+        };
+        check("{", fault::PARSE_ERROR, None);
+        check("nonsense", fault::PARSE_ERROR, None);
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#, fault::PARSE_ERROR, None);
+        check("[]", fault::INVALID_REQUEST, None);
+        check("1", fault::INVALID_REQUEST, None);
+        check(r#"{"id":1,"method":"a"}"#, fault::INVALID_REQUEST, id(1));
+        check(r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, fault::INVALID_REQUEST, id(1));
+        check(r#"{"jsonrpc":"2.0","id":1}"#, fault::INVALID_REQUEST, id(1));
+        check(r#"{"jsonrpc":"2.0","id":1,"method":5}"#, fault::INVALID_REQUEST, id(1));
+        check(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, fault::INVALID_REQUEST, None);
+        check(r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, fault::INVALID_REQUEST, None);
+    }
+
+    #[test]
+    fn the_id_of_a_cut_line_is_found_at_either_end() {
+        let check = |line: &str, expected| {
+            let half = line.len() / 2;
+            let (head, tail) = (&line.as_bytes()[..half], &line.as_bytes()[half..]);
+            assert_eq!(id_of_cut_line(head, tail), expected, "{line}");
+        };
+        let long = "x".repeat(300);
+        check(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{{"a":"{long}"}}}}"#), id(7));
+        check(&format!(r#"{{"method":"m","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":8}}"#), id(8));
+        check(&format!(r#"{{"method":"m","params":{{"a":"{long}","id":9}}}}"#), None);
+        check(&format!(r#"{{"method":"m","params":{{"a":"{long},\"id\":9}}"#), None);
+        check(&long, None);
+    }
+
+    #[test]
+    fn large_texts_are_written_as_serde_would() {
+        let odd = "plain \"quoted\" \\ \n\r\t \u{0}\u{1f}\u{7f} é 漢 😀 ";
+        for repeat in [0, 1, 2, 3000, 9000] {
+            let text = odd.repeat(repeat);
+            let blocks = vec![Block::from(text.clone()), Block::from(text.clone())];
+            let with = |a: &str, b: &str| json!({ "id": 1, "a": a, "b": [b, "end"] });
+            let mut written = Vec::new();
+            Outgoing::with_blocks(&with(&marker(0), &marker(1)), blocks)
+                .write(&mut written, &mut Vec::new())
+                .expect("a vector takes all");
+            assert!(written == format!("{}\n", with(&text, &text)).into_bytes(), "{repeat}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Which lines differ between two texts.
+//!
+//! Lines end at `\n` here, as in every diff. What the splices did not touch is compared but never searched.
+
+use std::ops::Range;
+
+use imara_diff::{Algorithm, Diff, InternedInput, Token};
+use memchr::{memchr, memrchr};
+
+use crate::splice::{Composed, Region};
+
+/// How much search one diff may cost, see [`cost`]. Beyond, only lines that occur once on both sides are matched, and
+/// what lies between two of those is shown as replaced: the time stays close to linear, about 10 ms more at worst.
+const BUDGET: usize = 1 << 23;
+
+/// So many lines with an equal on the other side cost nothing: that much is linear.
+const FREE: usize = 64;
+
+/// More lines than this are not searched for the most readable of several equally good places of a change.
+const READABLE: usize = 1 << 16;
+
+/// The runs of whole lines that differ, sorted, with at least one line between neighbours.
+///
+/// Should `changed` not describe how `old` became `new`, everything is searched.
+pub(crate) fn between(old: &str, new: &str, changed: &Composed) -> Vec<Region> {
+    let mut search = Search { old, new, budget: BUDGET, found: Vec::new() };
+    if fits(old.as_bytes(), new.as_bytes(), changed.regions()) {
+        for region in whole_lines(old.as_bytes(), new.as_bytes(), changed.regions()) {
+            search.compare(region);
+        }
+    } else {
+        search.compare(Region { old: 0..old.len(), new: 0..new.len() });
+    }
+    search.found
+}
+
+/// Whether outside of `regions` the texts are the same.
+fn fits(old: &[u8], new: &[u8], regions: &[Region]) -> bool {
+    let end = Region { old: old.len()..old.len(), new: new.len()..new.len() };
+    let mut at = (0, 0);
+    regions.iter().chain([&end]).all(|region| {
+        let kept = (old.get(at.0..region.old.start), new.get(at.1..region.new.start));
+        at = (region.old.end, region.new.end);
+        matches!(kept, (Some(old), Some(new)) if old == new)
+    })
+}
+
+/// Widens regions to whole lines, by the same bytes on both sides, and merges those that then meet.
+fn whole_lines(old: &[u8], new: &[u8], regions: &[Region]) -> Vec<Region> {
+    // From the end of `region` to the end of its last line, which is in `rest`.
+    let tail = |region: &Region, rest: &[u8]| {
+        let starts_line = |text: &[u8]| matches!(text.last(), None | Some(b'\n'));
+        if starts_line(&old[..region.old.end]) && starts_line(&new[..region.new.end]) {
+            0
+        } else {
+            memchr(b'\n', rest).map_or(rest.len(), |at| at + 1)
+        }
+    };
+    let mut widened: Vec<Region> = Vec::with_capacity(regions.len());
+    for region in regions {
+        // Only what is between two regions is looked at: a line may be long and have many.
+        let from = widened.last().map_or(0, |last| last.old.end);
+        let gap = &old[from..region.old.start];
+        let lines = memrchr(b'\n', gap).map_or(0, |at| at + 1);
+        if let Some(last) = widened.last_mut() {
+            let tail = tail(last, gap);
+            if lines <= tail {
+                (last.old.end, last.new.end) = (region.old.end, region.new.end);
+                continue;
+            }
+            last.old.end += tail;
+            last.new.end += tail;
+        }
+        let head = gap.len() - lines;
+        widened.push(Region {
+            old: region.old.start - head..region.old.end,
+            new: region.new.start - head..region.new.end,
+        });
+    }
+    if let Some(last) = widened.last_mut() {
+        let tail = tail(last, &old[last.old.end..]);
+        last.old.end += tail;
+        last.new.end += tail;
+    }
+    widened
+}
+
+struct Search<'a> {
+    old: &'a str,
+    new: &'a str,
+    /// What is left of [`BUDGET`].
+    budget: usize,
+    found: Vec<Region>,
+}
+
+impl<'a> Search<'a> {
+    fn compare(&mut self, region: Region) {
+        let Some(rest) = self.weigh(region) else { return };
+        for gap in self.split(&rest) {
+            if let Some(rest) = self.weigh(gap) {
+                self.push(rest);
+            }
+        }
+    }
+
+    /// Finds the lines that differ in `region`. If that would cost too much it finds none, and returns the region less
+    /// the lines that both sides start and end with.
+    fn weigh(&mut self, region: Region) -> Option<Region> {
+        if region.old.is_empty() || region.new.is_empty() {
+            self.push(region);
+            return None;
+        }
+        let input = self.intern(&region);
+        let (before, after) = (&input.before, &input.after);
+        let head = common(before.iter(), after.iter());
+        let tail = common(before[head..].iter().rev(), after[head..].iter().rev());
+        let (first, last) = (before.len() - tail, after.len() - tail);
+        let mut place = Place::new(&input, &region);
+        match self.budget.checked_sub(cost(&input, &before[head..first], &after[head..last])) {
+            None => return Some(place.region(head..first, head..last)),
+            Some(left) => self.budget = left,
+        }
+        let mut diff = Diff::compute(Algorithm::Histogram, &input);
+        if before.len() + after.len() <= READABLE {
+            diff.postprocess_lines(&input);
+        }
+        for hunk in diff.hunks() {
+            let (old, new) = (hunk.before, hunk.after);
+            self.push(place.region(
+                old.start as usize..old.end as usize,
+                new.start as usize..new.end as usize,
+            ));
+        }
+        None
+    }
+
+    /// The parts of `region` between lines that both sides have exactly once and in the same order.
+    fn split(&self, region: &Region) -> Vec<Region> {
+        let input = self.intern(region);
+        let (before, after) = (&input.before, &input.after);
+        let ends = (before.len(), after.len());
+        let mut place = Place::new(&input, region);
+        let mut at = (0, 0);
+        let mut gaps = Vec::new();
+        for (old, new) in anchors(&input).into_iter().chain([ends]) {
+            gaps.push(place.region(at.0..old, at.1..new));
+            at = (old + 1, new + 1);
+        }
+        gaps
+    }
+
+    fn intern(&self, region: &Region) -> InternedInput<&'a str> {
+        InternedInput::new(&self.old[region.old.clone()], &self.new[region.new.clone()])
+    }
+
+    fn push(&mut self, region: Region) {
+        match self.found.last_mut() {
+            _ if region.old.is_empty() && region.new.is_empty() => {}
+            Some(last) if last.old.end == region.old.start => {
+                (last.old.end, last.new.end) = (region.old.end, region.new.end);
+            }
+            _ => self.found.push(region),
+        }
+    }
+}
+
+/// What a search may cost at worst: each line that has an equal on the other side is held against every line.
+fn cost(input: &InternedInput<&str>, before: &[Token], after: &[Token]) -> usize {
+    let mut sides = vec![(false, false); input.interner.num_tokens() as usize];
+    before.iter().for_each(|token| sides[token.0 as usize].0 = true);
+    after.iter().for_each(|token| sides[token.0 as usize].1 = true);
+    let lines = || before.iter().chain(after);
+    let shared = lines().filter(|token| sides[token.0 as usize] == (true, true)).count();
+    shared.saturating_sub(FREE).saturating_mul(lines().count())
+}
+
+/// How many tokens two sequences have in common at their start.
+fn common<'t>(
+    left: impl Iterator<Item = &'t Token>,
+    right: impl Iterator<Item = &'t Token>,
+) -> usize {
+    left.zip(right).take_while(|(left, right)| left == right).count()
+}
+
+/// Line numbers to byte offsets, for ascending numbers.
+struct Place<'i, 'a> {
+    input: &'i InternedInput<&'a str>,
+    /// Line and offset reached so far.
+    old: (usize, usize),
+    new: (usize, usize),
+}
+
+impl<'i, 'a> Place<'i, 'a> {
+    fn new(input: &'i InternedInput<&'a str>, region: &Region) -> Self {
+        Self { input, old: (0, region.old.start), new: (0, region.new.start) }
+    }
+
+    fn region(&mut self, old: Range<usize>, new: Range<usize>) -> Region {
+        let reach = |at: &mut (usize, usize), tokens: &[Token], line: usize| {
+            let passed = tokens[at.0..line].iter().map(|token| self.input.interner[*token].len());
+            *at = (line, at.1 + passed.sum::<usize>());
+            at.1
+        };
+        let (before, after) = (&self.input.before, &self.input.after);
+        Region {
+            old: reach(&mut self.old, before, old.start)..reach(&mut self.old, before, old.end),
+            new: reach(&mut self.new, after, new.start)..reach(&mut self.new, after, new.end),
+        }
+    }
+}
+
+/// The longest ascending sequence of lines, as (old, new), that occur exactly once on each side.
+fn anchors(input: &InternedInput<&str>) -> Vec<(usize, usize)> {
+    let (before, after) = (single(input, &input.before), single(input, &input.after));
+    let mut pairs: Vec<(usize, usize)> =
+        before.iter().zip(&after).filter_map(|(old, new)| Some(((*old)?, (*new)?))).collect();
+    pairs.sort_unstable_by_key(|(_, new)| *new);
+
+    // `ends[n]` is the pair with the lowest old line that ends an ascending sequence of n + 1 pairs.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut previous: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
+    for (pair, (old, _)) in pairs.iter().enumerate() {
+        let len = ends.partition_point(|&end| pairs[end].0 < *old);
+        previous.push(len.checked_sub(1).map(|shorter| ends[shorter]));
+        if len == ends.len() { ends.push(pair) } else { ends[len] = pair }
+    }
+    let chain = std::iter::successors(ends.last().copied(), |&pair| previous[pair]);
+    let mut anchors: Vec<_> = chain.map(|pair| pairs[pair]).collect();
+    anchors.reverse();
+    anchors
+}
+
+/// For every distinct line the place where `tokens` have it, if they have it exactly once.
+fn single(input: &InternedInput<&str>, tokens: &[Token]) -> Vec<Option<usize>> {
+    let mut count = vec![0_usize; input.interner.num_tokens() as usize];
+    let mut place = vec![None; count.len()];
+    for (at, token) in tokens.iter().enumerate() {
+        let token = token.0 as usize;
+        count[token] += 1;
+        place[token] = (count[token] == 1).then_some(at);
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::splice::{Splice, apply};
+
+    /// Each change as the lines removed and the lines added.
+    fn check(old: &str, splices: &[(Range<usize>, &str)], expected: &[(&str, &str)]) {
+        let splices: Vec<_> = splices
+            .iter()
+            .map(|(range, text)| Splice { range: range.clone(), text: (*text).into() })
+            .collect();
+        let new = apply(old, &splices);
+        let found = between(old, &new, &Composed::from_splices(&splices));
+        let found: Vec<_> =
+            found.into_iter().map(|region| (&old[region.old], &new[region.new])).collect();
+        assert_eq!(found, expected, "{old:?} {splices:?}");
+    }
+
+    #[test]
+    fn changes_are_whole_lines() {
+        check("a\nb\nc\n", &[], &[]);
+        check("a\nb\nc\n", &[(2..3, "b")], &[]);
+        check("one\ntwo\n", &[(1..2, "N")], &[("one\n", "oNe\n")]);
+        check("one\ntwo\n", &[(3..4, "")], &[("one\ntwo\n", "onetwo\n")]);
+        check("one\ntwo\n", &[(4..4, "x\n")], &[("", "x\n")]);
+        check("one\ntwo\n", &[(3..3, "\nx")], &[("", "x\n")]);
+        check("one\ntwo\n", &[(4..4, "x")], &[("two\n", "xtwo\n")]);
+        check("one\ntwo\n", &[(0..4, "")], &[("one\n", "")]);
+        check("one", &[(3..3, "\n")], &[("one", "one\n")]);
+        check("one\n", &[(3..4, "")], &[("one\n", "one")]);
+        check("one\rtwo\n", &[(0..1, "O")], &[("one\rtwo\n", "One\rtwo\n")]);
+    }
+
+    #[test]
+    fn regions_in_one_line_are_one_change() {
+        check("abcdef\nx\n", &[(0..1, "A"), (2..3, "C"), (5..6, "F")], &[("abcdef\n", "AbCdeF\n")]);
+        check("ab\ncd\n", &[(1..2, "B"), (3..4, "C")], &[("ab\ncd\n", "aB\nCd\n")]);
+        check("ab\ncd\ne\n", &[(1..3, ""), (4..5, "D")], &[("ab\ncd\n", "acD\n")]);
+    }
+
+    #[test]
+    fn equal_lines_within_a_region_are_not_changes() {
+        check("a\nb\nc\nd\ne\n", &[(0..10, "a\nB\nc\nd\nE\n")], &[("b\n", "B\n"), ("e\n", "E\n")]);
+    }
+
+    #[test]
+    fn a_wrong_hint_costs_time_only() {
+        let mut wrong = Composed::new();
+        wrong.then(2..900, 7);
+        for hint in [Composed::new(), wrong] {
+            let found = between("a\nb\nc\n", "a\nx\nc\n", &hint);
+            assert_eq!(found, [Region { old: 2..4, new: 2..4 }]);
+        }
+    }
+
+    /// Every other of many lines: too many to weigh all pairs.
+    #[test]
+    fn many_changes_are_told_apart_by_unique_lines() {
+        let numbered = |word: &str| {
+            use std::fmt::Write as _;
+            let mut text = String::new();
+            for line in 0..20_000 {
+                let word = if line % 2 == 1 { word } else { "same" };
+                writeln!(text, "{word} {line}").unwrap();
+            }
+            text
+        };
+        let (old, new) = (numbered("old"), numbered("new"));
+        let mut all = Composed::new();
+        all.then(0..old.len(), new.len());
+        let found = between(&old, &new, &all);
+        assert_eq!(found.len(), 10_000);
+        assert!(found.iter().all(|region| old[region.old.clone()].starts_with("old")));
+    }
+
+    /// Nothing to hold on to, too much to weigh: shown as replaced, less what both ends share.
+    #[test]
+    fn a_vast_repetitive_change_is_replaced_as_a_whole() {
+        let (old, new) = ("x\ny\n".repeat(9_000), "y\ny\nx\n".repeat(9_000));
+        let (old, new) = (format!("{old}end\n"), format!("{new}end\n"));
+        let found = between(&old, &new, &Composed::new());
+        assert_eq!(found, [Region { old: 0..old.len() - 4, new: 0..new.len() - 4 }]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_no_change_is_the_same(
+            old in "([abé]{0,2}\n){0,12}(a|)",
+            edits in prop::collection::vec((0usize..40, 0usize..9, "[abé\n]{0,5}"), 0..4),
+        ) {
+            let (mut new, mut changed) = (old.clone(), Composed::new());
+            for (start, len, text) in edits {
+                let (start, end) = (new.floor_char_boundary(start), new.floor_char_boundary(start + len));
+                new.replace_range(start..end, &text);
+                changed.then(start..end, text.len());
+            }
+            prop_assert!(fits(old.as_bytes(), new.as_bytes(), changed.regions()));
+            let found = between(&old, &new, &changed);
+            prop_assert!(fits(old.as_bytes(), new.as_bytes(), &found));
+            prop_assert!(found.is_sorted_by(|a, b| a.old.end < b.old.start && a.new.end < b.new.start));
+            for Region { old: o, new: n } in found {
+                for (text, range) in [(&old, &o), (&new, &n)] {
+                    prop_assert!(range.start == 0 || text[..range.start].ends_with('\n'));
+                    prop_assert!(range.end == text.len() || range.is_empty() || text[..range.end].ends_with('\n'));
+                }
+                let (old, new) = (&old[o], &new[n]);
+                let first = |text: &str| text.split_inclusive('\n').next().map(str::to_owned);
+                let last = |text: &str| text.split_inclusive('\n').next_back().map(str::to_owned);
+                prop_assert_ne!(first(old), first(new));
+                prop_assert_ne!(last(old), last(new));
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What a line is, for every reader and every edit.
+//!
+//! A line ends with `\r\n`, `\n` or a lone `\r`, and with nothing else (no VT, FF, NEL, U+2028). The terminator belongs
+//! to its line; a last piece without one is a line too: `""` has no lines, `"\n"` has one. Diffs split at `\n` only and
+//! do not use this module.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memchr2};
+
+/// How a line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Lf,
+    CrLf,
+    Cr,
+}
+
+impl Ending {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::CrLf => "\r\n",
+            Self::Cr => "\r",
+        }
+    }
+
+    /// How the last line of `text` ends; `None` when it is unterminated or there is none.
+    pub fn closing(text: &str) -> Option<Self> {
+        match text.as_bytes() {
+            [.., b'\r', b'\n'] => Some(Self::CrLf),
+            [.., b'\n'] => Some(Self::Lf),
+            [.., b'\r'] => Some(Self::Cr),
+            _ => None,
+        }
+    }
+}
+
+/// Where a line is: its content is `start..end`, its terminator `end..next`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    pub start: usize,
+    pub end: usize,
+    pub next: usize,
+}
+
+/// The lines of `text`, in order.
+pub fn lines(text: &str) -> Lines<'_> {
+    Lines { bytes: text.as_bytes(), at: 0 }
+}
+
+/// See [`lines`].
+#[derive(Debug, Clone)]
+pub struct Lines<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        let start = self.at;
+        let rest = &self.bytes[start..];
+        if rest.is_empty() {
+            return None;
+        }
+        let len = memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        let terminator = match rest[len..] {
+            [] => 0,
+            [b'\r', b'\n', ..] => 2,
+            _ => 1,
+        };
+        self.at = start + len + terminator;
+        Some(Line { start, end: start + len, next: self.at })
+    }
+}
+
+/// How many lines `text` has.
+pub fn count(text: &str) -> usize {
+    count_bytes(text.as_bytes())
+}
+
+/// How many lines `bytes` have, whatever their encoding makes of the rest.
+pub fn count_bytes(bytes: &[u8]) -> usize {
+    let unterminated = !matches!(bytes.last(), None | Some(b'\n' | b'\r'));
+    let Tally { lf, crlf, cr } = Tally::of(bytes);
+    lf + crlf + cr + usize::from(unterminated)
+}
+
+/// How many lines end in which way.
+struct Tally {
+    lf: usize,
+    crlf: usize,
+    cr: usize,
+}
+
+impl Tally {
+    /// Two vectorised passes; one match at a time only where there are `\r`.
+    fn of(bytes: &[u8]) -> Self {
+        let (mut crlf, mut cr) = (0, 0);
+        for at in memchr_iter(b'\r', bytes) {
+            if bytes.get(at + 1) == Some(&b'\n') { crlf += 1 } else { cr += 1 }
+        }
+        Self { lf: memchr_iter(b'\n', bytes).count() - crlf, crlf, cr }
+    }
+}
+
+/// Lines `first..=last`, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineRange {
+    pub first: usize,
+    pub last: usize,
+}
+
+/// The part of a text a [`LineRange`] names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selected {
+    /// The lines with all their terminators.
+    pub bytes: Range<usize>,
+    pub first: usize,
+    /// The last line there really is: never past the end of the text.
+    pub last: usize,
+    /// Lines in the whole text.
+    pub total: usize,
+}
+
+/// Finds the lines of `range`. `None` when it starts past the last line, or ends before it starts.
+///
+/// Keeps no index of lines, so the memory needed does not grow with their number.
+pub fn select(text: &str, range: LineRange) -> Option<Selected> {
+    let LineRange { first, last } = range;
+    let more = last.checked_sub(first)?;
+    let mut lines = lines(text);
+    let start = lines.nth(first)?;
+    let (taken, end) =
+        lines.take(more).fold((0, start.next), |(taken, _), line| (taken + 1, line.next));
+    let last = first + taken;
+    // `end` is after a whole terminator, so what follows can be counted apart.
+    let total = last + 1 + count(&text[end..]);
+    Some(Selected { bytes: start.start..end, first, last, total })
+}
+
+/// How most lines of `text` end; of equally many, `\n` before `\r\n` before `\r`. `None` when no line is terminated.
+pub fn common_ending(text: &str) -> Option<Ending> {
+    let Tally { lf, crlf, cr } = Tally::of(text.as_bytes());
+    match lf.max(crlf).max(cr) {
+        0 => None,
+        most if most == lf => Some(Ending::Lf),
+        most if most == crlf => Some(Ending::CrLf),
+        _ => Some(Ending::Cr),
+    }
+}
+
+/// How all terminated lines of `text` end. `None` when they differ or there are none.
+pub fn uniform_ending(text: &str) -> Option<Ending> {
+    match Tally::of(text.as_bytes()) {
+        Tally { lf: 1.., crlf: 0, cr: 0 } => Some(Ending::Lf),
+        Tally { lf: 0, crlf: 1.., cr: 0 } => Some(Ending::CrLf),
+        Tally { lf: 0, crlf: 0, cr: 1.. } => Some(Ending::Cr),
+        _ => None,
+    }
+}
+
+/// The lines joined by `\n`, without a break after the last one.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if memchr(b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text.strip_suffix('\n').unwrap_or(text));
+    }
+    let mut plain = String::with_capacity(text.len());
+    for line in lines(text) {
+        if line.start > 0 {
+            plain.push('\n');
+        }
+        plain.push_str(&text[line.start..line.end]);
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_three_terminators_end_a_line() {
+        for (text, contents) in [
+            ("", &[][..]),
+            ("\n", &[""]),
+            ("a", &["a"]),
+            ("a\nb\n", &["a", "b"]),
+            ("a\r\n\rb", &["a", "", "b"]),
+            ("a\n\rb", &["a", "", "b"]),
+            ("\r\r\n\n", &["", "", ""]),
+            ("a\u{b}b\u{c}c\u{85}d\u{2028}e\u{2029}f", &["a\u{b}b\u{c}c\u{85}d\u{2028}e\u{2029}f"]),
+        ] {
+            let found: Vec<_> = lines(text).map(|line| &text[line.start..line.end]).collect();
+            assert_eq!(found, contents, "{text:?}");
+            assert_eq!(count(text), contents.len(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lines_are_selected_with_their_terminators() {
+        fn check(text: &str, first: usize, last: usize, expected: Option<(&str, usize, usize)>) {
+            let found = select(text, LineRange { first, last })
+                .inspect(|selected| assert_eq!(selected.first, first))
+                .map(|selected| (&text[selected.bytes], selected.last, selected.total));
+            assert_eq!(found, expected, "{text:?} {first}..={last}");
+        }
+        check("a\r\nb\rc", 0, 0, Some(("a\r\n", 0, 3)));
+        check("a\r\nb\rc", 0, 1, Some(("a\r\nb\r", 1, 3)));
+        check("a\r\nb\rc", 1, 9, Some(("b\rc", 2, 3)));
+        check("a\r\nb\rc", 2, usize::MAX, Some(("c", 2, 3)));
+        check("a\r\nb\rc", 3, 3, None);
+        check("a\r\nb\rc", 1, 0, None);
+        check("\n", 0, 0, Some(("\n", 0, 1)));
+        check("\n", 1, 1, None);
+        check("", 0, 0, None);
+        check("a", usize::MAX, usize::MAX, None);
+    }
+
+    #[test]
+    fn endings_are_told_apart() {
+        for (text, common, uniform) in [
+            ("", None, None),
+            ("a", None, None),
+            ("a\nb", Some(Ending::Lf), Some(Ending::Lf)),
+            ("a\r\nb\r\n", Some(Ending::CrLf), Some(Ending::CrLf)),
+            ("a\rb\r", Some(Ending::Cr), Some(Ending::Cr)),
+            ("\r\n\r\n\n", Some(Ending::CrLf), None),
+            ("\r\n\n", Some(Ending::Lf), None),
+            ("\r\n\r", Some(Ending::CrLf), None),
+            ("\n\r", Some(Ending::Lf), None),
+        ] {
+            assert_eq!(common_ending(text), common, "{text:?}");
+            assert_eq!(uniform_ending(text), uniform, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn plain_text_has_lf_between_lines_only() {
+        for (text, expected) in [
+            ("", ""),
+            ("\n", ""),
+            ("\r\n", ""),
+            ("\n\n", "\n"),
+            ("a\n\n", "a\n"),
+            ("a\r\n\r\n", "a\n"),
+            ("a\rb\r\nc", "a\nb\nc"),
+            ("\ra", "\na"),
+            ("a", "a"),
+        ] {
+            assert_eq!(plain(text), expected, "{text:?}");
+        }
+        assert!(matches!(plain("a\nb\n"), Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn counting_and_walking_agree(text in "[aé\r\n]{0,20}") {
+            let walked: Vec<_> = lines(&text).collect();
+            prop_assert_eq!(walked.len(), count(&text));
+            let mut at = 0;
+            for line in &walked {
+                prop_assert_eq!(line.start, at);
+                prop_assert!(!text[line.start..line.end].contains(['\r', '\n']));
+                prop_assert!(line.next == text.len() || line.next > line.end);
+                at = line.next;
+            }
+            prop_assert_eq!(at, text.len());
+            let contents: Vec<_> = walked.iter().map(|line| &text[line.start..line.end]).collect();
+            prop_assert_eq!(plain(&text), contents.join("\n"));
+        }
+
+        #[test]
+        fn pages_concatenate_to_the_text(text in "[aé\r\n]{0,20}", page in 1usize..4) {
+            let mut read = String::new();
+            let mut first = 0;
+            while let Some(selected) = select(&text, LineRange { first, last: first + page - 1 }) {
+                prop_assert_eq!(selected.total, count(&text));
+                prop_assert_eq!(count(&text[selected.bytes.clone()]), selected.last - first + 1);
+                read.push_str(&text[selected.bytes]);
+                first = selected.last + 1;
+            }
+            prop_assert_eq!(first, count(&text));
+            prop_assert_eq!(read, text);
+        }
+    }
+}

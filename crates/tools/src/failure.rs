@@ -1,0 +1,106 @@
+//! Why a call failed: many reasons, few kinds. What a kind is called on the wire is the server's business.
+
+use files::{Hash, StoreError};
+use text::{EditError, NotText};
+
+/// What went wrong, in a sentence an agent can act on. Nothing was written, unless the kind says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub kind: Kind,
+    /// The contract's message.
+    pub message: String,
+    /// What would work instead.
+    pub hint: Option<String>,
+    /// Each fault of the arguments by itself, when there were any.
+    pub faults: Vec<String>,
+    /// The file's hash as it is now, when the caller's was out of date.
+    pub current: Option<Hash>,
+}
+
+/// What a failure is about. `server` gives each kind its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The arguments cannot be right.
+    Invalid,
+    NotFound,
+    TooLarge,
+    Denied,
+    /// A folder, device or pipe where a file was expected.
+    NotAFile,
+    /// Not text: a NUL byte or broken UTF-8.
+    NotText,
+    DiskFull,
+    /// Two edits of one call exclude each other.
+    Conflict,
+    /// The file changed since the caller read it.
+    Stale,
+    /// Waited for the lock, or worked, for too long.
+    TimedOut,
+    /// The caller took the call back.
+    Cancelled,
+    /// The server is being stopped.
+    Stopping,
+    /// The file system failed in a way that has no name of its own.
+    System,
+    /// A defect of ours.
+    Internal,
+}
+
+impl Failure {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, faults: Vec::new(), current: None }
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_faults(mut self, faults: Vec<String>) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    #[must_use]
+    pub fn with_current(mut self, hash: Option<Hash>) -> Self {
+        self.current = hash;
+        self
+    }
+}
+
+impl From<&StoreError> for Kind {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::Denied { .. } | StoreError::ReadOnly => Self::Denied,
+            StoreError::NoFolder => Self::NotFound,
+            StoreError::SameFile => Self::Conflict,
+            StoreError::NotRegular => Self::NotAFile,
+            StoreError::TooLarge { .. } => Self::TooLarge,
+            StoreError::LockTimeout | StoreError::TimedOut => Self::TimedOut,
+            StoreError::Cancelled => Self::Cancelled,
+            StoreError::Stopping => Self::Stopping,
+            StoreError::DiskFull => Self::DiskFull,
+            StoreError::NoLocks { .. } | StoreError::Io { .. } => Self::System,
+            StoreError::Stopped => Self::Internal,
+        }
+    }
+}
+
+impl From<&NotText> for Kind {
+    fn from(reason: &NotText) -> Self {
+        match reason {
+            NotText::InvalidUtf8 { .. } | NotText::Nul { .. } => Self::NotText,
+        }
+    }
+}
+
+impl From<&EditError> for Kind {
+    fn from(error: &EditError) -> Self {
+        match error {
+            EditError::LineOutOfRange { .. } => Self::Invalid,
+            EditError::LineConflict { .. } => Self::Conflict,
+        }
+    }
+}

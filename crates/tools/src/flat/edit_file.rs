@@ -1,0 +1,391 @@
+//! `edit_file`: lines replaced, inserted, deleted and appended, all or nothing.
+
+use std::fmt::Write as _;
+
+use files::{Change, Durable, Hash, Saved, Stage, StageError, StoreError, Version};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use text::diff::{self, Names};
+use text::{Composed, EditError, LineEdit, LineOp, Text, by_line, splice};
+
+use super::{Base, LineNumber};
+use crate::schema::Fault;
+use crate::{Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+
+/// Edit a text file of the folder by lines: replace, insert and delete lines, append text, or create a new file. Line numbers are 0-based and mean the file as it was before the call, whatever the order of the edits; `insert` puts the content before that line, and inserting at the line count appends. All edits are applied or none. Line endings, final newline and everything not addressed stay as they are.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct EditFile {
+    /// File name without any path.
+    #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 255))]
+    name: String,
+    /// The edits; their line numbers all mean the file before the call.
+    #[schemars(length(max = 1000))]
+    edits: Option<Vec<Edit>>,
+    /// Text to add after the last line, on a line of its own.
+    append: Option<String>,
+    /// Create the file if it does not exist (default true).
+    create_if_missing: Option<bool>,
+    /// The hash that the last read or edit of this file answered. If the file has changed since, nothing is written.
+    #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
+    expected_hash: Option<String>,
+    /// Answer the result and the diff, but write nothing.
+    dry_run: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Edit {
+    /// Line to edit (0-based).
+    #[schemars(range(min = 0))]
+    line: LineNumber,
+    /// What to do with the line.
+    operation: Operation,
+    /// The new text, without a final line break; it may hold several lines. Not for `delete`.
+    content: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Operation {
+    Replace,
+    Insert,
+    Delete,
+}
+
+/// What `edit_file` answers.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Answer {
+    /// True when the edits were applied.
+    success: bool,
+    /// Number of lines affected.
+    lines_modified: usize,
+    /// Lines of the file after the edit.
+    new_total_lines: usize,
+    /// Whether the file is new.
+    file_created: bool,
+    /// The file's hash after the edit.
+    hash: String,
+    /// What changed, as a unified diff of at most 200 lines.
+    diff: String,
+    /// False when the edits left the file as it was.
+    changed: bool,
+    /// True when nothing was written because the call asked so.
+    dry_run: bool,
+    /// What else there is to know, such as other hard links that keep the old text.
+    notes: Vec<String>,
+    /// Set instead of everything else when the call failed.
+    error: ErrorShape,
+}
+
+/// What went wrong.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(super) struct ErrorShape {
+    /// What kind of failure it is.
+    code: i64,
+    /// What went wrong.
+    message: String,
+    /// What would work instead.
+    hint: String,
+    /// The file's hash as it is now, when the expected one was out of date.
+    hash: String,
+}
+
+impl Tool for EditFile {
+    const NAME: &'static str = "edit_file";
+    const TITLE: &'static str = "Edit file";
+    const EFFECT: Effect = Effect::Edits;
+    const DIALECT: Dialect = Dialect::Flat;
+
+    fn output_schema() -> Option<Map<String, Value>> {
+        Some(schema::answer::<Answer>())
+    }
+
+    fn word(fault: &Fault) -> Option<String> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<String> {
+        let edits = self.edits.iter().flatten();
+        let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
+        faults(edits, self.append.as_deref())
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let edits = self.edits.unwrap_or_default();
+        let request = Request {
+            name: self.name,
+            edits: edits
+                .into_iter()
+                .map(|edit| line_edit(edit.line.index(Base::Zero), edit.operation, edit.content))
+                .collect(),
+            append: self.append,
+            create: match self.create_if_missing {
+                None => Create::ByEdits,
+                Some(true) => Create::Always,
+                Some(false) => Create::Never,
+            },
+            expected: self.expected_hash.and_then(|hash| hash.parse().ok()),
+            mode: if self.dry_run == Some(true) { Mode::DryRun } else { Mode::Write },
+            base: Base::Zero,
+        };
+        let edited = edit(cx, &request)?;
+        Ok(reply(&request, edited))
+    }
+}
+
+fn reply(request: &Request, edited: Edited) -> Reply {
+    let Edited { lines_modified, total_lines, created, changed, hash, diff, notes } = edited;
+    let text = format!(
+        "File edited successfully: {}\nLines modified: {lines_modified}\nTotal lines: {total_lines}\nFile created: {created}",
+        request.name
+    );
+    let dry_run = request.mode == Mode::DryRun;
+    let mut more = String::new();
+    if dry_run {
+        more.push_str("dry run: nothing was written\n");
+    } else if !changed {
+        more.push_str("nothing changed: the file already reads so\n");
+    }
+    let _ = write!(more, "hash {hash}");
+    for note in &notes {
+        let _ = write!(more, "\n{note}");
+    }
+    if !diff.is_empty() {
+        let _ = write!(more, "\n\n{diff}");
+    }
+    let mut data = plain_data(lines_modified, created, total_lines);
+    data.insert("hash".into(), hash.to_string().into());
+    data.insert("diff".into(), diff.into());
+    data.insert("changed".into(), changed.into());
+    if dry_run {
+        data.insert("dry_run".into(), true.into());
+    }
+    if !notes.is_empty() {
+        data.insert("notes".into(), json!(notes));
+    }
+    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash: Some(hash) }
+}
+
+/// The four facts of the contract.
+pub(super) fn plain_data(
+    lines_modified: usize,
+    created: bool,
+    total_lines: usize,
+) -> Map<String, Value> {
+    let mut data = Map::new();
+    data.insert("success".into(), true.into());
+    data.insert("lines_modified".into(), lines_modified.into());
+    data.insert("file_created".into(), created.into());
+    data.insert("new_total_lines".into(), total_lines.into());
+    data
+}
+
+/// What a schema cannot say about edits.
+pub(super) fn faults<'a>(
+    edits: impl Iterator<Item = (Operation, Option<&'a str>)>,
+    append: Option<&'a str>,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (operation, content) in edits {
+        match (operation, content) {
+            (Operation::Delete, Some(_)) => {
+                faults.push("Delete operation cannot specify content".into());
+            }
+            (Operation::Replace, None) => {
+                faults.push("Content is required for replace operation".into());
+            }
+            (Operation::Insert, None) => {
+                faults.push("Content is required for insert operation".into());
+            }
+            (_, Some(content)) if content.contains('\0') => faults.push(HOLDS_NUL.into()),
+            _ => {}
+        }
+    }
+    if append.is_some_and(|text| text.contains('\0')) {
+        faults.push(HOLDS_NUL.into());
+    }
+    faults
+}
+
+const HOLDS_NUL: &str = "Content contains a NUL character, which a text file cannot hold";
+
+pub(super) fn line_edit(line: usize, operation: Operation, content: Option<String>) -> LineEdit {
+    let content = content.unwrap_or_default(); // `faults` has seen to it that it is there
+    let op = match operation {
+        Operation::Replace => LineOp::Replace(content),
+        Operation::Insert => LineOp::Insert(content),
+        Operation::Delete => LineOp::Delete,
+    };
+    LineEdit { line, op }
+}
+
+/// An edit as both dialects ask for it.
+pub(super) struct Request {
+    pub name: String,
+    /// Lines counted from 0.
+    pub edits: Vec<LineEdit>,
+    pub append: Option<String>,
+    pub create: Create,
+    pub expected: Option<Hash>,
+    pub mode: Mode,
+    pub base: Base,
+}
+
+/// What becomes of a file that is missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Create {
+    /// It stays missing.
+    Never,
+    /// It is created when there is something to put in.
+    ByEdits,
+    /// It is created, if need be empty.
+    Always,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Write,
+    DryRun,
+}
+
+pub(super) struct Edited {
+    pub lines_modified: usize,
+    pub total_lines: usize,
+    pub created: bool,
+    pub changed: bool,
+    pub hash: Hash,
+    pub diff: String,
+    pub notes: Vec<String>,
+}
+
+pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
+    let path = super::path(cx.root, &request.name)?;
+    let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
+        let (bytes, edited) = change(cx, request, version)?;
+        let change = match request.mode {
+            Mode::DryRun => Change::Keep,
+            Mode::Write if edited.changed || edited.created => Change::Write(bytes),
+            Mode::Write => Change::Keep,
+        };
+        Ok((change, edited))
+    });
+    match outcome {
+        Ok((saved, mut edited)) => {
+            edited.notes = notes(&saved);
+            Ok(edited)
+        }
+        Err(StageError::Change(failure)) => Err(failure),
+        Err(StageError::Store(error)) => Err(super::refused(&request.name, &error, cx.limits)),
+    }
+}
+
+fn notes(saved: &Saved) -> Vec<String> {
+    let mut notes = Vec::new();
+    if saved.links > 0 {
+        notes.push(format!(
+            "this file had {} more hard link(s); they keep the old text",
+            saved.links
+        ));
+    }
+    match saved.durable {
+        Durable::Unknown => {
+            notes.push("applied, durability unknown: the folder could not be synced".into());
+        }
+        Durable::Yes | Durable::No => {}
+    }
+    notes
+}
+
+/// The new contents of the file and what there is to say about them.
+fn change(
+    cx: &Context,
+    request: &Request,
+    version: Option<&Version>,
+) -> Result<(Vec<u8>, Edited), Failure> {
+    let current = version.map(|version| Hash::of(&version.bytes));
+    if request.expected.is_some() && request.expected != current {
+        return Err(stale(&request.name, current));
+    }
+    if version.is_none() && request.create == Create::Never {
+        return Err(super::not_found(&request.name)
+            .with_hint("set `create_if_missing` to true to create it"));
+    }
+    let empty_handed = request.edits.is_empty() && request.append.is_none();
+    if empty_handed && !(version.is_none() && request.create == Create::Always) {
+        let message = "No edits or append content provided";
+        return Err(Failure::new(Kind::Invalid, message).with_faults(vec![message.into()]));
+    }
+
+    let old = match version {
+        Some(version) => Text::decode(version.bytes.clone()).map_err(|r| super::not_text(&r))?,
+        None => Text::empty(),
+    };
+    let plan = by_line::plan(old.as_str(), &request.edits, request.append.as_deref())
+        .map_err(|error| misplaced(&error, request.base))?;
+    let splices = splice::shift(plan.splices, old.whole().len() - old.as_str().len());
+    let new = splice::apply(old.whole(), &splices);
+    if new.len() as u64 > cx.limits.max_size {
+        let error = StoreError::TooLarge { size: new.len() as u64, max: cx.limits.max_size };
+        return Err(super::refused(&request.name, &error, cx.limits));
+    }
+    let names = Names { old: &request.name, new: &request.name };
+    let changed = new != old.whole();
+    let diff = diff::unified_within(
+        old.whole(),
+        &new,
+        &Composed::from_splices(&splices),
+        names,
+        cx.limits.diff_lines,
+    );
+    let edited = Edited {
+        lines_modified: plan.lines_modified,
+        total_lines: plan.total_lines,
+        created: version.is_none(),
+        changed,
+        hash: Hash::of(new.as_bytes()),
+        diff,
+        notes: Vec::new(),
+    };
+    Ok((new.into_bytes(), edited))
+}
+
+fn stale(name: &str, current: Option<Hash>) -> Failure {
+    let hint = match current {
+        Some(hash) => format!("its hash is {hash} now; read it again before editing"),
+        None => "the file does not exist any more".into(),
+    };
+    Failure::new(Kind::Stale, format!("File changed since it was read: {name}"))
+        .with_hint(hint)
+        .with_current(current)
+}
+
+/// An edit that does not fit, in the caller's line numbers.
+fn misplaced(error: &EditError, base: Base) -> Failure {
+    let kind = Kind::from(error);
+    match error {
+        EditError::LineOutOfRange { line, op, valid, .. } => {
+            let line = base.show(*line);
+            let message = format!("Line {line} out of range for {op} operation");
+            let hint = base.interval(valid.clone());
+            Failure::new(kind, message.clone()).with_faults(vec![message]).with_hint(hint)
+        }
+        EditError::LineConflict { edit, prior, line } => {
+            let line = base.show(*line);
+            let message = format!("Edit {edit} conflicts with edit {prior}: both target line {line}");
+            Failure::new(kind, message)
+                .with_hint("put what shall become of this line into one edit; edits count from 0")
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The same three operations as plain methods: bare JSON-RPC and REST.
+//!
+//! Lines count from 1, unknown properties are refused, and the answers are exactly the objects of the
+//! contract's REST schemas.
+
+use files::StoreError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::edit_file::{self, Create, Mode, Operation, Request};
+use super::{Base, LineNumber, list_files, read_file};
+use crate::schema::Fault;
+use crate::{Block, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
+
+/// List the files of the folder.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ListFiles {}
+
+impl Tool for ListFiles {
+    const NAME: &'static str = "list_files";
+    const TITLE: &'static str = "List files";
+    const EFFECT: Effect = Effect::Reads;
+    const DIALECT: Dialect = Dialect::Plain;
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let listing = list_files::list(cx)?;
+        let data = list_files::data(&listing.rows, cx);
+        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: None })
+    }
+}
+
+/// Read a file, whole or by lines.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ReadFile {
+    /// Filename without path components
+    #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 255))]
+    name: String,
+    /// Starting line number (1-based, inclusive)
+    #[schemars(range(min = 1))]
+    start_line: Option<LineNumber>,
+    /// Ending line number (1-based, inclusive)
+    #[schemars(range(min = 1))]
+    end_line: Option<LineNumber>,
+}
+
+impl Tool for ReadFile {
+    const NAME: &'static str = "read_file";
+    const TITLE: &'static str = "Read file";
+    const EFFECT: Effect = Effect::Reads;
+    const DIALECT: Dialect = Dialect::Plain;
+
+    fn word(fault: &Fault) -> Option<String> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<String> {
+        read_file::crossed(self.start_line, self.end_line)
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let read = read_file::read(cx, &self.name, self.start_line, self.end_line, Base::One)?;
+        // The only block becomes the answer's `content`.
+        let blocks = vec![Block::of_lines(String::new(), read.text, read.bytes)];
+        let mut data = Map::new();
+        data.insert("total_lines".into(), read.total.into());
+        let asked = [("start_line", self.start_line), ("end_line", self.end_line)];
+        let asked: Map<String, Value> = asked
+            .into_iter()
+            .filter_map(|(name, line)| Some((name.to_owned(), line?.0.into())))
+            .collect();
+        if !asked.is_empty() {
+            data.insert("range_requested".into(), asked.into());
+        }
+        Ok(Reply { blocks, data: Some(data), hash: Some(read.hash) })
+    }
+}
+
+/// Edit a file by lines, append to it or create it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct EditFile {
+    /// Filename without path components
+    #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 255))]
+    name: String,
+    /// Array of line-based edit operations
+    #[schemars(length(max = 1000))]
+    edits: Option<Vec<Edit>>,
+    /// Content to append to end of file
+    append: Option<String>,
+    /// Create file if it doesn't exist
+    #[serde(default)]
+    create_if_missing: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Edit {
+    /// Line number to edit (1-based)
+    #[schemars(range(min = 1))]
+    line: LineNumber,
+    /// New content for the line (not required for delete)
+    content: Option<String>,
+    /// Type of edit operation
+    operation: Operation,
+}
+
+impl Tool for EditFile {
+    const NAME: &'static str = "edit_file";
+    const TITLE: &'static str = "Edit file";
+    const EFFECT: Effect = Effect::Edits;
+    const DIALECT: Dialect = Dialect::Plain;
+
+    fn word(fault: &Fault) -> Option<String> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<String> {
+        let edits = self.edits.iter().flatten();
+        let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
+        edit_file::faults(edits, self.append.as_deref())
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let line_edit =
+            |e: Edit| edit_file::line_edit(e.line.index(Base::One), e.operation, e.content);
+        let request = Request {
+            name: self.name,
+            edits: self.edits.unwrap_or_default().into_iter().map(line_edit).collect(),
+            append: self.append,
+            create: match self.create_if_missing {
+                Some(true) => Create::Always,
+                Some(false) | None => Create::Never,
+            },
+            expected: None,
+            mode: Mode::Write,
+            base: Base::One,
+        };
+        let edited = edit_file::edit(cx, &request)?;
+        let data =
+            edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
+        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: Some(edited.hash) })
+    }
+}

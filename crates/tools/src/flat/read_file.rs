@@ -1,0 +1,156 @@
+//! `read_file`: a file, whole or by lines.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use files::{Hash, StoreError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use text::{LineRange, Text, lines};
+
+use super::{Base, LineNumber};
+use crate::schema::Fault;
+use crate::{Block, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool};
+
+/// Read a text file of the folder, whole or by lines. Line numbers are 0-based and inclusive: `start_line: 0, end_line: 9` are the first ten lines. The answer ends with the file's hash; give it to `edit_file` as `expected_hash` to be sure nobody changed the file in between.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ReadFile {
+    /// File name without any path, as `list_files` shows it.
+    #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 255))]
+    name: String,
+    /// First line to read (0-based, inclusive). Without it, from the beginning.
+    #[schemars(range(min = 0))]
+    start_line: Option<LineNumber>,
+    /// Last line to read (0-based, inclusive). Without it, to the end.
+    #[schemars(range(min = 0))]
+    end_line: Option<LineNumber>,
+    /// Put each line's number (0-based) and a tab before it.
+    line_numbers: Option<bool>,
+}
+
+impl Tool for ReadFile {
+    const NAME: &'static str = "read_file";
+    const TITLE: &'static str = "Read file";
+    const EFFECT: Effect = Effect::Reads;
+    const DIALECT: Dialect = Dialect::Flat;
+
+    fn word(fault: &Fault) -> Option<String> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<String> {
+        crossed(self.start_line, self.end_line)
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let read = read(cx, &self.name, self.start_line, self.end_line, Base::Zero)?;
+        let (name, total, hash) = (&self.name, read.total, read.hash);
+        let (head, summary) = match &read.part {
+            Some(part) => {
+                let (first, last) = (part.start, part.end - 1);
+                let more = match last + 1 {
+                    next if next < total => format!(", next_line {next}"),
+                    _ => String::new(),
+                };
+                (
+                    format!("File: {name} (lines {first}-{last} of {total} total)\n\n"),
+                    format!("lines {first}-{last} of {total}{more}, hash {hash}"),
+                )
+            }
+            None if total == 0 => {
+                (format!("File: {name} (0 lines)\n\n"), format!("0 lines, hash {hash}"))
+            }
+            None => (
+                format!("File: {name} ({total} lines)\n\n"),
+                format!("lines 0-{} of {total}, hash {hash}", total - 1),
+            ),
+        };
+        let first = read.part.as_ref().map_or(0, |part| part.start);
+        let block = match self.line_numbers {
+            Some(true) => Block::from(head + &numbered(&read.text.as_str()[read.bytes], first)),
+            Some(false) | None => Block::of_lines(head, read.text, read.bytes),
+        };
+        Ok(Reply { blocks: vec![block, summary.into()], data: None, hash: Some(hash) })
+    }
+}
+
+/// What was read: `bytes` of `text`, without the break after the last line.
+pub(super) struct Read {
+    pub text: Text,
+    pub bytes: Range<usize>,
+    /// Lines of the whole file.
+    pub total: usize,
+    /// The lines read (counted from 0), when a part was asked for.
+    pub part: Option<Range<usize>>,
+    pub hash: Hash,
+}
+
+pub(super) fn crossed(start: Option<LineNumber>, end: Option<LineNumber>) -> Vec<String> {
+    match (start, end) {
+        (Some(start), Some(end)) if start > end => {
+            vec![format!("Invalid line range: start {} > end {}", start.0, end.0)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn read(
+    cx: &Context,
+    name: &str,
+    start: Option<LineNumber>,
+    end: Option<LineNumber>,
+    base: Base,
+) -> Result<Read, Failure> {
+    let path = super::path(cx.root, name)?;
+    let version = cx
+        .store
+        .read(&path, cx.call)
+        .map_err(|error| super::refused(name, &error, cx.limits))?
+        .ok_or_else(|| super::not_found(name))?;
+    let hash = Hash::of(&version.bytes);
+    let text = Text::decode(version.bytes).map_err(|reason| super::not_text(&reason))?;
+    let body = text.as_str();
+
+    if start.is_none() && (end.is_none() || body.is_empty()) {
+        let (bytes, total) = (without_last_break(body, 0..body.len()), lines::count(body));
+        return Ok(Read { bytes, total, part: None, hash, text });
+    }
+    let range = LineRange {
+        first: start.map_or(0, |line| line.index(base)),
+        last: end.map_or(usize::MAX, |line| line.index(base)),
+    };
+    let Some(selected) = lines::select(body, range) else {
+        let (start, total) = (base.show(range.first), lines::count(body));
+        let message = format!("Start line {start} exceeds file length {total}");
+        return Err(Failure::new(Kind::Invalid, message.clone())
+            .with_faults(vec![message])
+            .with_hint(base.interval(0..total)));
+    };
+    let bytes = without_last_break(body, selected.bytes);
+    let part = Some(selected.first..selected.last + 1);
+    Ok(Read { bytes, total: selected.total, part, hash, text })
+}
+
+fn without_last_break(text: &str, range: Range<usize>) -> Range<usize> {
+    let slice = &text[range.clone()];
+    let ending = ["\r\n", "\n", "\r"].into_iter().find(|ending| slice.ends_with(ending));
+    range.start..range.end - ending.map_or(0, str::len)
+}
+
+fn numbered(text: &str, first: usize) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for (index, line) in lines::lines(text).enumerate() {
+        let separator = if index == 0 { "" } else { "\n" };
+        let _ = write!(out, "{separator}{}\t{}", first + index, &text[line.start..line.end]);
+    }
+    out
+}

@@ -1,0 +1,310 @@
+//! What arguments must look like: one schema, generated from the tool's struct, shown to agents and enforced.
+//!
+//! The checker knows just the keywords that our schemas use (a test holds that), and finds every fault of a
+//! call at once, so that an agent mends them in one go.
+
+use std::fmt;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value};
+
+/// What a flat file name may hold. The contract's pattern; `files::Root` refuses `.`, `..` and our own names too.
+pub const FILE_NAME: &str = "^[a-zA-Z0-9._-]+$";
+pub const MAX_NAME: usize = 255;
+/// Edits in one call of `edit_file`.
+pub const MAX_EDITS: usize = 1000;
+
+/// One thing wrong with the arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// Where: `name`, `edits[2].line`.
+    pub field: String,
+    pub problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Problem {
+    Missing,
+    /// Not a property of this tool; the ones it has.
+    Unknown { known: Vec<String> },
+    WrongType { expected: String, found: Value },
+    /// An integer below the schema's minimum.
+    TooSmall { minimum: i64, found: Value },
+    NotOneOf { allowed: Vec<String>, found: String },
+    /// A string that the pattern or the length limits refuse.
+    Malformed { found: String },
+    TooMany { maximum: u64, found: usize },
+}
+
+impl Fault {
+    /// The last name in `field`: `line` of `edits[2].line`.
+    pub fn name(&self) -> &str {
+        self.field.rsplit('.').next().unwrap_or(&self.field)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let field = &self.field;
+        match &self.problem {
+            Problem::Missing => write!(f, "`{field}` is required"),
+            Problem::Unknown { known } if known.is_empty() => {
+                write!(f, "unknown property `{field}`: this tool takes none")
+            }
+            Problem::Unknown { known } => {
+                write!(f, "unknown property `{field}`: known are `{}`", known.join("`, `"))
+            }
+            Problem::WrongType { expected, found } => {
+                write!(f, "`{field}` must be {expected}, not {}", describe(found))
+            }
+            Problem::TooSmall { minimum, found } => {
+                write!(f, "`{field}` must be at least {minimum}, not {found}")
+            }
+            Problem::NotOneOf { allowed, found } => {
+                write!(f, "`{field}` must be one of `{}`, not `{}`", allowed.join("`, `"), cut(found))
+            }
+            Problem::Malformed { found } => write!(f, "`{field}` is malformed: `{}`", cut(found)),
+            Problem::TooMany { maximum, found } => {
+                write!(f, "`{field}` holds {found} items; one call takes at most {maximum}")
+            }
+        }
+    }
+}
+
+/// What an error says of a value: its kind, and the value itself only where it is a number.
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(_) => "a boolean".into(),
+        Value::Number(number) => number.to_string(),
+        Value::String(_) => "a string".into(),
+        Value::Array(_) => "an array".into(),
+        Value::Object(_) => "an object".into(),
+    }
+}
+
+/// The beginning of what a caller sent: errors do not repeat large contents.
+fn cut(text: &str) -> String {
+    let mut short: String = text.chars().take(80).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// The schema of `T`: self-contained, without `null`s (a null optional means absent), formats or titles.
+pub fn of<T: JsonSchema>() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(simplify).transform(&mut schema);
+    let mut schema = match schema.to_value() {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    // Some clients look for `properties` even where there are none.
+    schema.entry("properties").or_insert_with(|| Map::new().into());
+    schema
+}
+
+/// The schema of an answer. Nothing in it is required: a failure carries `error` alone, and some clients check that too.
+pub fn answer<T: JsonSchema>() -> Map<String, Value> {
+    let mut schema = of::<T>();
+    schema.remove("description");
+    schema.remove("required");
+    if let Some(Value::Object(properties)) = schema.get_mut("properties")
+        && let Some(Value::Object(error)) = properties.get_mut("error")
+    {
+        error.insert("required".into(), serde_json::json!(["code", "message"]));
+    }
+    schema
+}
+
+/// Some model APIs take only a plain `type`, so optional fields say their type alone.
+fn simplify(schema: &mut Schema) {
+    let Some(map) = schema.as_object_mut() else { return };
+    map.remove("title");
+    map.remove("format");
+    if map.get("default").is_some_and(Value::is_null) {
+        map.remove("default");
+    }
+    if let Some(Value::Array(types)) = map.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [one] = types.as_slice() {
+            let one = one.clone();
+            map.insert("type".into(), one);
+        }
+    }
+    if let Some(Value::Array(values)) = map.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    // `Option<Enum>` comes as a choice between the enum and null.
+    if let Some(Value::Array(choices)) = map.remove("anyOf") {
+        let found = choices.into_iter().find(|choice| choice.get("type") != Some(&"null".into()));
+        if let Some(Value::Object(found)) = found {
+            for (key, value) in found {
+                map.entry(key).or_insert(value);
+            }
+        }
+    }
+}
+
+/// Everything wrong with `arguments`. An absent or null object counts as an empty one.
+pub fn faults(schema: &Map<String, Value>, arguments: &Value) -> Vec<Fault> {
+    let empty = Value::Object(Map::new());
+    let arguments = if arguments.is_null() { &empty } else { arguments };
+    let mut found = Vec::new();
+    check(schema, arguments, "", &mut found);
+    found
+}
+
+fn check(schema: &Map<String, Value>, value: &Value, field: &str, found: &mut Vec<Fault>) {
+    let field_name = || if field.is_empty() { "arguments".into() } else { field.to_owned() };
+    let mut fault = |problem| found.push(Fault { field: field_name(), problem });
+    let expected = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+    match (expected, value) {
+        ("object", Value::Object(map)) => check_object(schema, map, field, found),
+        ("array", Value::Array(items)) => {
+            let maximum = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
+            if items.len() as u64 > maximum {
+                return fault(Problem::TooMany { maximum, found: items.len() });
+            }
+            if let Some(Value::Object(schema)) = schema.get("items") {
+                for (index, item) in items.iter().enumerate() {
+                    check(schema, item, &format!("{field}[{index}]"), found);
+                }
+            }
+        }
+        ("string", Value::String(text)) => {
+            if let Some(Value::Array(allowed)) = schema.get("enum") {
+                let allowed: Vec<String> =
+                    allowed.iter().filter_map(Value::as_str).map(String::from).collect();
+                if !allowed.contains(text) {
+                    fault(Problem::NotOneOf { allowed, found: text.clone() });
+                }
+            } else if !fits(schema, text) {
+                fault(Problem::Malformed { found: text.clone() });
+            }
+        }
+        ("integer", Value::Number(number)) => {
+            let minimum = schema.get("minimum").and_then(Value::as_f64).unwrap_or(f64::MIN);
+            let amount = number.as_f64().unwrap_or(f64::MAX);
+            if amount.fract() != 0.0 {
+                fault(Problem::WrongType { expected: "an integer".into(), found: value.clone() });
+            } else if amount < minimum {
+                #[expect(clippy::cast_possible_truncation, reason = "a minimum is 0 or 1")]
+                fault(Problem::TooSmall { minimum: minimum as i64, found: value.clone() });
+            }
+        }
+        ("boolean", Value::Bool(_)) => {}
+        (expected, value) => {
+            let article = if expected.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+            let expected = format!("{article} {expected}");
+            // The error names the kind of thing only: its value may be a whole file.
+            let found = if value.is_number() { value.clone() } else { blank(value) };
+            fault(Problem::WrongType { expected, found });
+        }
+    }
+}
+
+/// A value of the same kind, without its contents.
+fn blank(value: &Value) -> Value {
+    match value {
+        Value::String(_) => Value::String(String::new()),
+        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Object(_) => Value::Object(Map::new()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+fn check_object(
+    schema: &Map<String, Value>,
+    map: &Map<String, Value>,
+    field: &str,
+    found: &mut Vec<Fault>,
+) {
+    let empty = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let path = |name: &str| {
+        if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
+    };
+    for name in required.iter().filter_map(Value::as_str) {
+        if map.get(name).is_none_or(Value::is_null) {
+            found.push(Fault { field: path(name), problem: Problem::Missing });
+        }
+    }
+    for (name, value) in map {
+        match properties.get(name) {
+            Some(Value::Object(_)) if value.is_null() => {} // absent, or missing above
+            Some(Value::Object(schema)) => check(schema, value, &path(name), found),
+            _ => {
+                let known = properties.keys().cloned().collect();
+                found.push(Fault { field: path(&cut(name)), problem: Problem::Unknown { known } });
+            }
+        }
+    }
+}
+
+fn fits(schema: &Map<String, Value>, text: &str) -> bool {
+    let length = text.chars().count() as u64;
+    let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    limit("minLength").is_none_or(|least| length >= least)
+        && limit("maxLength").is_none_or(|most| length <= most)
+        && pattern.is_none_or(|pattern| matches_pattern(pattern, text))
+}
+
+/// The only patterns our schemas use; a regular-expression engine for two of them would be the largest part here.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
+    match pattern {
+        FILE_NAME => {
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        }
+        HASH => text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()),
+        _ => true,
+    }
+}
+
+/// What a hash looks like to an agent.
+pub const HASH: &str = "^[0-9a-fA-F]{16}$";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keywords(schema: &Value, found: &mut Vec<String>) {
+        let Value::Object(map) = schema else { return };
+        for (key, value) in map {
+            match key.as_str() {
+                "properties" => value.as_object().into_iter().flatten().for_each(|(_, value)| {
+                    assert!(value.get("description").is_some(), "every field is documented");
+                    keywords(value, found);
+                }),
+                "items" => keywords(value, found),
+                "pattern" => assert!([FILE_NAME, HASH].contains(&value.as_str().unwrap_or(""))),
+                _ => found.push(key.clone()),
+            }
+        }
+    }
+
+    #[test]
+    fn the_checker_knows_every_keyword_our_schemas_use() {
+        let known = [
+            "type", "description", "required", "additionalProperties", "minimum", "minLength",
+            "maxLength", "maxItems", "enum", "default",
+        ];
+        for entry in crate::FLAT.iter().chain(&crate::PLAIN) {
+            let mut found = Vec::new();
+            keywords(&Value::Object(entry.input_schema()), &mut found);
+            let unknown: Vec<_> = found.iter().filter(|key| !known.contains(&key.as_str())).collect();
+            assert!(unknown.is_empty(), "{}: {unknown:?}", entry.name);
+            assert_eq!(entry.input_schema()["additionalProperties"], false, "{}", entry.name);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a tool is, what it is given and what it answers.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use files::{Call, Hash, LineCounts, Root, Store, StoreError};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use text::Text;
+
+use crate::schema::{self, Fault};
+use crate::{Failure, Kind};
+
+/// The arguments of one tool, ready to run.
+///
+/// The doc comment of the implementing struct is the description agents see.
+pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
+    const NAME: &'static str;
+    /// What a person sees in a list of tools.
+    const TITLE: &'static str;
+    const EFFECT: Effect;
+    const DIALECT: Dialect;
+
+    /// The schema of `Reply::data`, if the tool answers data at all.
+    fn output_schema() -> Option<Map<String, Value>> {
+        None
+    }
+
+    /// A fault in the contract's own words, where it has any.
+    fn word(_fault: &Fault) -> Option<String> {
+        None
+    }
+
+    /// What a schema cannot say. Every fault found, in the contract's words.
+    fn check(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The file as asked for: what the log names, and what edits of one file queue by.
+    fn target(&self) -> Option<&str> {
+        None
+    }
+
+    /// A store's refusal in the dialect's words; `target` as asked for.
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure;
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure>;
+}
+
+/// What a tool does to files. Annotations and the read-only filter both come from here, so they cannot disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Reads,
+    /// Changes parts of a file.
+    Edits,
+    /// Replaces a file as a whole.
+    Overwrites,
+}
+
+/// How a family of tools words its failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// The MCP tools of the flat folder: texts begin with `Error: `.
+    Flat,
+    /// The plain methods of the flat folder: JSON-RPC errors.
+    Plain,
+}
+
+/// What a call works with. The same for every transport.
+pub struct Context<'a> {
+    pub root: &'a Root,
+    pub store: &'a dyn Store,
+    pub line_counts: &'a LineCounts,
+    pub limits: &'a Limits,
+    pub call: &'a Call,
+}
+
+/// Every limit on what we read, write or add to an answer.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The largest file read or written, in bytes.
+    pub max_size: u64,
+    /// How long a call may take before it publishes.
+    pub timeout: Duration,
+    /// Lines of a diff that `edit_file` adds to its answer.
+    pub diff_lines: usize,
+    /// Edits in one call of `edit_file`.
+    pub edits: usize,
+}
+
+impl Limits {
+    pub fn new(max_size: u64, timeout: Duration) -> Self {
+        Self { max_size, timeout, diff_lines: 200, edits: schema::MAX_EDITS }
+    }
+}
+
+/// What a successful call answers.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// Texts, in order. The first is the contract's.
+    pub blocks: Vec<Block>,
+    /// The same facts as an object.
+    pub data: Option<Map<String, Value>>,
+    /// The file's hash after the call.
+    pub hash: Option<Hash>,
+}
+
+/// One text of an answer. A read borrows the file's own buffer, so that a large file is held once.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    head: String,
+    body: Option<Slice>,
+}
+
+#[derive(Clone, Debug)]
+struct Slice {
+    text: Text,
+    range: Range<usize>,
+}
+
+impl From<String> for Block {
+    fn from(head: String) -> Self {
+        Self { head, body: None }
+    }
+}
+
+impl Block {
+    /// `head`, then the lines in `range` of `text`, every line break as `\n`.
+    pub fn of_lines(head: String, text: Text, range: Range<usize>) -> Self {
+        Self { head, body: Some(Slice { text, range }) }
+    }
+
+    /// The text in pieces, in order, without copying the file.
+    pub fn for_each_piece(&self, each: &mut dyn FnMut(&str)) {
+        each(&self.head);
+        let Some(slice) = &self.body else { return };
+        let mut rest = &slice.text.as_str()[slice.range.clone()];
+        while let Some(at) = rest.find('\r') {
+            each(&rest[..at]);
+            rest = &rest[at + 1..];
+            // Of `\r\n` the `\n` is still to come; a lone `\r` becomes one.
+            if !rest.starts_with('\n') {
+                each("\n");
+            }
+        }
+        each(rest);
+    }
+
+    /// About how many bytes the text has.
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.as_ref().map_or(0, |slice| slice.range.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl std::fmt::Display for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let mut outcome = Ok(());
+        self.for_each_piece(&mut |piece| outcome = outcome.and_then(|()| f.write_str(piece)));
+        outcome
+    }
+}
+
+/// One row of a toolset.
+pub struct Entry {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub effect: Effect,
+    pub dialect: Dialect,
+    schema: OnceLock<Map<String, Value>>,
+    make_schema: fn() -> Map<String, Value>,
+    make_output_schema: fn() -> Option<Map<String, Value>>,
+    word: fn(&Fault) -> Option<String>,
+    refused: fn(&str, &StoreError, &Limits) -> Failure,
+    parse: fn(Value) -> Result<Parsed, Vec<String>>,
+}
+
+/// Arguments that hold what the schema says and what `Tool::check` asks for.
+struct Parsed {
+    target: Option<String>,
+    run: Run,
+}
+
+type Run = Box<dyn FnOnce(&Context) -> Result<Reply, Failure> + Send>;
+
+/// A call whose arguments are sound. Running it is all that is left.
+pub struct Prepared {
+    pub entry: &'static Entry,
+    /// The file as asked for.
+    pub target: Option<String>,
+    run: Run,
+}
+
+impl Prepared {
+    pub fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        (self.run)(cx)
+    }
+
+    /// Why it was not even run, in the tool's own words.
+    pub fn refused(&self, error: &StoreError, limits: &Limits) -> Failure {
+        (self.entry.refused)(self.target.as_deref().unwrap_or_default(), error, limits)
+    }
+}
+
+impl Entry {
+    pub const fn of<T: Tool>() -> Self {
+        Self {
+            name: T::NAME,
+            title: T::TITLE,
+            effect: T::EFFECT,
+            dialect: T::DIALECT,
+            schema: OnceLock::new(),
+            make_schema: schema::of::<T>,
+            make_output_schema: T::output_schema,
+            word: T::word,
+            refused: T::refused,
+            parse: parse::<T>,
+        }
+    }
+
+    /// What an agent reads about the tool.
+    pub fn description(&self) -> &str {
+        self.schema().get("description").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What the arguments must look like; the tool's description stands beside it, not in it.
+    pub fn input_schema(&self) -> Map<String, Value> {
+        let mut schema = self.schema().clone();
+        schema.remove("description");
+        schema
+    }
+
+    pub fn output_schema(&self) -> Option<Map<String, Value>> {
+        (self.make_output_schema)()
+    }
+
+    fn schema(&self) -> &Map<String, Value> {
+        self.schema.get_or_init(self.make_schema)
+    }
+
+    /// Checks the arguments; every fault is named at once.
+    pub fn prepare(&'static self, arguments: Value) -> Result<Prepared, Failure> {
+        let faults = schema::faults(self.schema(), &arguments);
+        if !faults.is_empty() {
+            let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| fault.to_string());
+            return Err(Failure::invalid(faults.iter().map(words).collect()));
+        }
+        let Parsed { target, run } = (self.parse)(arguments).map_err(Failure::invalid)?;
+        Ok(Prepared { entry: self, target, run })
+    }
+}
+
+fn parse<T: Tool>(arguments: Value) -> Result<Parsed, Vec<String>> {
+    let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    let tool: T = serde_json::from_value(arguments).map_err(|error| vec![error.to_string()])?;
+    let mut faults = tool.check();
+    // One wording for one fault, however often it stands there.
+    faults.dedup();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    Ok(Parsed { target: tool.target().map(String::from), run: Box::new(move |cx| tool.run(cx)) })
+}
+
+impl Failure {
+    fn invalid(faults: Vec<String>) -> Self {
+        let mut seen = Vec::new();
+        for fault in faults {
+            if !seen.contains(&fault) {
+                seen.push(fault);
+            }
+        }
+        Self::new(Kind::Invalid, seen.join("; ")).with_faults(seen)
+    }
+}

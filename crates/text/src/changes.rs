@@ -167,8 +167,12 @@ impl<'a> Search<'a> {
 /// What a search may cost at worst: each line that has an equal on the other side is held against every line.
 fn cost(input: &InternedInput<&str>, before: &[Token], after: &[Token]) -> usize {
     let mut sides = vec![(false, false); input.interner.num_tokens() as usize];
-    before.iter().for_each(|token| sides[token.0 as usize].0 = true);
-    after.iter().for_each(|token| sides[token.0 as usize].1 = true);
+    for token in before {
+        sides[token.0 as usize].0 = true;
+    }
+    for token in after {
+        sides[token.0 as usize].1 = true;
+    }
     let lines = || before.iter().chain(after);
     let shared = lines().filter(|token| sides[token.0 as usize] == (true, true)).count();
     shared.saturating_sub(FREE).saturating_mul(lines().count())
@@ -299,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Every other of many lines: too many to weigh all pairs.
+    /// Every other of many lines: too dear to search as one.
     #[test]
     fn many_changes_are_told_apart_by_unique_lines() {
         let numbered = |word: &str| {
@@ -319,7 +323,7 @@ mod tests {
         assert!(found.iter().all(|region| old[region.old.clone()].starts_with("old")));
     }
 
-    /// Nothing to hold on to, too much to weigh: shown as replaced, less what both ends share.
+    /// Nothing to hold on to, too dear to search: shown as replaced, less what both ends share.
     #[test]
     fn a_vast_repetitive_change_is_replaced_as_a_whole() {
         let (old, new) = ("x\ny\n".repeat(9_000), "y\ny\nx\n".repeat(9_000));

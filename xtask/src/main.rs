@@ -1,1 +1,60 @@
-fn main() {}
+//! The project's own commands: `cargo xtask <command>`.
+
+#![allow(clippy::print_stdout, reason = "a command talks to its user")]
+
+mod footprint;
+mod test;
+mod walls;
+
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+cargo xtask <command>
+
+  test              everything a change must pass: format, lints, walls, all tests, the footprint
+  walls             what must never leak: file system calls outside `files`, foreign words
+  golden            rewrite cases and goldens from what the product does now; read the diff
+  bench footprint   size, start and memory of the release binary
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
+        ["test"] => test::run(),
+        ["walls"] => walls::check(),
+        ["golden"] => golden(),
+        ["bench", "footprint"] => footprint::run(),
+        _ => Err(USAGE.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Outcome = Result<(), String>;
+
+/// Runs a command in the workspace, its output going to the user's terminal.
+fn run(command: &mut Command) -> Outcome {
+    let shown = format!("{command:?}").replace('"', "");
+    println!("\n$ {shown}");
+    let status = command.current_dir(root()).status().map_err(|e| format!("{shown}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn root() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(std::path::Path::new("."))
+}
+
+fn golden() -> Outcome {
+    let tests = ["test", "--package", "file-editor", "--test", "cases", "--test", "wire"];
+    run(cargo().args(tests).env("UPDATE", "1").env("UPDATE_EXPECT", "1"))
+}

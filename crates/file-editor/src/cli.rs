@@ -229,6 +229,11 @@ fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
         }
     }
     let mut seen = Vec::new();
-    tools.retain(|entry| !seen.contains(&entry.name) && { seen.push(entry.name); true });
+    tools.retain(|entry| {
+        !seen.contains(&entry.name) && {
+            seen.push(entry.name);
+            true
+        }
+    });
     Ok(tools)
 }

@@ -18,10 +18,11 @@ use std::{
 use crate::{
     Call, Change, Decide, DirPath, Durable, Entry, FilePath, Root, Saved, Stamp, Stop, Store,
     StoreError, Version,
-    lock::{self, Backoff},
-    os::{self, Claim, Kind, Look, Stat, Temp},
+    lock::Backoff,
+    os::{self, Kind, Temp},
     resolve::{Place, resolve},
     sweep::Swept,
+    target::{Target, lock_all},
     walk,
 };
 
@@ -146,28 +147,22 @@ impl DiskStore {
     fn find_targets(&self, at: &[FilePath]) -> Result<(Vec<Target<'_>>, Vec<usize>), Halt> {
         let mut targets = Vec::with_capacity(at.len());
         let mut slots = Vec::with_capacity(at.len());
-        let mut known = Vec::new();
+        let mut keys = Vec::new();
         for path in at {
             let place = resolve(self.root.dir(), path.as_path())?;
-            let seen = if at.len() == 1 {
-                None
-            } else {
-                let folder =
-                    os::identity(&place.folder).map_err(StoreError::when("look at the folder"))?;
-                let key = (folder, place.name.clone());
-                let seen = known.iter().position(|other| *other == key);
-                known.extend(seen.is_none().then_some(key));
-                seen
-            };
-            slots.push(seen.unwrap_or(targets.len()));
-            if seen.is_none() {
+            // One path has nothing to be compared with.
+            let key = (at.len() > 1).then(|| place.key()).transpose()?;
+            let slot = keys.iter().position(|known| *known == key).unwrap_or(keys.len());
+            if slot == keys.len() {
+                keys.push(key);
                 targets.push(Target::claim(place)?);
             }
+            slots.push(slot);
         }
         Ok((targets, slots))
     }
 
-    /// Writes everything beside, checks for the last time, publishes.
+    /// Writes everything beside, checks for the last time, publishes. What is published stays locked until all is.
     fn save(&self, targets: &[Target<'_>], call: &Call, temps: Temps) -> Result<Vec<Saved>, Halt> {
         let mut staged = targets
             .iter()
@@ -182,7 +177,7 @@ impl DiskStore {
         }
         let mut saved = Vec::with_capacity(targets.len());
         for (target, temp) in targets.iter().zip(&mut staged) {
-            match self.publish(target, temp.take()) {
+            match self.publish(target, temp.as_mut()) {
                 Ok(one) => saved.push(one),
                 Err(halt) => {
                     for (target, done) in targets.iter().zip(&saved).rev() {
@@ -207,7 +202,7 @@ impl DiskStore {
         Ok(Some(temp))
     }
 
-    fn publish(&self, target: &Target<'_>, temp: Option<Temp<'_>>) -> Result<Saved, Halt> {
+    fn publish(&self, target: &Target<'_>, temp: Option<&mut Temp<'_>>) -> Result<Saved, Halt> {
         let Place { folder, name, .. } = &target.place;
         let stamp = match (temp, &target.stat) {
             (Some(temp), Some(_)) => temp.replace(name)?,
@@ -250,8 +245,8 @@ impl DiskStore {
             Temps::Named,
         );
         let _ = match (temp, &target.change) {
-            (Ok(temp), Change::Remove) => temp.create(name),
-            (Ok(temp), _) => temp.replace(name),
+            (Ok(mut temp), Change::Remove) => temp.create(name),
+            (Ok(mut temp), _) => temp.replace(name),
             (Err(halt), _) => Err(halt),
         };
     }
@@ -305,86 +300,6 @@ impl Store for DiskStore {
     }
 }
 
-/// One file of an update.
-struct Target<'r> {
-    place: Place<'r>,
-    claim: Claim,
-    /// What the file was under the lock; `None` for missing, as in `version`.
-    stat: Option<Stat>,
-    version: Option<Version>,
-    change: Change,
-}
-
-impl<'r> Target<'r> {
-    fn claim(place: Place<'r>) -> Result<Target<'r>, Halt> {
-        let claim = Claim::open(&place)?.ok_or(Halt::Retry)?;
-        Ok(Target { place, claim, stat: None, version: None, change: Change::Keep })
-    }
-
-    /// Reads what the lock now protects.
-    fn load(&mut self, max: u64) -> Result<(), Halt> {
-        match self.claim.look(&self.place)? {
-            Look::Moved => return Err(Halt::Retry),
-            Look::Missing => {}
-            Look::Present(stat) => {
-                let bytes = Arc::new(self.claim.read(&self.place, &stat, max)?);
-                self.version = Some(Version { bytes, stamp: stat.stamp });
-                self.stat = Some(stat);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes over a change, if it is one.
-    fn plan(&mut self, change: Change, max: u64) -> Result<(), StoreError> {
-        let change = match (change, &self.version) {
-            (Change::Remove, None) => Change::Keep,
-            (Change::Write(bytes), Some(version)) if bytes == *version.bytes => Change::Keep,
-            (Change::Write(bytes), _) if bytes.len() as u64 > max => {
-                return Err(StoreError::TooLarge { size: bytes.len() as u64, max });
-            }
-            (change, _) => change,
-        };
-        if change == Change::Keep || change == self.change {
-            return Ok(());
-        }
-        if self.change != Change::Keep {
-            return Err(StoreError::SameFile);
-        }
-        self.change = change;
-        Ok(())
-    }
-
-    fn original(&self) -> Option<(&Claim, &Stat)> {
-        self.stat.as_ref().map(|stat| (&self.claim, stat))
-    }
-
-    /// Notices whoever changes files without asking for the lock.
-    fn check_unchanged(&self) -> Result<(), Halt> {
-        let now = os::stat(&self.place.folder, &self.place.name)
-            .map_err(StoreError::when("look at the file"))?;
-        let stamp = |stat: Option<&Stat>| stat.map(|stat| stat.stamp);
-        if stamp(now.as_ref()) == stamp(self.stat.as_ref()) { Ok(()) } else { Err(Halt::Retry) }
-    }
-}
-
-/// Everybody locks in the same order, so that two calls never wait for each other.
-fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), StoreError> {
-    if let [target] = targets {
-        return lock::wait(call, || target.claim.try_lock());
-    }
-    let mut order = Vec::with_capacity(targets.len());
-    for (index, target) in targets.iter().enumerate() {
-        order.push((target.claim.key()?, index));
-    }
-    order.sort_unstable();
-    // Two names of one file have one lock between them.
-    order.dedup_by(|one, other| one.0 == other.0);
-    order
-        .into_iter()
-        .try_for_each(|(_, index)| lock::wait(call, || targets[index].claim.try_lock()))
-}
-
 /// Reads to the end, whatever the size was said to be, but never more than `max`.
 pub(crate) fn read_whole(file: &File, size: u64, max: u64) -> Result<Vec<u8>, StoreError> {
     if size > max {
@@ -398,5 +313,49 @@ pub(crate) fn read_whole(file: &File, size: u64, max: u64) -> Result<Vec<u8>, St
     match bytes.len() as u64 {
         size if size > max => Err(StoreError::TooLarge { size, max }),
         _ => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        fs,
+        time::{Duration, Instant},
+    };
+
+    /// No later step can be made to fail at will, so the undoing is run by itself.
+    #[test]
+    fn files_already_published_are_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Arc::new(Root::open(dir.path()).unwrap());
+        let store =
+            DiskStore::open(root, DiskOptions { max_size: 100, durability: Durability::None });
+        for name in ["edited", "removed", "kept", "touched"] {
+            fs::write(dir.path().join(name), "old").unwrap();
+        }
+        let paths = ["edited", "removed", "kept", "touched", "created"]
+            .map(|name| FilePath::flat(name).unwrap());
+        let call = Call::until(Instant::now() + Duration::from_secs(10));
+        let (mut targets, _) = store.find_targets(&paths).ok().unwrap();
+        lock_all(&mut targets, &call).unwrap();
+        let write = || Change::Write(b"new".into());
+        for (target, change) in
+            targets.iter_mut().zip([write(), Change::Remove, Change::Keep, write(), write()])
+        {
+            target.load(100).ok().unwrap();
+            target.plan(change, 100).unwrap();
+        }
+        let saved = store.save(&targets, &call, store.temps()).ok().unwrap();
+        fs::write(dir.path().join("touched"), "by others").unwrap();
+        for (target, saved) in targets.iter().zip(&saved) {
+            store.put_back(target, saved);
+        }
+        let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(
+            ["edited", "removed", "kept", "touched"].map(text),
+            ["old", "old", "old", "by others"]
+        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
     }
 }

@@ -22,6 +22,7 @@ mod root;
 mod stage;
 mod store;
 mod sweep;
+mod target;
 mod temp_name;
 pub mod usage;
 mod walk;

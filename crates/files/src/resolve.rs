@@ -48,6 +48,12 @@ pub(crate) struct Place<'r> {
 }
 
 impl Place<'_> {
+    /// Equal for two paths that lead to one name.
+    pub fn key(&self) -> Result<((u64, u64), OsString), StoreError> {
+        let folder = os::identity(&self.folder).map_err(StoreError::when("look at the folder"))?;
+        Ok((folder, self.name.clone()))
+    }
+
     /// The regular file that was there a moment ago.
     pub fn regular(&self) -> Result<Option<&Stat>, StoreError> {
         match &self.stat {

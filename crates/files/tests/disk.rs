@@ -700,6 +700,18 @@ fn the_root_stays_the_folder_that_was_opened() {
 }
 
 #[test]
+fn a_root_that_is_gone_says_so() {
+    for disk in disks() {
+        let dir = disk.dir.path().to_path_buf();
+        disk.put("a", "one");
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(disk.read("a").unwrap(), None);
+        assert!(matches!(disk.append("a", "!"), Err(StoreError::NoFolder)));
+        assert!(!dir.exists());
+    }
+}
+
+#[test]
 fn a_root_knows_its_path() {
     let disk = Disk::new();
     symlink(".", disk.dir.path().join("here")).unwrap();

@@ -1,7 +1,6 @@
 //! One call, from its arrival to its answer: its place in the file's queue, its thread, its line in the log.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use files::{Call, Cancel, LineCounts, Root, Store, StoreError};
@@ -74,7 +73,6 @@ pub struct Calls {
     pub log: Log,
     queue: Queue,
     stop: Recall,
-    running: AtomicUsize,
 }
 
 /// A wish to be done: seen by a thread at work and by a task that waits.
@@ -133,7 +131,6 @@ impl Calls {
             log,
             queue: Queue::default(),
             stop: Recall::default(),
-            running: AtomicUsize::new(0),
         })
     }
 
@@ -193,7 +190,6 @@ impl Calls {
             }
         }
         let calls = Arc::clone(self);
-        self.running.fetch_add(1, Ordering::Relaxed);
         let work = tokio::task::spawn_blocking(move || {
             // The place goes with the work: the next edit waits for it, whatever becomes of this task.
             let _place = place;
@@ -208,9 +204,7 @@ impl Calls {
             };
             prepared.run(&cx)
         });
-        let outcome = work.await;
-        self.running.fetch_sub(1, Ordering::Relaxed);
-        outcome.unwrap_or_else(|_panicked| Err(Failure::new(Kind::Internal, "Internal error")))
+        work.await.unwrap_or_else(|_panicked| Err(Failure::new(Kind::Internal, "Internal error")))
     }
 
     /// The first line of the log: what serves, and how long it took to get there.
@@ -237,11 +231,6 @@ impl Calls {
 
     pub async fn stopped(&self) {
         self.stop.rung().await;
-    }
-
-    /// Calls at work on a thread.
-    pub fn running(&self) -> usize {
-        self.running.load(Ordering::Relaxed)
     }
 
     fn log_call(

@@ -22,8 +22,12 @@ pub enum Level {
 }
 
 impl Level {
-    pub const ALL: [(&str, Self); 4] =
-        [("error", Self::Error), ("warn", Self::Warn), ("info", Self::Info), ("debug", Self::Debug)];
+    pub const ALL: [(&str, Self); 4] = [
+        ("error", Self::Error),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+    ];
 
     fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)

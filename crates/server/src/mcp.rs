@@ -6,9 +6,9 @@ use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -73,7 +73,11 @@ pub fn find_tool(calls: &Calls, name: &str) -> Result<&'static Entry, ErrorData>
     let unknown = || {
         let known: Vec<_> = calls.options.offered().map(|entry| entry.name).collect();
         let data = json!({ "known_tools": known });
-        ErrorData::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", short(name)), Some(data))
+        ErrorData::new(
+            ErrorCode::INVALID_PARAMS,
+            format!("Unknown tool: {}", short(name)),
+            Some(data),
+        )
     };
     calls.options.tools.iter().copied().find(|entry| entry.name == name).ok_or_else(unknown)
 }

@@ -4,7 +4,10 @@
 //! they stop it only counts against us.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "the C library's own interface; it takes a number and touches only free memory")]
+#[expect(
+    unsafe_code,
+    reason = "the C library's own interface; it takes a number and touches only free memory"
+)]
 pub fn give_back() {
     // SAFETY: `malloc_trim` may be called at any time from any thread.
     unsafe {

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotification,
-    CancelledNotificationParam, ClientJsonRpcMessage,
-    ClientRequest, JsonRpcMessage, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
+    ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
@@ -57,7 +58,8 @@ pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
         flights,
         leave_at: None,
     };
-    let server = serve_directly::<RoleServer, _, _, _, _>(Mcp::new(Arc::clone(&calls)), transport, None);
+    let server =
+        serve_directly::<RoleServer, _, _, _, _>(Mcp::new(Arc::clone(&calls)), transport, None);
     let until_gone = async {
         signal().await;
         calls.stop();
@@ -69,7 +71,8 @@ pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
     }
     drop(answers);
     // The last answers are still being written; a client that does not read them is not waited for.
-    let _ = timeout_at((Instant::now() + Duration::from_millis(100)).into(), writer.notified()).await;
+    let _ =
+        timeout_at((Instant::now() + Duration::from_millis(100)).into(), writer.notified()).await;
     Ok(())
 }
 
@@ -102,6 +105,7 @@ async fn signal() {
 struct Flights {
     open: Mutex<HashMap<RequestId, Flight>>,
     changed: Notify,
+    ended: AtomicU64,
 }
 
 struct Flight {
@@ -125,8 +129,14 @@ impl Flights {
 
     fn end(&self, id: &RequestId) -> Option<Flight> {
         let flight = lock(&self.open).remove(id);
+        self.ended.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_waiters();
         flight
+    }
+
+    /// How many have ended so far.
+    fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
     }
 
     async fn none(&self) {
@@ -333,7 +343,10 @@ fn too_long(head: &[u8], tail: &[u8], longest: u64) -> Outgoing {
 enum Line {
     Whole(Vec<u8>),
     /// Too long to keep; what it began and ended with.
-    TooLong { head: Vec<u8>, tail: Vec<u8> },
+    TooLong {
+        head: Vec<u8>,
+        tail: Vec<u8>,
+    },
     End,
 }
 
@@ -465,8 +478,8 @@ impl Reader {
 
     /// Everything else is `rmcp`'s.
     fn request(&self, id: &RequestId, line: &[u8]) -> Result<Incoming, Outgoing> {
-        let message: ClientJsonRpcMessage =
-            serde_json::from_slice(line).map_err(|_| invalid_params(id, "`params` must be an object"))?;
+        let message: ClientJsonRpcMessage = serde_json::from_slice(line)
+            .map_err(|_| invalid_params(id, "`params` must be an object"))?;
         if let JsonRpcMessage::Request(request) = &message
             && let ClientRequest::CustomRequest(custom) = &request.request
             && KNOWN_METHODS.contains(&custom.method.as_str())
@@ -526,8 +539,16 @@ fn invalid_params(id: &RequestId, detail: &str) -> Outgoing {
 async fn give_back_when_idle(flights: Arc<Flights>) {
     loop {
         flights.changed.notified().await;
-        flights.none().await;
-        while tokio::time::timeout(IDLE, flights.changed.notified()).await.is_ok() {}
+        // Looked at once in a while rather than at every answer: under load this must cost nothing.
+        let mut seen = flights.ended();
+        loop {
+            tokio::time::sleep(IDLE).await;
+            let now = flights.ended();
+            if now == seen && lock(&flights.open).is_empty() {
+                break;
+            }
+            seen = now;
+        }
         memory::give_back();
     }
 }

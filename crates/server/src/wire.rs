@@ -277,8 +277,14 @@ mod tests {
             assert_eq!(id_of_cut_line(head, tail), expected, "{line}");
         };
         let long = "x".repeat(300);
-        check(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{{"a":"{long}"}}}}"#), id(7));
-        check(&format!(r#"{{"method":"m","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":8}}"#), id(8));
+        check(
+            &format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{{"a":"{long}"}}}}"#),
+            id(7),
+        );
+        check(
+            &format!(r#"{{"method":"m","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":8}}"#),
+            id(8),
+        );
         check(&format!(r#"{{"method":"m","params":{{"a":"{long}","id":9}}}}"#), None);
         check(&format!(r#"{{"method":"m","params":{{"a":"{long},\"id\":9}}"#), None);
         check(&long, None);

@@ -10,11 +10,14 @@ use memchr::{memchr, memrchr};
 use crate::splice::{Composed, Region};
 
 /// How much search one diff may cost, see [`cost`]. Beyond, only lines that occur once on both sides are matched, and
-/// what lies between two of those is shown as replaced: the time stays close to linear, about 10 ms more at worst.
+/// what lies between two of those is shown as replaced: the time stays close to linear.
 const BUDGET: usize = 1 << 23;
 
 /// So many lines with an equal on the other side cost nothing: that much is linear.
 const FREE: usize = 64;
+
+/// The search numbers lines in 31 bits; bytes are at least as many.
+const LONGEST: usize = (1 << 31) - 2;
 
 /// More lines than this are not searched for the most readable of several equally good places of a change.
 const READABLE: usize = 1 << 16;
@@ -109,6 +112,9 @@ impl<'a> Search<'a> {
         if region.old.is_empty() || region.new.is_empty() {
             self.push(region);
             return None;
+        }
+        if region.old.len().max(region.new.len()) > LONGEST {
+            return Some(region);
         }
         let input = self.intern(&region);
         let (before, after) = (&input.before, &input.after);

@@ -36,10 +36,7 @@ fn split(time: SystemTime) -> (String, u32) {
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    (
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"),
-        nanos / 1_000_000,
-    )
+    (format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"), nanos / 1_000_000)
 }
 
 #[cfg(test)]
@@ -50,7 +47,8 @@ mod tests {
 
     #[test]
     fn known_times() {
-        let check = |after, shown| assert_eq!(seconds(UNIX_EPOCH + Duration::from_secs(after)), shown);
+        let check =
+            |after, shown| assert_eq!(seconds(UNIX_EPOCH + Duration::from_secs(after)), shown);
         check(0, "1970-01-01T00:00:00Z");
         check(951_782_400, "2000-02-29T00:00:00Z");
         check(1_709_251_199, "2024-02-29T23:59:59Z");

@@ -14,11 +14,8 @@ pub use failure::{Failure, Kind};
 pub use tool::{Block, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool};
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
-pub static FLAT: [Entry; 3] = [
-    Entry::of::<flat::ListFiles>(),
-    Entry::of::<flat::ReadFile>(),
-    Entry::of::<flat::EditFile>(),
-];
+pub static FLAT: [Entry; 3] =
+    [Entry::of::<flat::ListFiles>(), Entry::of::<flat::ReadFile>(), Entry::of::<flat::EditFile>()];
 
 /// The same three as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or out.
 pub static PLAIN: [Entry; 3] = [

@@ -28,14 +28,30 @@ pub struct Fault {
 pub enum Problem {
     Missing,
     /// Not a property of this tool; the ones it has.
-    Unknown { known: Vec<String> },
-    WrongType { expected: String, found: Value },
+    Unknown {
+        known: Vec<String>,
+    },
+    WrongType {
+        expected: String,
+        found: Value,
+    },
     /// An integer below the schema's minimum.
-    TooSmall { minimum: i64, found: Value },
-    NotOneOf { allowed: Vec<String>, found: String },
+    TooSmall {
+        minimum: i64,
+        found: Value,
+    },
+    NotOneOf {
+        allowed: Vec<String>,
+        found: String,
+    },
     /// A string that the pattern or the length limits refuse.
-    Malformed { found: String },
-    TooMany { maximum: u64, found: usize },
+    Malformed {
+        found: String,
+    },
+    TooMany {
+        maximum: u64,
+        found: usize,
+    },
 }
 
 impl Fault {
@@ -63,7 +79,12 @@ impl fmt::Display for Fault {
                 write!(f, "`{field}` must be at least {minimum}, not {found}")
             }
             Problem::NotOneOf { allowed, found } => {
-                write!(f, "`{field}` must be one of `{}`, not `{}`", allowed.join("`, `"), cut(found))
+                write!(
+                    f,
+                    "`{field}` must be one of `{}`, not `{}`",
+                    allowed.join("`, `"),
+                    cut(found)
+                )
             }
             Problem::Malformed { found } => write!(f, "`{field}` is malformed: `{}`", cut(found)),
             Problem::TooMany { maximum, found } => {
@@ -296,13 +317,22 @@ mod tests {
     #[test]
     fn the_checker_knows_every_keyword_our_schemas_use() {
         let known = [
-            "type", "description", "required", "additionalProperties", "minimum", "minLength",
-            "maxLength", "maxItems", "enum", "default",
+            "type",
+            "description",
+            "required",
+            "additionalProperties",
+            "minimum",
+            "minLength",
+            "maxLength",
+            "maxItems",
+            "enum",
+            "default",
         ];
         for entry in crate::FLAT.iter().chain(&crate::PLAIN) {
             let mut found = Vec::new();
             keywords(&Value::Object(entry.input_schema()), &mut found);
-            let unknown: Vec<_> = found.iter().filter(|key| !known.contains(&key.as_str())).collect();
+            let unknown: Vec<_> =
+                found.iter().filter(|key| !known.contains(&key.as_str())).collect();
             assert!(unknown.is_empty(), "{}: {unknown:?}", entry.name);
             assert_eq!(entry.input_schema()["additionalProperties"], false, "{}", entry.name);
         }

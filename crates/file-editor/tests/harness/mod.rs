@@ -3,13 +3,18 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+/// What takes longer than this hangs.
+pub const HANG: Duration = Duration::from_secs(120);
 
 /// A folder of its own, gone afterwards.
 pub struct Folder(TempDir);
@@ -45,6 +50,13 @@ impl Folder {
         names
     }
 
+    /// Takes the file's lock, as another process would, until the handle is dropped.
+    pub fn lock(&self, name: &str) -> File {
+        let file = File::options().read(true).write(true).open(self.file(name)).unwrap();
+        file.lock().unwrap();
+        file
+    }
+
     pub fn serve(&self) -> Server {
         self.serve_with(&[])
     }
@@ -58,25 +70,44 @@ impl Folder {
 pub struct Server {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    lines: Receiver<String>,
     next_id: i64,
+}
+
+/// The server's binary.
+pub fn binary() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_file-editor"))
+}
+
+/// Runs the binary to its end, without any input.
+pub fn run(arguments: &[&str]) -> Output {
+    binary().args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
 impl Server {
     pub fn start(dir: &Path, flags: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_file-editor"))
-            .arg(format!("--dir={}", dir.display()))
-            .arg("--transport=stdio")
-            .args(flags)
-            .envs(env.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = binary();
+        command.arg(format!("--dir={}", dir.display())).arg("--transport=stdio").args(flags);
+        command.envs(env.iter().copied());
+        Self::spawn(&mut command)
+    }
+
+    /// Stdout is always read, stderr not before the end.
+    pub fn spawn(command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdin, stdout, next_id: 1 }
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            loop {
+                let mut line = String::new();
+                if stdout.read_line(&mut line).unwrap() == 0 || sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, stdin, lines, next_id: 1 }
     }
 
     pub fn pid(&self) -> u32 {
@@ -98,16 +129,38 @@ impl Server {
         stdin.flush().unwrap();
     }
 
-    /// The next line, as it is; empty at the end.
+    /// The next line, without its line break; empty at the end.
     pub fn receive_line(&mut self) -> String {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        line.trim_end_matches('\n').to_owned()
+        let line = match self.lines.recv_timeout(HANG) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => return String::new(),
+            Err(RecvTimeoutError::Timeout) => panic!("no answer within {HANG:?}"),
+        };
+        line.strip_suffix('\n').expect("a line ends with a line break").to_owned()
     }
 
     pub fn receive(&mut self) -> Value {
         let line = self.receive_line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// Sends a line as it is; the next answer.
+    pub fn exchange(&mut self, line: &str) -> Value {
+        self.send_line(line);
+        self.receive()
+    }
+
+    /// The answers to these requests, in the order of the requests; no other may come in between.
+    pub fn receive_all(&mut self, ids: &[i64]) -> Vec<Value> {
+        let mut answers: Vec<Option<Value>> = vec![None; ids.len()];
+        for _ in ids {
+            let answer = self.receive();
+            let at = ids.iter().position(|id| answer["id"] == *id);
+            let slot = &mut answers[at.unwrap_or_else(|| panic!("unexpected: {answer}"))];
+            assert!(slot.is_none(), "answered twice: {answer}");
+            *slot = Some(answer);
+        }
+        answers.into_iter().flatten().collect()
     }
 
     /// Sends a request without waiting; its id.
@@ -174,9 +227,15 @@ impl Server {
             stderr.read_to_string(&mut text).unwrap();
             text
         });
-        let mut rest = String::new();
-        self.stdout.read_to_string(&mut rest).unwrap();
-        let status = self.child.wait().unwrap();
+        let until = Instant::now() + HANG;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < until, "still running after {HANG:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let rest = self.lines.iter().collect();
         (status, rest, errors.join().unwrap())
     }
 
@@ -200,4 +259,44 @@ impl Drop for Server {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// `params` of a request in the protocol version that has no handshake.
+pub fn modern(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test-client", "version": "1.0.0" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    params
+}
+
+/// The texts of a tool's answer.
+pub fn texts(answer: &Value) -> Vec<&str> {
+    let blocks = answer["result"]["content"].as_array();
+    let blocks = blocks.unwrap_or_else(|| panic!("not a tool's answer: {answer}"));
+    blocks.iter().map(|block| block["text"].as_str().unwrap()).collect()
+}
+
+/// That a tool's answer is a failure with this code; its message.
+pub fn failure(answer: &Value, code: i64) -> &str {
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert_eq!(answer["result"]["structuredContent"]["error"]["code"], code, "{answer}");
+    texts(answer)[0]
+}
+
+/// That an answer is a JSON-RPC error with this code; its message.
+pub fn fault(answer: &Value, code: i64) -> &str {
+    assert_eq!(answer["error"]["code"], code, "{answer}");
+    assert!(answer.get("result").is_none(), "{answer}");
+    answer["error"]["message"].as_str().unwrap()
+}
+
+/// That every line of stderr is a JSON object; the lines.
+pub fn log_lines(stderr: &str) -> Vec<Value> {
+    let parse = |line| match serde_json::from_str(line) {
+        Ok(Value::Object(line)) => Value::Object(line),
+        _ => panic!("not a JSON object on stderr: {line}"),
+    };
+    stderr.lines().map(parse).collect()
 }

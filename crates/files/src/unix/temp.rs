@@ -65,16 +65,19 @@ impl<'d> Temp<'d> {
                 Ok(file) => {
                     return Ok(Temp { dir, file: file.into(), name: None, stamp: Stamp::MISSING });
                 }
-                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {}
-                Err(error) => return Err(failed("create a temporary file", error)),
+                // Not here; EPERM is what ext4 says of a removed folder, and a named file gets the true reason.
+                Err(
+                    Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS | Errno::PERM,
+                ) => {}
+                Err(error) => return Err(not_created(error)),
             }
         }
         let _ = temps;
         let name = temp_name::fresh();
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = retry_on_intr(|| openat(dir, name.as_str(), flags, mode))
-            .map_err(|error| failed("create a temporary file", error))?;
+        let file =
+            retry_on_intr(|| openat(dir, name.as_str(), flags, mode)).map_err(not_created)?;
         Ok(Temp { dir, file: file.into(), name: Some(name), stamp: Stamp::MISSING })
     }
 
@@ -106,8 +109,8 @@ impl<'d> Temp<'d> {
         Ok(())
     }
 
-    /// Takes the place of the file `name`. Returns the published file's stamp.
-    pub fn replace(mut self, name: &OsStr) -> Result<Stamp, Halt> {
+    /// Takes the place of the file `name`, and stays locked. Returns the published file's stamp.
+    pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         let from = self.name.as_deref().expect("it has a name");
         match retry_on_intr(|| renameat(self.dir, from, self.dir, name)) {
             Ok(()) => self.name = None,
@@ -118,8 +121,8 @@ impl<'d> Temp<'d> {
         Ok(self.published())
     }
 
-    /// Becomes the file `name`, which must not exist. Returns its stamp.
-    pub fn create(mut self, name: &OsStr) -> Result<Stamp, Halt> {
+    /// Becomes the file `name`, which must not exist, and stays locked. Returns its stamp.
+    pub fn create(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         let Some(from) = self.name.take() else {
             self.link(name)?;
             return Ok(self.published());
@@ -165,6 +168,7 @@ impl<'d> Temp<'d> {
     }
 
     #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "the signature is that of Linux")]
     fn link(&self, _: &OsStr) -> Result<(), Halt> {
         Err(Halt::NoLink)
     }
@@ -196,10 +200,16 @@ fn move_to_free_name(dir: &Dir, from: &str, to: &OsStr) -> Result<Moved, Errno> 
     retry_on_intr(|| linkat(dir, from, dir, to, AtFlags::empty())).map(|()| Moved::Linked)
 }
 
-fn failed(doing: &'static str, error: Errno) -> Halt {
+fn not_created(error: Errno) -> Halt {
     match error {
-        // The folder was removed, or a random name was taken: look again.
-        Errno::NOENT | Errno::EXIST => Halt::Retry,
-        _ => Halt::Failed(StoreError::os(doing, error.into())),
+        // The folder was removed; its handle outlives it.
+        Errno::NOENT => Halt::Failed(StoreError::NoFolder),
+        // One in 2^64: the next name will do.
+        Errno::EXIST => Halt::Retry,
+        error => failed("create a temporary file", error),
     }
+}
+
+fn failed(doing: &'static str, error: Errno) -> Halt {
+    StoreError::os(doing, error.into()).into()
 }

@@ -64,7 +64,7 @@ impl<'d> Temp<'d> {
     }
 
     /// Takes the place of the file `name`. Returns the published file's stamp.
-    pub fn replace(mut self, name: &OsStr) -> Result<Stamp, Halt> {
+    pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         // A file shared with nobody cannot be renamed.
         self.file = None;
         let from = self.name.take().ok_or(Halt::Retry)?;
@@ -93,7 +93,7 @@ impl<'d> Temp<'d> {
 
     /// Becomes the file `name`, which must not exist: the lock keeps other servers away, and others are looked for
     /// just before. Returns its stamp.
-    pub fn create(self, name: &OsStr) -> Result<Stamp, Halt> {
+    pub fn create(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         if super::stat(self.dir, name).map_err(StoreError::when("look at the file"))?.is_some() {
             return Err(Halt::Retry);
         }

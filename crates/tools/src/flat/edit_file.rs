@@ -383,7 +383,8 @@ fn misplaced(error: &EditError, base: Base) -> Failure {
         }
         EditError::LineConflict { edit, prior, line } => {
             let line = base.show(*line);
-            let message = format!("Edit {edit} conflicts with edit {prior}: both target line {line}");
+            let message =
+                format!("Edit {edit} conflicts with edit {prior}: both target line {line}");
             Failure::new(kind, message)
                 .with_hint("put what shall become of this line into one edit; edits count from 0")
         }

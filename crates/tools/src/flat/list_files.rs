@@ -119,9 +119,7 @@ pub(super) fn list(cx: &Context) -> Result<Listing, Failure> {
 
 fn refused(error: &StoreError, cx: &Context) -> Failure {
     match error {
-        StoreError::Denied { .. } => {
-            Failure::new(Kind::Denied, "Cannot access working directory")
-        }
+        StoreError::Denied { .. } => Failure::new(Kind::Denied, "Cannot access working directory"),
         StoreError::TimedOut | StoreError::Cancelled => super::refused("", error, cx.limits),
         _ => Failure::new(
             Kind::from(error),

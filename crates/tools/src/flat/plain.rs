@@ -159,8 +159,7 @@ impl Tool for EditFile {
             base: Base::One,
         };
         let edited = edit_file::edit(cx, &request)?;
-        let data =
-            edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
+        let data = edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
         Ok(Reply { blocks: Vec::new(), data: Some(data), hash: Some(edited.hash) })
     }
 }

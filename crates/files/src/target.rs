@@ -1,0 +1,92 @@
+//! One file on its way through an update: claimed, locked, read, given its change, checked.
+
+use std::sync::Arc;
+
+use crate::{
+    Call, Change, StoreError, Version,
+    disk::Halt,
+    lock,
+    os::{self, Claim, Look, Stat},
+    resolve::Place,
+};
+
+/// One file of an update.
+pub(crate) struct Target<'r> {
+    pub place: Place<'r>,
+    claim: Claim,
+    /// What the file was under the lock; `None` for missing, as in `version`.
+    pub stat: Option<Stat>,
+    pub version: Option<Version>,
+    /// What is to become of it.
+    pub change: Change,
+}
+
+impl<'r> Target<'r> {
+    pub fn claim(place: Place<'r>) -> Result<Target<'r>, Halt> {
+        let claim = Claim::open(&place)?.ok_or(Halt::Retry)?;
+        Ok(Target { place, claim, stat: None, version: None, change: Change::Keep })
+    }
+
+    /// Reads what the lock now protects.
+    pub fn load(&mut self, max: u64) -> Result<(), Halt> {
+        match self.claim.look(&self.place)? {
+            Look::Moved => return Err(Halt::Retry),
+            Look::Missing => {}
+            Look::Present(stat) => {
+                let bytes = Arc::new(self.claim.read(&self.place, &stat, max)?);
+                self.version = Some(Version { bytes, stamp: stat.stamp });
+                self.stat = Some(stat);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over a change, if it is one.
+    pub fn plan(&mut self, change: Change, max: u64) -> Result<(), StoreError> {
+        let change = match (change, &self.version) {
+            (Change::Remove, None) => Change::Keep,
+            (Change::Write(bytes), Some(version)) if bytes == *version.bytes => Change::Keep,
+            (Change::Write(bytes), _) if bytes.len() as u64 > max => {
+                return Err(StoreError::TooLarge { size: bytes.len() as u64, max });
+            }
+            (change, _) => change,
+        };
+        if change == Change::Keep || change == self.change {
+            return Ok(());
+        }
+        if self.change != Change::Keep {
+            return Err(StoreError::SameFile);
+        }
+        self.change = change;
+        Ok(())
+    }
+
+    pub fn original(&self) -> Option<(&Claim, &Stat)> {
+        self.stat.as_ref().map(|stat| (&self.claim, stat))
+    }
+
+    /// Notices whoever changes files without asking for the lock.
+    pub fn check_unchanged(&self) -> Result<(), Halt> {
+        let now = os::stat(&self.place.folder, &self.place.name)
+            .map_err(StoreError::when("look at the file"))?;
+        let stamp = |stat: Option<&Stat>| stat.map(|stat| stat.stamp);
+        if stamp(now.as_ref()) == stamp(self.stat.as_ref()) { Ok(()) } else { Err(Halt::Retry) }
+    }
+}
+
+/// Everybody locks in the same order, so that two calls never wait for each other.
+pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), StoreError> {
+    if let [target] = targets {
+        return lock::wait(call, || target.claim.try_lock());
+    }
+    let mut order = Vec::with_capacity(targets.len());
+    for (index, target) in targets.iter().enumerate() {
+        order.push((target.claim.key()?, index));
+    }
+    order.sort_unstable();
+    // Two names of one file have one lock between them.
+    order.dedup_by(|one, other| one.0 == other.0);
+    order
+        .into_iter()
+        .try_for_each(|(_, index)| lock::wait(call, || targets[index].claim.try_lock()))
+}

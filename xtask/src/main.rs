@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        ["test"] => test::run(),
+        ["test"] => test::all(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
         ["bench", "footprint"] => footprint::run(),

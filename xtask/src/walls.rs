@@ -40,7 +40,8 @@ pub fn check() -> Outcome {
     for wall in WALLS {
         for folder in wall.folders {
             for path in sources(&root().join("crates").join(folder).join("src"))? {
-                let text = fs::read_to_string(&path).map_err(|e| format!("{path:?}: {e}"))?;
+                let text =
+                    fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
                 // Tests at the end of a file may do what they like.
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default();
                 for (number, line) in code.lines().enumerate() {
@@ -58,7 +59,7 @@ pub fn check() -> Outcome {
 
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
-    let entries = fs::read_dir(folder).map_err(|e| format!("{folder:?}: {e}"))?;
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries {
         let path = entry.map_err(|e| e.to_string())?.path();
         if path.is_dir() {

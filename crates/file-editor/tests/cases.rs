@@ -1,8 +1,9 @@
 //! Plays the case files of `cases/`: in process and on stdio, same file, same answer.
 //!
-//! A case is a sentence, then sections. `given` lays out the folder, `when` calls a tool (or, `when method`, a
-//! plain method), and everything after it is what came back, complete: texts, data, and every file that is not
-//! as it was. `UPDATE=1 cargo test --test cases` rewrites what came back, never what was given.
+//! A case is a sentence, then sections. `flags` are the server's, `given` lays out the folder (see `give`; `%20` and
+//! `%0A` in a name are a blank and a line break), `when` calls a tool (or, `when method`, a plain method), and `then` is what came back,
+//! complete: texts, data, and every file that is not as it was. In bodies `$DIR` is the folder, `$TIME` a time of
+//! change, `␍` a carriage return. `UPDATE=1 cargo test --test cases` rewrites what came back, never what was given.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,52 +12,37 @@ mod harness;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use files::{Call, DiskOptions, DiskStore, Durability, LineCounts, Root};
 use harness::{Folder, Server};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tools::{Context, Entry, Failure, Limits, Reply};
 
-/// What one call came back with, whatever carried it.
-#[derive(Default)]
-struct Outcome {
-    texts: Vec<String>,
-    data: Option<Value>,
-    /// Code, and the hint or the data of a JSON-RPC error.
-    error: Option<i64>,
+/// Answers as a client sees them: `{result}` or `{error}`.
+trait Player {
+    fn tool(&mut self, name: &str, arguments: Value) -> Value;
+    fn method(&mut self, name: &str, params: Value) -> Value;
 }
 
-trait Player {
-    fn call(&mut self, tool: &str, arguments: Value) -> Outcome;
-    fn call_method(&mut self, method: &str, arguments: Value) -> Outcome;
-}
+/// Starts a player; `None` for flags that mean nothing to it.
+type Start = fn(&Folder, &[&str]) -> Option<Box<dyn Player>>;
 
 #[test]
 fn every_case_in_process() {
-    play_all(&mut |folder, flags| {
-        let max_size = match flags {
-            [] => 10,
-            [flag] => flag.strip_prefix("--max-size=")?.parse().ok()?,
-            _ => return None,
-        };
-        let root = Arc::new(Root::open(folder.path()).unwrap());
-        let max_size: u64 = max_size << 20;
-        let options = DiskOptions { max_size, durability: Durability::None };
-        let store = DiskStore::open(Arc::clone(&root), options);
-        let limits = Limits::new(max_size, Duration::from_secs(10));
-        Some(Box::new(InProcess { root, store, limits, counts: LineCounts::default() }))
-    });
+    play_all(|folder, flags| Some(Box::new(InProcess::start(folder, flags)?)));
 }
 
 #[test]
 fn every_case_on_stdio() {
-    play_all(&mut |folder, flags| Some(Box::new(folder.serve_with(flags))));
+    play_all(|folder, flags| Some(Box::new(folder.serve_with(flags))));
 }
 
-/// `start` gives `None` for flags that mean nothing to its player.
-fn play_all(start: &mut dyn FnMut(&Folder, &[&str]) -> Option<Box<dyn Player>>) {
+fn play_all(start: Start) {
+    // One player at a time writes the files anew.
+    static PLAYING: Mutex<()> = Mutex::new(());
+    let _playing = PLAYING.lock().unwrap_or_else(PoisonError::into_inner);
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
     let (mut played, mut wrong) = (0, Vec::new());
     for folder in std::fs::read_dir(cases).unwrap() {
@@ -79,65 +65,81 @@ fn play_all(start: &mut dyn FnMut(&Folder, &[&str]) -> Option<Box<dyn Player>>) 
     assert!(played > 50, "only {played} cases were found");
 }
 
-fn play(
-    case: &str,
-    start: &mut dyn FnMut(&Folder, &[&str]) -> Option<Box<dyn Player>>,
-) -> Option<String> {
+/// The case as it turns out.
+fn play(case: &str, start: Start) -> Option<String> {
     let folder = Folder::new();
-    let mut sections = case.split("\n--- ");
-    let mut shown = sections.next().unwrap().to_owned();
+    let (title, sections) = sections(case);
+    let mut shown = title.to_owned();
     let mut flags: Vec<&str> = Vec::new();
     let mut player: Option<Box<dyn Player>> = None;
-    for section in sections {
-        let (head, body) = section.split_once('\n').unwrap_or((section, ""));
-        let mut words = head.split(' ');
-        match words.next().unwrap() {
-            "flags" => flags.extend(body.split_whitespace()),
-            "given" => give(&folder, &words.collect::<Vec<_>>(), body),
-            "when" => {
-                if player.is_none() {
-                    player = Some(start(&folder, &flags)?);
-                }
-                let player = player.as_mut().unwrap();
-                let before = snapshot(&folder);
-                let arguments = folder_name(body, "$DIR", &folder);
-                let arguments = serde_json::from_str(&arguments).expect(case);
-                let outcome = match words.collect::<Vec<_>>()[..] {
-                    ["method", method] => player.call_method(method, arguments),
-                    [tool] => player.call(tool, arguments),
-                    _ => panic!("when what? {head}"),
-                };
-                write!(shown, "\n--- {section}").unwrap();
-                shown = shown.trim_end_matches('\n').to_owned();
-                shown.push_str(&show(&outcome, &folder, &before));
-                continue;
-            }
-            "then" => continue,
-            _ => panic!("unknown section {head}"),
+    for (head, body) in sections {
+        let words: Vec<&str> = head.split(' ').collect();
+        match words[..] {
+            ["then", ..] => continue,
+            ["flags"] => flags.extend(body.split_whitespace()),
+            ["given", name, ref kind @ ..] => give(&folder, name, kind, body),
+            ["when", ..] => {}
+            _ => panic!("what is `{head}`? {case}"),
         }
-        write!(shown, "\n--- {section}").unwrap();
+        write!(shown, "\n--- {head}\n{body}").unwrap();
+        shown.truncate(shown.trim_end_matches('\n').len());
+        if let ["when", ref what @ ..] = words[..] {
+            if player.is_none() {
+                player = Some(start(&folder, &flags)?);
+            }
+            let player = player.as_mut().unwrap();
+            let before = snapshot(&folder);
+            let arguments = serde_json::from_str(&body.replace("$DIR", &dir(&folder))).expect(case);
+            let answer = match what {
+                ["method", name] => player.method(name, arguments),
+                [name] => player.tool(name, arguments),
+                _ => panic!("when what? {case}"),
+            };
+            let happened = told(&answer).into_iter().chain(changed(&before, &snapshot(&folder)));
+            for (head, body) in happened {
+                write!(shown, "\n--- then {head}\n{}", visible(&body, &folder)).unwrap();
+            }
+        }
     }
+    assert!(player.is_some(), "nothing is called: {case}");
     Some(shown.trim_end_matches('\n').to_owned() + "\n")
 }
 
-fn give(folder: &Folder, words: &[&str], body: &str) {
-    let path = folder.file(words[0]);
-    match words[1..] {
-        [] => std::fs::write(path, body.to_owned() + if body.is_empty() { "" } else { "\n" }),
+/// The sentence, then head and body of each section. Only these words begin one: a body may hold a diff.
+fn sections(case: &str) -> (&str, Vec<(&str, &str)>) {
+    let words = ["flags\n", "given ", "when ", "then "];
+    let is_section = |at: usize| words.iter().any(|word| case[at..].starts_with(word));
+    let starts = case.match_indices("\n--- ").map(|(at, mark)| (at, at + mark.len()));
+    let starts: Vec<_> = starts.filter(|&(_, start)| is_section(start)).collect();
+    let ends = starts.iter().skip(1).map(|&(at, _)| at).chain([case.len()]);
+    let section = |(&(_, start), end): (_, usize)| {
+        let section: &str = &case[start..end];
+        section.split_once('\n').unwrap_or((section, ""))
+    };
+    let title = &case[..starts.first().expect("a case has sections").0];
+    (title, starts.iter().zip(ends).map(section).collect())
+}
+
+fn give(folder: &Folder, name: &str, kind: &[&str], body: &str) {
+    let path = folder.file(&name.replace("%20", " ").replace("%0A", "\n"));
+    match kind {
+        [] if body.is_empty() => std::fs::write(path, ""),
+        [] => std::fs::write(path, body.trim_end_matches('\n').to_owned() + "\n"),
         ["json"] => std::fs::write(path, serde_json::from_str::<String>(body).unwrap()),
         ["hex"] => {
             let digits: Vec<u8> = body.bytes().filter(u8::is_ascii_hexdigit).collect();
             let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
             std::fs::write(path, digits.chunks(2).map(byte).collect::<Vec<_>>())
         }
-        ["megabytes", size] => {
-            let bytes = size.parse::<f64>().unwrap() * f64::from(1 << 20);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
-            std::fs::write(path, "x".repeat(bytes as usize))
+        // Lines of 64 bytes, the last one maybe shorter.
+        ["bytes", size] => {
+            let size: usize = size.parse().unwrap();
+            std::fs::write(path, &("x".repeat(63) + "\n").repeat(size.div_ceil(64))[..size])
         }
         ["folder"] => std::fs::create_dir(path),
+        ["hardlink"] => std::fs::hard_link(folder.file(body.trim_end()), path),
         #[cfg(unix)]
-        ["link"] => std::os::unix::fs::symlink(body.trim_end(), path),
+        ["link"] => std::os::unix::fs::symlink(body.trim_end().replace("$DIR", &dir(folder)), path),
         #[cfg(unix)]
         ["mode", mode] => {
             use std::os::unix::fs::PermissionsExt as _;
@@ -149,81 +151,93 @@ fn give(folder: &Folder, words: &[&str], body: &str) {
             use rustix::fs::{CWD, FileType, Mode, mknodat};
             mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(Into::into)
         }
-        _ => panic!("given what? {words:?}"),
+        _ => panic!("given what? {kind:?}"),
     }
     .unwrap();
 }
 
-/// Each name with what is in it: text as JSON, other bytes as hex, links and folders by name.
-fn snapshot(folder: &Folder) -> BTreeMap<String, String> {
-    let describe = |name: &String| {
-        let path = folder.file(name);
+/// What an answer says, as sections.
+fn told(answer: &Value) -> Vec<(String, String)> {
+    let data = |data: Value| ("data".to_owned(), data.to_string());
+    let text = |text: &Value| text.as_str().unwrap().to_owned();
+    if let Some(error) = answer.get("error") {
+        let fails = (format!("fails {}", error["code"]), text(&error["message"]));
+        return [fails].into_iter().chain(error.get("data").cloned().map(data)).collect();
+    }
+    let result = &answer["result"];
+    let Some(is_error) = result.get("isError") else { return vec![data(result.clone())] };
+    let mut structured = result.get("structuredContent").cloned();
+    let texts: Vec<_> =
+        result["content"].as_array().unwrap().iter().map(|b| text(&b["text"])).collect();
+    let mut heads = ["answers".to_owned(), "adds".to_owned()];
+    if is_error == true {
+        heads = ["fails".to_owned(), "hints".to_owned()];
+        // Each channel says everything: what the texts say stands in the structured error too.
+        if let Some(mut error) = structured.take().map(|mut data| data["error"].take()) {
+            let error = error.as_object_mut().unwrap();
+            write!(heads[0], " {}", error.remove("code").unwrap()).unwrap();
+            assert_eq!(format!("Error: {}", text(&error.remove("message").unwrap())), texts[0]);
+            assert_eq!(error.remove("hint").as_ref().map(text).as_ref(), texts.get(1));
+            structured = (!error.is_empty()).then(|| json!(error));
+        }
+    }
+    heads.into_iter().zip(texts).chain(structured.map(data)).collect()
+}
+
+/// Each name with what is in it: text as JSON, other bytes as hex, links by target.
+type Contents = BTreeMap<String, (&'static str, String)>;
+
+fn snapshot(folder: &Folder) -> Contents {
+    let describe = |name: String| {
+        let path = folder.file(&name);
         let kind = path.symlink_metadata().unwrap().file_type();
-        if kind.is_symlink() {
-            return format!("link\n{}", std::fs::read_link(path).unwrap().display());
-        }
-        if !kind.is_file() {
-            return "no file".into();
-        }
-        match String::from_utf8(std::fs::read(path).unwrap()) {
-            Ok(text) => format!("json\n{}", json!(text)),
-            Err(bytes) => bytes.into_bytes().iter().fold("hex\n".into(), |mut text, byte| {
-                write!(text, "{byte:02x}").unwrap();
-                text
-            }),
-        }
+        let contents = if kind.is_symlink() {
+            ("link", std::fs::read_link(path).unwrap().display().to_string())
+        } else if !kind.is_file() {
+            ("no file", String::new())
+        } else {
+            match String::from_utf8(std::fs::read(path).unwrap()) {
+                Ok(text) => ("json", json!(text).to_string()),
+                Err(bytes) => {
+                    ("hex", bytes.as_bytes().iter().map(|b| format!("{b:02x}")).collect())
+                }
+            }
+        };
+        (name, contents)
     };
-    folder.names().into_iter().map(|name| (name.clone(), describe(&name))).collect()
+    folder.names().into_iter().map(describe).collect()
 }
 
-fn show(outcome: &Outcome, folder: &Folder, before: &BTreeMap<String, String>) -> String {
-    let mut shown = String::new();
-    let mut section = |head: String, body: &str| {
-        let body = if body.is_empty() { String::new() } else { format!("\n{body}") };
-        write!(shown, "\n--- then {head}{body}").unwrap();
-    };
-    let heads = match outcome.error {
-        Some(code) => [format!("fails {code}"), "hints".into()],
-        None => ["answers".into(), "adds".into()],
-    };
-    for (index, text) in outcome.texts.iter().enumerate() {
-        section(heads[index.min(1)].clone(), &mask_times(&folder_name(text, "", folder)));
-    }
-    if let Some(data) = &outcome.data {
-        section("data".into(), &mask_times(&folder_name(&data.to_string(), "", folder)));
-    }
-    let after = snapshot(folder);
-    for name in before.keys().filter(|name| !after.contains_key(*name)) {
-        section(format!("{name} is gone"), "");
-    }
-    for (name, contents) in &after {
-        if before.get(name) != Some(contents) {
-            let (kind, body) = contents.split_once('\n').unwrap_or((contents, ""));
-            section(format!("{name} {kind}"), body);
-        }
-    }
-    shown
+/// Every file that is not as it was, as sections; of a large one only its size.
+fn changed(before: &Contents, after: &Contents) -> Vec<(String, String)> {
+    let gone = before.keys().filter(|name| !after.contains_key(*name));
+    let gone = gone.map(|name| (format!("{name} is gone"), String::new()));
+    let new = after.iter().filter(|(name, contents)| before.get(*name) != Some(contents));
+    let new = new.map(|(name, (kind, body))| match body.len() {
+        ..10_000 => (format!("{name} {kind}"), body.clone()),
+        size => (format!("{name} {kind} of {size} characters"), String::new()),
+    });
+    gone.chain(new).collect()
 }
 
-/// `$DIR` for the folder, both ways: into it when `from` is given, back out of it otherwise.
-fn folder_name(text: &str, from: &str, folder: &Folder) -> String {
-    let path = folder.path().display().to_string();
-    if from.is_empty() { text.replace(&path, "$DIR") } else { text.replace(from, &path) }
+fn dir(folder: &Folder) -> String {
+    folder.path().display().to_string()
 }
 
-/// Times of change are whatever they are; that they look right is part of the case.
-fn mask_times(text: &str) -> String {
-    let pattern = |window: &[u8]| {
+/// What nobody could see or foresee, in a form that can be written down.
+fn visible(text: &str, folder: &Folder) -> String {
+    let mut text =
+        text.replace(&dir(folder), "$DIR").replace('\r', "␍").replace('\u{feff}', "\\ufeff");
+    let is_time = |window: &[u8]| {
         window.iter().zip(b"0000-00-00T00:00:00Z").all(|(found, wanted)| match wanted {
             b'0' => found.is_ascii_digit(),
             _ => found == wanted,
         })
     };
-    let mut masked = text.to_owned();
-    while let Some(at) = masked.as_bytes().windows(20).position(pattern) {
-        masked.replace_range(at..at + 20, "$TIME");
+    while let Some(at) = text.as_bytes().windows(20).position(is_time) {
+        text.replace_range(at..at + 20, "$TIME");
     }
-    masked
+    text
 }
 
 struct InProcess {
@@ -234,6 +248,19 @@ struct InProcess {
 }
 
 impl InProcess {
+    fn start(folder: &Folder, flags: &[&str]) -> Option<Self> {
+        let megabytes: u64 = match flags {
+            [] => 10,
+            [flag] => flag.strip_prefix("--max-size=")?.parse().unwrap(),
+            _ => return None,
+        };
+        let limits = Limits::new(megabytes << 20, Duration::from_secs(10));
+        let options = DiskOptions { max_size: limits.max_size, durability: Durability::None };
+        let root = Arc::new(Root::open(folder.path()).unwrap());
+        let store = DiskStore::open(Arc::clone(&root), options);
+        Some(Self { root, store, limits, counts: LineCounts::default() })
+    }
+
     fn run(&self, entry: &'static Entry, arguments: Value) -> Result<Reply, Failure> {
         let call = Call::until(Instant::now() + self.limits.timeout);
         entry.prepare(arguments)?.run(&Context {
@@ -247,79 +274,52 @@ impl InProcess {
 }
 
 impl Player for InProcess {
-    fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
-        let entry = tools::FLAT.iter().find(|entry| entry.name == tool).unwrap();
-        match self.run(entry, arguments) {
-            Ok(reply) => Outcome {
-                texts: reply.blocks.iter().map(ToString::to_string).collect(),
-                data: reply.data.map(Value::Object),
-                error: None,
-            },
-            Err(failure) => Outcome {
-                texts: [Some(server::fault::text(entry.dialect, &failure)), failure.hint.clone()]
-                    .into_iter()
-                    .flatten()
-                    .collect(),
-                data: None,
-                error: Some(server::fault::code(failure.kind).number.into()),
-            },
-        }
+    fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        let entry = tools::FLAT.iter().find(|entry| entry.name == name).unwrap();
+        let (texts, data, is_error) = match self.run(entry, arguments) {
+            Ok(reply) => {
+                let texts = reply.blocks.iter().map(ToString::to_string).collect();
+                (texts, reply.data.map(Value::Object), false)
+            }
+            Err(failure) => {
+                let text = server::fault::text(entry.dialect, &failure);
+                let error = json!({ "error": server::fault::object(&failure) });
+                ([text].into_iter().chain(failure.hint).collect::<Vec<_>>(), Some(error), true)
+            }
+        };
+        let content: Vec<_> = texts.iter().map(|text| json!({ "text": text })).collect();
+        let mut result = json!({ "content": content, "isError": is_error });
+        result.as_object_mut().unwrap().extend(data.map(|data| ("structuredContent".into(), data)));
+        json!({ "result": result })
     }
 
-    fn call_method(&mut self, method: &str, arguments: Value) -> Outcome {
-        let entry = tools::PLAIN.iter().find(|entry| entry.name == method).unwrap();
-        match self.run(entry, arguments) {
+    fn method(&mut self, name: &str, params: Value) -> Value {
+        let entry = tools::PLAIN.iter().find(|entry| entry.name == name).unwrap();
+        match self.run(entry, params) {
             Ok(reply) => {
-                let mut data = Map::new();
-                data.extend(reply.blocks.first().map(|b| ("content".into(), b.to_string().into())));
-                data.extend(reply.data.unwrap_or_default());
-                Outcome { data: Some(data.into()), ..Outcome::default() }
+                let mut result = json!({});
+                let content =
+                    reply.blocks.first().map(|text| ("content".into(), json!(text.to_string())));
+                result
+                    .as_object_mut()
+                    .unwrap()
+                    .extend(content.into_iter().chain(reply.data.unwrap_or_default()));
+                json!({ "result": result })
             }
             Err(failure) => {
                 let (code, message, data) = server::fault::json_rpc(entry, &failure);
-                Outcome { texts: vec![message], data: Some(data), error: Some(code.into()) }
+                json!({ "error": { "code": code, "message": message, "data": data } })
             }
         }
     }
 }
 
 impl Player for Server {
-    fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
-        let answer = self.tool(tool, arguments);
-        let (result, error) = (&answer["result"], &answer["error"]);
-        if !error.is_null() {
-            return json_rpc_error(error);
-        }
-        let texts: Vec<String> = result["content"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|block| block["text"].as_str().unwrap().to_owned())
-            .collect();
-        let structured = result.get("structuredContent").cloned();
-        if result["isError"] == false {
-            return Outcome { texts, data: structured, error: None };
-        }
-        // Each channel says everything: the texts and the structured error are the same facts.
-        let error = &structured.as_ref().unwrap()["error"];
-        assert_eq!(format!("Error: {}", error["message"].as_str().unwrap()), texts[0]);
-        assert_eq!(error["hint"].as_str(), texts.get(1).map(String::as_str));
-        Outcome { texts, data: None, error: error["code"].as_i64() }
+    fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        Server::tool(self, name, arguments)
     }
 
-    fn call_method(&mut self, method: &str, arguments: Value) -> Outcome {
-        let answer = self.request(method, arguments);
-        match answer.get("error") {
-            Some(error) => json_rpc_error(error),
-            None => Outcome { data: Some(answer["result"].clone()), ..Outcome::default() },
-        }
-    }
-}
-
-fn json_rpc_error(error: &Value) -> Outcome {
-    Outcome {
-        texts: vec![error["message"].as_str().unwrap().to_owned()],
-        data: error.get("data").cloned(),
-        error: error["code"].as_i64(),
+    fn method(&mut self, name: &str, params: Value) -> Value {
+        self.request(name, params)
     }
 }

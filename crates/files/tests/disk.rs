@@ -530,6 +530,55 @@ fn whoever_has_the_lock_finishes_though_the_server_stops() {
 }
 
 #[test]
+fn whoever_waited_never_sees_the_file_that_was_replaced() {
+    let disk = Disk::new();
+    disk.put("a", "old");
+    let held = lock(&disk, "a");
+    let mut seen = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let look = &mut |versions: &[Option<files::Version>]| {
+                seen.push(versions[0].as_ref().unwrap().bytes.to_vec());
+                Ok(vec![Change::Keep])
+            };
+            disk.store.update(&[at("a")], &call(), look).unwrap();
+        });
+        thread::sleep(Duration::from_millis(50));
+        disk.put("next", "new");
+        fs::rename(disk.dir.path().join("next"), disk.dir.path().join("a")).unwrap();
+        drop(held);
+    });
+    assert_eq!(seen, [b"new"]);
+}
+
+#[test]
+fn several_locks_are_taken_in_one_order_whatever_was_asked() {
+    let disk = Disk::new();
+    let mut names = ["a", "b"];
+    names.map(|name| disk.put(name, ""));
+    names.sort_by_key(|name| fs::metadata(disk.dir.path().join(name)).unwrap().ino());
+    let [first, last] = names;
+    let held = lock(&disk, last);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            disk.store
+                .update(&[at(last), at(first)], &call(), &mut |_| {
+                    Ok(vec![Change::Keep, Change::Keep])
+                })
+                .unwrap();
+        });
+        let file = File::open(disk.dir.path().join(first)).unwrap();
+        let began = Instant::now();
+        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            flock(&file, FlockOperation::Unlock).unwrap();
+            assert!(began.elapsed() < Duration::from_secs(5), "it waits without the first lock");
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(held);
+    });
+}
+
+#[test]
 fn opposite_orders_do_not_block_each_other() {
     let disk = Disk::new();
     disk.put("a", "");

@@ -151,7 +151,7 @@ fn an_owner_that_cannot_be_kept_gives_nobody_more_rights() {
     }
     // Mode before, whether the editor is in the file's group, mode after.
     for (before, gid, after) in
-        [(0o6766, 65534, 0o766), (0o772, 65534, 0o722), (0o2775, 1234, 0o775)]
+        [(0o6776, 65534, 0o766), (0o772, 65534, 0o722), (0o2775, 1234, 0o775)]
     {
         let (dir, root) = shared_folder(before);
         let child = start("child_edits", dir.path(), "").uid(65534).gid(gid).spawn().unwrap();

@@ -5,10 +5,12 @@
 
 mod calls;
 pub mod fault;
+mod flights;
 mod log;
 mod mcp;
 mod memory;
 mod queue;
+mod reader;
 pub mod stdio;
 mod watch;
 mod wire;

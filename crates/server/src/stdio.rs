@@ -4,43 +4,34 @@
 //! It stands behind our own reader because its line reader drops what it cannot parse, and because a large
 //! text must not be copied through its types.
 
-use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::io;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-    ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId, RequestMetaObject,
-    ServerJsonRpcMessage,
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, JsonRpcMessage,
+    RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use serde_json::{Map, json};
+use tokio::sync::Notify;
 use tokio::time::timeout_at;
 use tools::Reply;
 
-use crate::calls::{Arrived, Calls, Recall};
-use crate::fault;
-use crate::mcp::{self, Carried, Mcp, Parked, lock};
-use crate::wire::{self, Envelope, Outgoing};
-use crate::{memory, watch};
+use crate::calls::{Arrived, Calls};
+use crate::flights::{Flight, Flights};
+use crate::mcp::{Mcp, lock};
+use crate::reader::{Incoming, start_reader};
+use crate::wire::{self, Outgoing};
+use crate::{fault, memory, watch};
 
 /// How long calls may go on after the end of input before those that wait for a lock are refused.
 const DRAIN: Duration = Duration::from_millis(1500);
 /// When the process is gone, whatever happens.
 const GONE: Duration = Duration::from_millis(1900);
-/// What a line may be longer than the largest file, for everything around the text.
-const ENVELOPE: u64 = 64 * 1024;
-/// Bytes of requests in flight. More wait in the pipe.
-const IN_FLIGHT: u64 = 64 << 20;
-/// What a request counts for at least: 4,096 small ones may be in flight.
-const SMALLEST: u64 = 16 * 1024;
+/// What the writer keeps of its buffer between answers.
+const KEPT_BUFFER: usize = 128 * 1024;
 /// Idle for so long, memory is given back.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -98,66 +89,6 @@ async fn signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
-}
-
-/// The requests that are not answered yet.
-#[derive(Default)]
-struct Flights {
-    open: Mutex<HashMap<RequestId, Flight>>,
-    changed: Notify,
-    ended: AtomicU64,
-}
-
-struct Flight {
-    /// Its share of what may be in flight, held until its answer is written.
-    #[expect(dead_code, reason = "held, not read")]
-    permit: OwnedSemaphorePermit,
-    recall: Recall,
-    parked: Parked,
-}
-
-impl Flights {
-    /// `false`: an id that is in flight already; its answers could not be told apart.
-    fn start(&self, id: RequestId, flight: Flight) -> bool {
-        let mut open = lock(&self.open);
-        if open.contains_key(&id) {
-            return false;
-        }
-        open.insert(id, flight);
-        true
-    }
-
-    fn end(&self, id: &RequestId) -> Option<Flight> {
-        let flight = lock(&self.open).remove(id);
-        self.ended.fetch_add(1, Ordering::Relaxed);
-        self.changed.notify_waiters();
-        flight
-    }
-
-    /// How many have ended so far.
-    fn ended(&self) -> u64 {
-        self.ended.load(Ordering::Relaxed)
-    }
-
-    async fn none(&self) {
-        loop {
-            let changed = self.changed.notified();
-            if lock(&self.open).is_empty() {
-                return;
-            }
-            changed.await;
-        }
-    }
-}
-
-/// What the reader makes of a line.
-enum Incoming {
-    Message(Box<ClientJsonRpcMessage>),
-    /// A plain method, answered without `rmcp`.
-    Plain(RequestId, Arrived),
-    /// Nothing to call: the answer itself.
-    Answer(Outgoing),
-    Cancel(RequestId),
 }
 
 struct Stdio {
@@ -276,7 +207,7 @@ fn start_writer() -> io::Result<(Answers, Arc<Notify>)> {
                 break; // nobody reads any more
             }
             drop((answer, flight));
-            buffer.shrink_to(ENVELOPE as usize * 2);
+            buffer.shrink_to(KEPT_BUFFER);
         }
         finished.notify_one();
     })?;
@@ -303,238 +234,6 @@ fn raw_stdout() -> impl io::Write {
     io::stdout()
 }
 
-/// Starts the thread that owns stdin.
-fn start_reader(
-    calls: Arc<Calls>,
-    flights: Arc<Flights>,
-) -> io::Result<tokio::sync::mpsc::Receiver<Incoming>> {
-    let (sender, messages) = tokio::sync::mpsc::channel(64);
-    let longest = calls.limits.max_size + ENVELOPE;
-    let budget = IN_FLIGHT.max(2 * longest);
-    let permits = Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4)));
-    let reader = Reader { calls, flights, runtime: Handle::current(), permits };
-    std::thread::Builder::new().name("stdin".into()).spawn(move || {
-        let mut input = BufReader::with_capacity(64 * 1024, io::stdin());
-        loop {
-            let incoming = match read_line(&mut input, longest) {
-                Ok(Line::Whole(line)) => reader.take(&line),
-                Ok(Line::TooLong { head, tail }) => {
-                    Some(Incoming::Answer(too_long(&head, &tail, longest)))
-                }
-                Ok(Line::End) | Err(_) => return,
-            };
-            if let Some(incoming) = incoming
-                && sender.blocking_send(incoming).is_err()
-            {
-                return;
-            }
-        }
-    })?;
-    Ok(messages)
-}
-
-fn too_long(head: &[u8], tail: &[u8], longest: u64) -> Outgoing {
-    let id = wire::id_of_cut_line(head, tail);
-    let detail = format!("a line may have {longest} bytes; raise --max-size for larger texts");
-    let data = Some(json!({ "detail": detail }));
-    wire::error(id.as_ref(), fault::INVALID_REQUEST, "Request too large", data)
-}
-
-enum Line {
-    Whole(Vec<u8>),
-    /// Too long to keep; what it began and ended with.
-    TooLong {
-        head: Vec<u8>,
-        tail: Vec<u8>,
-    },
-    End,
-}
-
-fn read_line(input: &mut impl BufRead, longest: u64) -> io::Result<Line> {
-    const KEPT: usize = 512;
-    let mut line = Vec::new();
-    input.take(longest + 1).read_until(b'\n', &mut line)?;
-    if line.is_empty() {
-        return Ok(Line::End);
-    }
-    if line.last() == Some(&b'\n') || line.len() as u64 <= longest {
-        return Ok(Line::Whole(line));
-    }
-    // The rest goes by without being kept.
-    line.truncate(ENVELOPE as usize);
-    line.shrink_to_fit();
-    let (head, mut tail) = (line, Vec::new());
-    loop {
-        let available = input.fill_buf()?;
-        let end = memchr::memchr(b'\n', available);
-        let taken = end.unwrap_or(available.len());
-        tail.extend_from_slice(&available[taken.saturating_sub(KEPT)..taken]);
-        tail.drain(..tail.len().saturating_sub(KEPT));
-        let at_end = available.is_empty();
-        input.consume(taken + usize::from(end.is_some()));
-        if end.is_some() || at_end {
-            return Ok(Line::TooLong { head, tail });
-        }
-    }
-}
-
-struct Reader {
-    calls: Arc<Calls>,
-    flights: Arc<Flights>,
-    runtime: Handle,
-    permits: Arc<Semaphore>,
-}
-
-/// What `tools/call` must be given.
-#[derive(Deserialize)]
-struct ToolCall<'a> {
-    name: String,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(rename = "_meta")]
-    meta: Option<RequestMetaObject>,
-}
-
-impl Reader {
-    fn take(&self, line: &[u8]) -> Option<Incoming> {
-        if line.trim_ascii().is_empty() {
-            return None;
-        }
-        let envelope = match Envelope::parse(line) {
-            Ok(envelope) => envelope?,
-            Err(malformed) => return Some(Incoming::Answer(malformed.answer())),
-        };
-        let Some(id) = envelope.id.clone() else { return self.notified(&envelope) };
-        let method = envelope.method.as_ref();
-        let plain = self.calls.options.methods.iter().copied().find(|entry| entry.name == method);
-        let outcome = if let Some(entry) = plain {
-            self.call_plain(entry, &id, envelope.params, line.len())
-        } else if method == "tools/call" {
-            self.call_tool(&id, envelope.params, line.len())
-        } else {
-            self.request(&id, line)
-        };
-        Some(outcome.unwrap_or_else(Incoming::Answer))
-    }
-
-    /// Of notifications only a cancellation concerns us.
-    fn notified(&self, envelope: &Envelope) -> Option<Incoming> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Cancelled {
-            request_id: RequestId,
-        }
-        if envelope.method != "notifications/cancelled" {
-            return None;
-        }
-        let params = envelope.params?.get();
-        let Cancelled { request_id } = serde_json::from_str(params).ok()?;
-        // Seen at once, even while the loop is busy.
-        if let Some(flight) = lock(&self.flights.open).get(&request_id) {
-            flight.recall.ring();
-        }
-        Some(Incoming::Cancel(request_id))
-    }
-
-    fn call_plain(
-        &self,
-        entry: &'static tools::Entry,
-        id: &RequestId,
-        params: Option<&RawValue>,
-        size: usize,
-    ) -> Result<Incoming, Outgoing> {
-        let arguments = arguments(id, params)?;
-        let permit = self.permit(size);
-        let arrived = self.calls.arrive(entry, arguments, id.to_string());
-        self.start(id, permit, arrived.recall().clone(), Parked::default())?;
-        Ok(Incoming::Plain(id.clone(), arrived))
-    }
-
-    fn call_tool(
-        &self,
-        id: &RequestId,
-        params: Option<&RawValue>,
-        size: usize,
-    ) -> Result<Incoming, Outgoing> {
-        let params = params.map_or("null", RawValue::get);
-        let ToolCall { name, arguments: given, meta } = serde_json::from_str(params)
-            .map_err(|_| invalid_params(id, "`params` must hold `name`, a string"))?;
-        let entry = mcp::find_tool(&self.calls, &name)
-            .map_err(|e| wire::error(Some(id), e.code.0, &e.message, e.data))?;
-        let arguments = arguments(id, given)?;
-        let permit = self.permit(size);
-        let arrived = self.calls.arrive(entry, arguments, id.to_string());
-        let parked = Parked::default();
-        self.start(id, permit, arrived.recall().clone(), Arc::clone(&parked))?;
-
-        let mut request = CallToolRequest::new(CallToolRequestParams::new(name));
-        request.extensions.insert(Carried { arrived: Arc::new(Mutex::new(Some(arrived))), parked });
-        if let Some(meta) = meta {
-            request.extensions.insert(meta);
-        }
-        let request = ClientRequest::CallToolRequest(request);
-        Ok(Incoming::Message(Box::new(ClientJsonRpcMessage::request(request, id.clone()))))
-    }
-
-    /// Everything else is `rmcp`'s.
-    fn request(&self, id: &RequestId, line: &[u8]) -> Result<Incoming, Outgoing> {
-        let message: ClientJsonRpcMessage = serde_json::from_slice(line)
-            .map_err(|_| invalid_params(id, "`params` must be an object"))?;
-        if let JsonRpcMessage::Request(request) = &message
-            && let ClientRequest::CustomRequest(custom) = &request.request
-            && KNOWN_METHODS.contains(&custom.method.as_str())
-        {
-            // A method it knows, with parameters it does not: that is not an unknown method.
-            return Err(invalid_params(id, "the parameters do not fit the method"));
-        }
-        self.start(id, self.permit(line.len()), Recall::default(), Parked::default())?;
-        Ok(Incoming::Message(Box::new(message)))
-    }
-
-    fn start(
-        &self,
-        id: &RequestId,
-        permit: OwnedSemaphorePermit,
-        recall: Recall,
-        parked: Parked,
-    ) -> Result<(), Outgoing> {
-        if self.flights.start(id.clone(), Flight { permit, recall, parked }) {
-            return Ok(());
-        }
-        let data = Some(json!({ "detail": "a request with this `id` is not answered yet" }));
-        Err(wire::error(Some(id), fault::INVALID_REQUEST, "Invalid Request", data))
-    }
-
-    /// Waits until there is room for a request of `size` bytes.
-    fn permit(&self, size: usize) -> OwnedSemaphorePermit {
-        let weight = u32::try_from((size as u64).max(SMALLEST)).unwrap_or(u32::MAX);
-        let permits = Arc::clone(&self.permits);
-        Arc::clone(&permits).try_acquire_many_owned(weight).unwrap_or_else(|_| {
-            self.runtime
-                .block_on(permits.acquire_many_owned(weight))
-                .unwrap_or_else(|_| unreachable!("the semaphore is never closed"))
-        })
-    }
-}
-
-/// What `rmcp` reads as a custom request when its parameters are wrong.
-const KNOWN_METHODS: [&str; 5] =
-    ["initialize", "ping", "tools/list", "server/discover", "completion/complete"];
-
-/// The arguments of a call: an object, or nothing.
-fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Outgoing> {
-    let arguments = given.map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get()));
-    match arguments {
-        Ok(arguments @ (Value::Object(_) | Value::Null)) => Ok(arguments),
-        _ => Err(invalid_params(id, "the arguments must be an object")),
-    }
-}
-
-fn invalid_params(id: &RequestId, detail: &str) -> Outgoing {
-    let data = Some(json!({ "detail": detail }));
-    wire::error(Some(id), fault::INVALID_PARAMS, "Invalid params", data)
-}
-
 /// Once the last answer is out and none has followed for a while, the allocator's spare memory goes back.
 async fn give_back_when_idle(flights: Arc<Flights>) {
     loop {
@@ -544,7 +243,7 @@ async fn give_back_when_idle(flights: Arc<Flights>) {
         loop {
             tokio::time::sleep(IDLE).await;
             let now = flights.ended();
-            if now == seen && lock(&flights.open).is_empty() {
+            if now == seen && flights.is_empty() {
                 break;
             }
             seen = now;

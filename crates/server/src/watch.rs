@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const MEMORY_PERCENT: u64 = 80;
 /// Share of all cores that, taken for `BUSY_FOR`, is worth a warning.
 const CPU_PERCENT: u128 = 90;
-const BUSY_FOR: Duration = Duration::from_secs(60);
+const BUSY_FOR: Duration = Duration::from_mins(1);
 
 /// Looks now and then, for as long as the server runs.
 pub async fn watch(calls: Arc<Calls>) {

@@ -132,7 +132,7 @@ fn id_in_head(head: &[u8]) -> Option<RequestId> {
 fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
     let tail = str::from_utf8(tail.trim_ascii_end()).ok().or_else(|| {
         // The tail may begin within a character.
-        let start = tail.iter().position(|byte| byte.is_ascii())?;
+        let start = tail.iter().position(u8::is_ascii)?;
         str::from_utf8(tail[start..].trim_ascii_end()).ok()
     })?;
     let (_, value) = tail.strip_suffix('}')?.rsplit_once(r#","id":"#)?;
@@ -237,15 +237,15 @@ fn escape(mut text: &str, out: &mut impl Write, buffer: &mut Vec<u8>) -> io::Res
 mod tests {
     use super::*;
 
-    fn id(number: i64) -> Option<RequestId> {
-        Some(RequestId::Number(number))
+    fn id(number: i64) -> RequestId {
+        RequestId::Number(number)
     }
 
     #[test]
     fn an_envelope_is_read_without_its_arguments() {
         let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":1}}"#;
         let envelope = Envelope::parse(line).expect("well formed").expect("a request");
-        assert_eq!(envelope.id, id(7));
+        assert_eq!(envelope.id, Some(id(7)));
         assert_eq!(envelope.method, "tools/call");
         assert_eq!(envelope.params.map(RawValue::get), Some(r#"{"a":1}"#));
     }
@@ -261,10 +261,10 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#, fault::PARSE_ERROR, None);
         check("[]", fault::INVALID_REQUEST, None);
         check("1", fault::INVALID_REQUEST, None);
-        check(r#"{"id":1,"method":"a"}"#, fault::INVALID_REQUEST, id(1));
-        check(r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, fault::INVALID_REQUEST, id(1));
-        check(r#"{"jsonrpc":"2.0","id":1}"#, fault::INVALID_REQUEST, id(1));
-        check(r#"{"jsonrpc":"2.0","id":1,"method":5}"#, fault::INVALID_REQUEST, id(1));
+        check(r#"{"id":1,"method":"a"}"#, fault::INVALID_REQUEST, Some(id(1)));
+        check(r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, fault::INVALID_REQUEST, Some(id(1)));
+        check(r#"{"jsonrpc":"2.0","id":1}"#, fault::INVALID_REQUEST, Some(id(1)));
+        check(r#"{"jsonrpc":"2.0","id":1,"method":5}"#, fault::INVALID_REQUEST, Some(id(1)));
         check(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, fault::INVALID_REQUEST, None);
         check(r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, fault::INVALID_REQUEST, None);
     }
@@ -279,11 +279,11 @@ mod tests {
         let long = "x".repeat(300);
         check(
             &format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{{"a":"{long}"}}}}"#),
-            id(7),
+            Some(id(7)),
         );
         check(
             &format!(r#"{{"method":"m","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":8}}"#),
-            id(8),
+            Some(id(8)),
         );
         check(&format!(r#"{{"method":"m","params":{{"a":"{long}","id":9}}}}"#), None);
         check(&format!(r#"{{"method":"m","params":{{"a":"{long},\"id\":9}}"#), None);

@@ -208,6 +208,12 @@ impl Server {
         answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
+    /// Ends the process without any notice.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// The end of input.
     pub fn close_input(&mut self) {
         self.stdin = None;

@@ -56,7 +56,7 @@ pub(super) enum Operation {
 
 /// What `edit_file` answers.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
+#[expect(dead_code, clippy::struct_excessive_bools, reason = "only its schema is used")]
 struct Answer {
     /// True when the edits were applied.
     success: bool,
@@ -275,9 +275,8 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
     let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
         let (bytes, edited) = change(cx, request, version)?;
         let change = match request.mode {
-            Mode::DryRun => Change::Keep,
             Mode::Write if edited.changed || edited.created => Change::Write(bytes),
-            Mode::Write => Change::Keep,
+            Mode::Write | Mode::DryRun => Change::Keep,
         };
         Ok((change, edited))
     });

@@ -68,63 +68,60 @@ fn play_all(start: Start) {
 /// The case as it turns out.
 fn play(case: &str, start: Start) -> Option<String> {
     let folder = Folder::new();
-    let (title, sections) = sections(case);
-    let mut shown = title.to_owned();
+    let mut sections = sections(case.trim_end());
+    let mut shown = sections.next().unwrap().to_owned();
     let mut flags: Vec<&str> = Vec::new();
     let mut player: Option<Box<dyn Player>> = None;
-    for (head, body) in sections {
+    for section in sections {
+        let (head, body) = section.split_once('\n').unwrap_or((section, ""));
         let words: Vec<&str> = head.split(' ').collect();
         match words[..] {
             ["then", ..] => continue,
-            ["flags"] => flags.extend(body.split_whitespace()),
             ["given", name, ref kind @ ..] => give(&folder, name, kind, body),
-            ["when", ..] => {}
-            _ => panic!("what is `{head}`? {case}"),
+            ["flags"] => flags.extend(body.split_whitespace()),
+            _ => {}
         }
-        write!(shown, "\n--- {head}\n{body}").unwrap();
-        shown.truncate(shown.trim_end_matches('\n').len());
-        if let ["when", ref what @ ..] = words[..] {
-            if player.is_none() {
-                player = Some(start(&folder, &flags)?);
-            }
-            let player = player.as_mut().unwrap();
-            let before = snapshot(&folder);
-            let arguments = serde_json::from_str(&body.replace("$DIR", &dir(&folder))).expect(case);
-            let answer = match what {
-                ["method", name] => player.method(name, arguments),
-                [name] => player.tool(name, arguments),
-                _ => panic!("when what? {case}"),
-            };
-            let happened = told(&answer).into_iter().chain(changed(&before, &snapshot(&folder)));
-            for (head, body) in happened {
-                write!(shown, "\n--- then {head}\n{}", visible(&body, &folder)).unwrap();
-            }
+        write!(shown, "\n--- {section}").unwrap();
+        let ["when", ref what @ ..] = words[..] else { continue };
+        if player.is_none() {
+            player = Some(start(&folder, &flags)?);
+        }
+        let player = player.as_mut().unwrap();
+        let before = snapshot(&folder);
+        let arguments = serde_json::from_str(&body.replace("$DIR", &dir(&folder))).expect(case);
+        let answer = match what {
+            ["method", name] => player.method(name, arguments),
+            [name] => player.tool(name, arguments),
+            _ => panic!("when what? {case}"),
+        };
+        let happened = told(&answer).into_iter().chain(changed(&before, &snapshot(&folder)));
+        for (head, body) in happened {
+            write!(shown, "\n--- then {head}\n{}", visible(&body, &folder)).unwrap();
         }
     }
     assert!(player.is_some(), "nothing is called: {case}");
     Some(shown.trim_end_matches('\n').to_owned() + "\n")
 }
 
-/// The sentence, then head and body of each section. Only these words begin one: a body may hold a diff.
-fn sections(case: &str) -> (&str, Vec<(&str, &str)>) {
+/// The sentence, then the sections. Only these words begin one: a body may hold a diff.
+fn sections(case: &str) -> impl Iterator<Item = &str> {
     let words = ["flags\n", "given ", "when ", "then "];
-    let is_section = |at: usize| words.iter().any(|word| case[at..].starts_with(word));
-    let starts = case.match_indices("\n--- ").map(|(at, mark)| (at, at + mark.len()));
-    let starts: Vec<_> = starts.filter(|&(_, start)| is_section(start)).collect();
-    let ends = starts.iter().skip(1).map(|&(at, _)| at).chain([case.len()]);
-    let section = |(&(_, start), end): (_, usize)| {
-        let section: &str = &case[start..end];
-        section.split_once('\n').unwrap_or((section, ""))
-    };
-    let title = &case[..starts.first().expect("a case has sections").0];
-    (title, starts.iter().zip(ends).map(section).collect())
+    let begins = move |at: &usize| words.iter().any(|word| case[at + 5..].starts_with(word));
+    let mut starts = case.match_indices("\n--- ").map(|(at, _)| at).filter(begins);
+    let mut next = Some(0);
+    std::iter::from_fn(move || {
+        let start = next?;
+        next = starts.next();
+        let section = &case[start..next.unwrap_or(case.len())];
+        Some(section.strip_prefix("\n--- ").unwrap_or(section))
+    })
 }
 
 fn give(folder: &Folder, name: &str, kind: &[&str], body: &str) {
     let path = folder.file(&name.replace("%20", " ").replace("%0A", "\n"));
     match kind {
         [] if body.is_empty() => std::fs::write(path, ""),
-        [] => std::fs::write(path, body.trim_end_matches('\n').to_owned() + "\n"),
+        [] => std::fs::write(path, body.to_owned() + "\n"),
         ["json"] => std::fs::write(path, serde_json::from_str::<String>(body).unwrap()),
         ["hex"] => {
             let digits: Vec<u8> = body.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -198,9 +195,7 @@ fn snapshot(folder: &Folder) -> Contents {
         } else {
             match String::from_utf8(std::fs::read(path).unwrap()) {
                 Ok(text) => ("json", json!(text).to_string()),
-                Err(bytes) => {
-                    ("hex", bytes.as_bytes().iter().map(|b| format!("{b:02x}")).collect())
-                }
+                Err(bytes) => ("hex", format!("{:02x?}", bytes.as_bytes())),
             }
         };
         (name, contents)

@@ -190,7 +190,7 @@ mod input_validation {
         let line_limit = (1 << 20) + (64 << 10);
         let padded = |id: i64, size: usize| {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","params":{{}}}}"#);
-            format!("{line:<size$}")
+            line.clone() + &" ".repeat(size - line.len())
         };
         let answer = server.exchange(&padded(1, line_limit));
         assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));

@@ -555,7 +555,9 @@ fn whoever_waited_never_sees_the_file_that_was_replaced() {
 fn several_locks_are_taken_in_one_order_whatever_was_asked() {
     let disk = Disk::new();
     let mut names = ["a", "b"];
-    names.map(|name| disk.put(name, ""));
+    for name in names {
+        disk.put(name, "");
+    }
     names.sort_by_key(|name| fs::metadata(disk.dir.path().join(name)).unwrap().ino());
     let [first, last] = names;
     let held = lock(&disk, last);

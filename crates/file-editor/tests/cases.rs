@@ -221,8 +221,12 @@ fn dir(folder: &Folder) -> String {
 
 /// What nobody could see or foresee, in a form that can be written down.
 fn visible(text: &str, folder: &Folder) -> String {
-    let mut text =
-        text.replace(&dir(folder), "$DIR").replace('\r', "␍").replace('\u{feff}', "\\ufeff");
+    let mut text = text.replace(&dir(folder), "$DIR").replace('\r', "␍");
+    let unseen = |c: char| "\u{feff}\u{2028}\u{2029}".contains(c) || c.is_control();
+    while let Some(at) = text.find(|c| unseen(c) && c != '\n' && c != '\t') {
+        let c = text.remove(at);
+        text.insert_str(at, &format!("\\u{:04x}", u32::from(c)));
+    }
     let is_time = |window: &[u8]| {
         window.iter().zip(b"0000-00-00T00:00:00Z").all(|(found, wanted)| match wanted {
             b'0' => found.is_ascii_digit(),

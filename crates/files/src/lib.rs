@@ -84,6 +84,9 @@ pub enum StoreError {
     /// The change gave up; whoever wrote it knows why.
     #[error("the change was given up")]
     Stopped,
+    /// The new version could not be written.
+    #[error("cannot {doing}: {source}")]
+    Write { doing: &'static str, source: io::Error },
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
 }
@@ -105,6 +108,14 @@ impl StoreError {
             Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => StoreError::DiskFull,
             Kind::ReadOnlyFilesystem => StoreError::ReadOnly,
             _ => StoreError::Io { doing, source },
+        }
+    }
+
+    /// The same for what happens to a new version before it is published.
+    pub(crate) fn unwritten(doing: &'static str, source: io::Error) -> StoreError {
+        match StoreError::os(doing, source) {
+            StoreError::Io { doing, source } => StoreError::Write { doing, source },
+            other => other,
         }
     }
 

@@ -82,7 +82,9 @@ impl From<&StoreError> for Kind {
             StoreError::Cancelled => Self::Cancelled,
             StoreError::Stopping => Self::Stopping,
             StoreError::DiskFull => Self::DiskFull,
-            StoreError::NoLocks { .. } | StoreError::Io { .. } => Self::System,
+            StoreError::NoLocks { .. } | StoreError::Write { .. } | StoreError::Io { .. } => {
+                Self::System
+            }
             StoreError::Stopped => Self::Internal,
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! As much as we are allowed to: what cannot be kept does not stop an edit, but it never gives anyone more rights.
 
-use std::fs::File;
+use std::{fs::File, sync::OnceLock};
 
+use cap_std::fs::Dir;
 use rustix::{
     fs::{Gid, Mode, Uid, fchmod, fchown},
     io::retry_on_intr,
@@ -38,15 +39,49 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Mode {
     mode
 }
 
+/// Where the mode of a new file comes from.
+#[derive(Clone, Copy)]
+pub(super) enum NewMode {
+    /// What a program asks for, less the umask.
+    Known(Mode),
+    /// The folder's default access list, which the kernel applies to what is asked for at creation.
+    FromFolder(Mode),
+}
+
+pub(super) fn mode_of_new_file(dir: &Dir) -> NewMode {
+    let asked = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    if xattr::has_default_acl(dir) {
+        return NewMode::FromFolder(asked);
+    }
+    NewMode::Known(asked.difference(umask()))
+}
+
+/// The process's own, asked for once: nothing here changes it.
+fn umask() -> Mode {
+    static UMASK: OnceLock<Mode> = OnceLock::new();
+    *UMASK.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        if let Some(bits) = told.and_then(|octal| u16::from_str_radix(octal.trim(), 8).ok()) {
+            return Mode::from_bits_truncate(bits.into());
+        }
+        // Elsewhere it can only be asked for by setting it: for a moment, to something strict.
+        let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+        rustix::process::umask(umask);
+        umask
+    })
+}
+
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
 mod xattr {
     use std::{ffi::CStr, fs::File};
 
+    use cap_std::fs::Dir;
     use rustix::{
         buffer::spare_capacity,
         fs::{
-            XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr,
-            fsetxattr,
+            Mode, OFlags, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query,
+            fremovexattr, fsetxattr, openat,
         },
         io::Errno,
     };
@@ -55,6 +90,15 @@ mod xattr {
 
     /// Signatures of the old bytes: on other bytes they would make the file unreadable.
     const OF_THE_BYTES: [&CStr; 2] = [c"security.ima", c"security.evm"];
+
+    /// Whether new files of a folder get an access list.
+    pub(super) fn has_default_acl(dir: &Dir) -> bool {
+        // The handle itself may be good for lookups only.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(dir, ".", flags, Mode::empty())
+            .and_then(|dir| fgetxattr_query(dir, c"system.posix_acl_default"))
+            .is_ok_and(|size| size > 0)
+    }
 
     /// Copies what can be copied; false if an access list was, or may have been, lost.
     pub(super) fn copy(from: &File, to: &File) -> bool {
@@ -102,6 +146,10 @@ mod xattr {
 
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 mod xattr {
+    pub(super) fn has_default_acl(_: &cap_std::fs::Dir) -> bool {
+        false
+    }
+
     pub(super) fn copy(_: &std::fs::File, _: &std::fs::File) -> bool {
         true
     }

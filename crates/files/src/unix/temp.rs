@@ -7,11 +7,15 @@ use std::{ffi::OsStr, fs::File, io::Write};
 
 use cap_std::fs::Dir;
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, linkat, openat, renameat},
+    fs::{AtFlags, Mode, OFlags, fchmod, linkat, openat, renameat},
     io::{Errno, retry_on_intr},
 };
 
-use super::{Claim, Stat, attributes, claim, stat_open};
+use super::{
+    Claim, Stat,
+    attributes::{self, NewMode},
+    claim, stat_open,
+};
 use crate::{
     Durability, Stamp, StoreError,
     disk::{Halt, Temps},
@@ -35,24 +39,28 @@ impl<'d> Temp<'d> {
         durability: Durability,
         temps: Temps,
     ) -> Result<Temp<'d>, Halt> {
-        let mode = match original {
-            // Until it has the original's owner and mode nobody else may read it.
-            Some(_) => Mode::RUSR | Mode::WUSR,
-            // Of a new file the kernel decides, by umask or the folder's default ACL.
-            None => Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH,
+        let original = original.and_then(|(claim, stat)| claim.file().zip(Some(stat)));
+        // Until it has its own mode nobody else may read it; only an access list of the folder has to be there first.
+        let new_mode = original.is_none().then(|| attributes::mode_of_new_file(dir));
+        let mode = match new_mode {
+            Some(NewMode::FromFolder(mode)) => mode,
+            _ => Mode::RUSR | Mode::WUSR,
         };
         let mut temp = Temp::open(dir, mode, temps)?;
         // Locked before others can see it: no sweep takes it, and whoever opens it once published waits for us.
         if !claim::try_lock(&temp.file)? {
             return Err(Halt::Retry);
         }
-        temp.file.write_all(bytes).map_err(StoreError::when("write"))?;
-        let original = original.and_then(|(claim, stat)| claim.file().zip(Some(stat)));
+        temp.file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
         let mode = original.map(|(file, stat)| attributes::copy(file, stat, &temp.file));
+        if let Some(NewMode::Known(mode)) = new_mode {
+            // A file system without modes gives the file the one it gives all.
+            let _ = retry_on_intr(|| fchmod(&temp.file, mode));
+        }
         temp.check(bytes.len() as u64, mode)?;
         if durability != Durability::None {
             // Never tried again: after a failed sync the kernel may call lost pages clean.
-            temp.file.sync_data().map_err(StoreError::when("sync"))?;
+            temp.file.sync_data().map_err(|error| StoreError::unwritten("sync", error))?;
         }
         Ok(temp)
     }
@@ -88,7 +96,8 @@ impl<'d> Temp<'d> {
             // Another server's sweep took it between its creation and its lock.
             return Err(Halt::Retry);
         }
-        let wrong = |what| StoreError::Io { doing: "write", source: std::io::Error::other(what) };
+        let wrong =
+            |what| StoreError::Write { doing: "write", source: std::io::Error::other(what) };
         if stat.stamp.size != size {
             return Err(wrong("the temporary file has the wrong size").into());
         }
@@ -211,5 +220,5 @@ fn not_created(error: Errno) -> Halt {
 }
 
 fn failed(doing: &'static str, error: Errno) -> Halt {
-    StoreError::os(doing, error.into()).into()
+    StoreError::unwritten(doing, error.into()).into()
 }

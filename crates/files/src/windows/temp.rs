@@ -42,17 +42,17 @@ impl<'d> Temp<'d> {
             .ok_or(Halt::Retry)?;
         let temp = Temp { dir, file: Some(file), name: Some(name) };
         if let Some(mut file) = temp.file.as_ref() {
-            file.write_all(bytes).map_err(StoreError::when("write"))?;
+            file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
             let size = super::stat_open(file)
                 .map_err(StoreError::when("look at the temporary file"))?
                 .stamp
                 .size;
             if size != bytes.len() as u64 {
                 let source = io::Error::other("the temporary file has the wrong size");
-                return Err(StoreError::Io { doing: "write", source }.into());
+                return Err(StoreError::Write { doing: "write", source }.into());
             }
             if durability != Durability::None {
-                file.sync_data().map_err(StoreError::when("sync"))?;
+                file.sync_data().map_err(|error| StoreError::unwritten("sync", error))?;
             }
         }
         Ok(temp)
@@ -84,7 +84,7 @@ impl<'d> Temp<'d> {
                 self.name = Some(from);
                 return Err(match error.kind() {
                     io::ErrorKind::NotFound => Halt::Retry,
-                    _ => StoreError::os("replace the file", error).into(),
+                    _ => StoreError::unwritten("replace the file", error).into(),
                 });
             }
         }

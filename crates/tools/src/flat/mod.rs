@@ -123,6 +123,7 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         StoreError::TimedOut => {
             format!("Operation timed out after {} seconds", limits.timeout.as_secs())
         }
+        StoreError::Write { source, .. } => format!("Failed to write file: {source}"),
         StoreError::DiskFull => "Failed to write file: no space left on the device".into(),
         StoreError::Cancelled => "The call was cancelled; nothing was written".into(),
         StoreError::Stopping => "The server is stopping; nothing was written".into(),

@@ -1,0 +1,261 @@
+//! The public surface, byte for byte: what `tools/list` says, and what goes over the wire in each protocol version.
+//!
+//! `UPDATE_EXPECT=1 cargo test --test wire` records anew; the diff is then what clients will notice.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use expect_test::{ExpectFile, expect_file};
+use harness::{Folder, Server, modern};
+use serde_json::{Value, json};
+
+fn tools() -> Vec<Value> {
+    let folder = Folder::new();
+    let answer = folder.serve().request("tools/list", json!({}));
+    answer["result"]["tools"].as_array().unwrap().clone()
+}
+
+#[test]
+fn golden_tools_list() {
+    let pretty = serde_json::to_string_pretty(&tools()).unwrap() + "\n";
+    expect_file!["golden/tools_list.json"].assert_eq(&pretty);
+}
+
+/// What goes over the wire: a request (`>`), its answer (`<`), each line as it is. The list of tools stands
+/// in `tools_list.json`; here a `$TOOLS` stands for its bytes.
+struct Recording {
+    server: Server,
+    tools: String,
+    lines: String,
+}
+
+impl Recording {
+    fn new(folder: &Folder) -> Self {
+        Self { server: folder.serve(), tools: json!(tools()).to_string(), lines: String::new() }
+    }
+
+    fn send(&mut self, line: &str) {
+        writeln!(self.lines, "> {line}").unwrap();
+        self.server.send_line(line);
+    }
+
+    fn exchange(&mut self, line: &str) {
+        self.send(line);
+        let answer = self.server.receive_line();
+        writeln!(self.lines, "< {}", answer.replace(&self.tools, "$TOOLS")).unwrap();
+    }
+
+    fn request(&mut self, id: u64, method: &str, params: Value) {
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.exchange(&line.to_string());
+    }
+
+    fn finish(self, golden: &ExpectFile) {
+        let (status, rest, _) = self.server.finish();
+        assert!(status.success(), "{status}");
+        assert_eq!(rest, "");
+        golden.assert_eq(&self.lines);
+    }
+}
+
+/// One of each: a listing, a success with text alone, one with data, a failure, each kind of protocol error.
+/// `around` puts a version's own things into the parameters.
+fn exchange_all(recording: &mut Recording, around: fn(Value) -> Value) {
+    let call = |name: &str, arguments: Value| around(json!({ "name": name, "arguments": arguments }));
+    let edits = json!([
+        { "line": 1, "operation": "replace", "content": "zwei" },
+        { "line": 2, "operation": "insert", "content": "drei \"quoted\"" },
+    ]);
+    let range = json!({ "name": "a.txt", "start_line": 0, "end_line": 0 });
+    let conflict = json!([{ "line": 0, "operation": "delete" }, { "line": 0, "operation": "delete" }]);
+    recording.request(2, "tools/list", around(json!({})));
+    recording.request(3, "tools/call", call("read_file", range));
+    recording.request(4, "tools/call", call("edit_file", json!({ "name": "a.txt", "edits": edits })));
+    recording.request(5, "tools/call", call("edit_file", json!({ "name": "new.txt", "append": "é\n" })));
+    recording.request(6, "tools/call", call("read_file", json!({ "name": "missing.txt" })));
+    recording.request(7, "tools/call", call("read_file", json!({ "name": "a.txt", "start_line": 9 })));
+    recording.request(8, "tools/call", call("edit_file", json!({ "name": "a.txt", "edits": conflict })));
+    recording.request(9, "tools/call", call("no_such_tool", json!({})));
+    recording.request(10, "no/such/method", around(json!({})));
+    recording.exchange(r#"{"jsonrpc":"2.0","id":11}"#);
+    recording.exchange(r#"{"jsonrpc":"2.0","id":12"#);
+}
+
+fn check_handshake(version: &str, golden: &ExpectFile) {
+    let folder = Folder::new();
+    folder.write("a.txt", "one\ntwo\n");
+    let mut recording = Recording::new(&folder);
+    recording.request(
+        1,
+        "initialize",
+        json!({
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": { "name": "test-client", "version": "1.0.0" },
+        }),
+    );
+    recording.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    exchange_all(&mut recording, |params| params);
+    recording.request(13, "ping", json!({}));
+    recording.finish(golden);
+}
+
+#[test]
+fn wire_2024_11_05() {
+    check_handshake("2024-11-05", &expect_file!["golden/wire-2024-11-05.txt"]);
+}
+
+#[test]
+fn wire_2025_03_26() {
+    check_handshake("2025-03-26", &expect_file!["golden/wire-2025-03-26.txt"]);
+}
+
+#[test]
+fn wire_2025_06_18() {
+    check_handshake("2025-06-18", &expect_file!["golden/wire-2025-06-18.txt"]);
+}
+
+#[test]
+fn wire_2025_11_25() {
+    check_handshake("2025-11-25", &expect_file!["golden/wire-2025-11-25.txt"]);
+}
+
+#[test]
+fn wire_2026_07_28() {
+    let folder = Folder::new();
+    folder.write("a.txt", "one\ntwo\n");
+    let mut recording = Recording::new(&folder);
+    recording.request(1, "server/discover", modern(json!({})));
+    exchange_all(&mut recording, modern);
+    recording.finish(&expect_file!["golden/wire-2026-07-28.txt"]);
+}
+
+#[test]
+fn wire_plain_methods() {
+    let folder = Folder::new();
+    folder.write("a.txt", "one\ntwo\n");
+    let mut recording = Recording::new(&folder);
+    let edits = json!([{ "line": 2, "operation": "replace", "content": "zwei" }]);
+    recording.request(1, "read_file", json!({ "name": "a.txt", "start_line": 2, "end_line": 5 }));
+    recording.request(2, "edit_file", json!({ "name": "a.txt", "edits": edits }));
+    recording.request(3, "edit_file", json!({ "name": "b.txt", "append": "x", "create_if_missing": true }));
+    recording.request(4, "read_file", json!({ "name": ".health_check_file" }));
+    recording.request(5, "read_file", json!({ "name": "../a.txt", "start_line": 0 }));
+    recording.finish(&expect_file!["golden/wire-plain.txt"]);
+}
+
+/// Every object schema within, with where it stands.
+fn walk<'a>(schema: &'a Value, at: String, found: &mut Vec<(String, &'a Value)>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        walk(property, format!("{at}.{name}"), found);
+    }
+    if schema["items"].is_object() {
+        walk(&schema["items"], format!("{at}[]"), found);
+    }
+    found.push((at, schema));
+}
+
+#[test]
+fn names_are_unique_and_fit_every_model_api() {
+    let tools = tools();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+    for name in names {
+        // ^[a-zA-Z0-9_-]{1,64}$
+        assert!((1..=64).contains(&name.len()), "{name}");
+        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)), "{name}");
+    }
+}
+
+#[test]
+fn everything_is_described() {
+    for tool in tools() {
+        let name = tool["name"].as_str().unwrap();
+        for text in ["title", "description"] {
+            assert!(!tool[text].as_str().unwrap().is_empty(), "{name} {text}");
+        }
+        assert_eq!(tool["annotations"]["title"], tool["title"], "{name}");
+        // Clients cut long descriptions; ours stay well below.
+        assert!(tool["description"].as_str().unwrap().len() <= 1024, "{name}");
+        for schema in ["inputSchema", "outputSchema"] {
+            let mut found = Vec::new();
+            walk(&tool[schema], format!("{name} {schema}"), &mut found);
+            for (at, schema) in found {
+                for (property, about) in schema["properties"].as_object().into_iter().flatten() {
+                    let about = about["description"].as_str().unwrap_or_default();
+                    assert!(!about.is_empty(), "{at}.{property} is not described");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn line_numbers_say_their_base() {
+    for tool in tools() {
+        let mut found = Vec::new();
+        walk(&tool["inputSchema"], tool["name"].as_str().unwrap().to_owned(), &mut found);
+        let lines = found.iter().filter(|(at, _)| at.ends_with("line"));
+        for (at, schema) in lines {
+            assert!(schema["description"].as_str().unwrap().contains("0-based"), "{at}");
+            assert_eq!(schema["minimum"], 0, "{at}");
+            assert!(tool["description"].as_str().unwrap().contains("0-based"), "{at}");
+        }
+    }
+}
+
+#[test]
+fn schemas_are_plain() {
+    for tool in tools() {
+        let name = tool["name"].as_str().unwrap();
+        let input = &tool["inputSchema"];
+        assert_eq!(input["type"], "object", "{name}");
+        assert!(input["properties"].is_object(), "{name}");
+        for schema in [input, &tool["outputSchema"]] {
+            let mut found = Vec::new();
+            walk(schema, name.to_owned(), &mut found);
+            for (at, schema) in found {
+                for keyword in ["$ref", "anyOf", "oneOf", "allOf", "not", "$defs", "definitions", "format"] {
+                    assert!(schema.get(keyword).is_none(), "{at} has {keyword}");
+                }
+                if !schema.is_null() {
+                    assert!(schema["type"].is_string(), "{at} has no single type");
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(input, name.to_owned(), &mut found);
+        for (at, schema) in found.iter().filter(|(_, schema)| schema["type"] == "object") {
+            assert_eq!(schema["additionalProperties"], false, "{at}");
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            for property in required {
+                assert!(schema["properties"].get(property.as_str().unwrap()).is_some(), "{at} {property}");
+            }
+        }
+        // A failure carries `error` alone, and some clients check that against the schema too.
+        let output = &tool["outputSchema"];
+        assert!(output.is_null() || output["properties"]["error"].is_object(), "{name}");
+        assert!(output.get("required").is_none(), "{name}");
+        assert!(output.get("additionalProperties").is_none_or(|value| value != false), "{name}");
+    }
+}
+
+#[test]
+fn the_beginning_of_the_instructions_is_enough() {
+    let folder = Folder::new();
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let answer = folder.serve().request("initialize", params);
+    let instructions = answer["result"]["instructions"].as_str().unwrap();
+    let beginning: String = instructions.chars().take(512).collect();
+    for tool in tools() {
+        let name = tool["name"].as_str().unwrap();
+        assert!(beginning.contains(&format!("`{name}`")), "{name} is not in: {beginning}");
+    }
+    for word in ["0-based", "all or none", "`expected_hash`"] {
+        assert!(beginning.contains(word), "{word} is not in: {beginning}");
+    }
+}

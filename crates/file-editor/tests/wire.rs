@@ -65,24 +65,42 @@ impl Recording {
 /// One of each: a listing, a success with text alone, one with data, a failure, each kind of protocol error.
 /// `around` puts a version's own things into the parameters.
 fn exchange_all(recording: &mut Recording, around: fn(Value) -> Value) {
-    let call = |name: &str, arguments: Value| around(json!({ "name": name, "arguments": arguments }));
+    let call =
+        |name: &str, arguments: Value| around(json!({ "name": name, "arguments": arguments }));
     let edits = json!([
         { "line": 1, "operation": "replace", "content": "zwei" },
         { "line": 2, "operation": "insert", "content": "drei \"quoted\"" },
     ]);
     let range = json!({ "name": "a.txt", "start_line": 0, "end_line": 0 });
-    let conflict = json!([{ "line": 0, "operation": "delete" }, { "line": 0, "operation": "delete" }]);
+    let conflict =
+        json!([{ "line": 0, "operation": "delete" }, { "line": 0, "operation": "delete" }]);
     recording.request(2, "tools/list", around(json!({})));
     recording.request(3, "tools/call", call("read_file", range));
-    recording.request(4, "tools/call", call("edit_file", json!({ "name": "a.txt", "edits": edits })));
-    recording.request(5, "tools/call", call("edit_file", json!({ "name": "new.txt", "append": "é\n" })));
+    recording.request(
+        4,
+        "tools/call",
+        call("edit_file", json!({ "name": "a.txt", "edits": edits })),
+    );
+    recording.request(
+        5,
+        "tools/call",
+        call("edit_file", json!({ "name": "new.txt", "append": "é\n" })),
+    );
     recording.request(6, "tools/call", call("read_file", json!({ "name": "missing.txt" })));
-    recording.request(7, "tools/call", call("read_file", json!({ "name": "a.txt", "start_line": 9 })));
-    recording.request(8, "tools/call", call("edit_file", json!({ "name": "a.txt", "edits": conflict })));
+    recording.request(
+        7,
+        "tools/call",
+        call("read_file", json!({ "name": "a.txt", "start_line": 9 })),
+    );
+    recording.request(
+        8,
+        "tools/call",
+        call("edit_file", json!({ "name": "a.txt", "edits": conflict })),
+    );
     recording.request(9, "tools/call", call("no_such_tool", json!({})));
     recording.request(10, "no/such/method", around(json!({})));
     recording.exchange(r#"{"jsonrpc":"2.0","id":11}"#);
-    recording.exchange(r#"{"jsonrpc":"2.0","id":12"#);
+    recording.exchange(r#"{"jsonrpc":"2.0","id":12,"method":}"#);
 }
 
 fn check_handshake(version: &str, golden: &ExpectFile) {
@@ -142,7 +160,11 @@ fn wire_plain_methods() {
     let edits = json!([{ "line": 2, "operation": "replace", "content": "zwei" }]);
     recording.request(1, "read_file", json!({ "name": "a.txt", "start_line": 2, "end_line": 5 }));
     recording.request(2, "edit_file", json!({ "name": "a.txt", "edits": edits }));
-    recording.request(3, "edit_file", json!({ "name": "b.txt", "append": "x", "create_if_missing": true }));
+    recording.request(
+        3,
+        "edit_file",
+        json!({ "name": "b.txt", "append": "x", "create_if_missing": true }),
+    );
     recording.request(4, "read_file", json!({ "name": ".health_check_file" }));
     recording.request(5, "read_file", json!({ "name": "../a.txt", "start_line": 0 }));
     recording.finish(&expect_file!["golden/wire-plain.txt"]);
@@ -167,7 +189,10 @@ fn names_are_unique_and_fit_every_model_api() {
     for name in names {
         // ^[a-zA-Z0-9_-]{1,64}$
         assert!((1..=64).contains(&name.len()), "{name}");
-        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)), "{name}");
+        assert!(
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
+            "{name}"
+        );
     }
 }
 
@@ -219,7 +244,9 @@ fn schemas_are_plain() {
             let mut found = Vec::new();
             walk(schema, name.to_owned(), &mut found);
             for (at, schema) in found {
-                for keyword in ["$ref", "anyOf", "oneOf", "allOf", "not", "$defs", "definitions", "format"] {
+                for keyword in
+                    ["$ref", "anyOf", "oneOf", "allOf", "not", "$defs", "definitions", "format"]
+                {
                     assert!(schema.get(keyword).is_none(), "{at} has {keyword}");
                 }
                 if !schema.is_null() {
@@ -233,7 +260,10 @@ fn schemas_are_plain() {
             assert_eq!(schema["additionalProperties"], false, "{at}");
             let required = schema["required"].as_array().cloned().unwrap_or_default();
             for property in required {
-                assert!(schema["properties"].get(property.as_str().unwrap()).is_some(), "{at} {property}");
+                assert!(
+                    schema["properties"].get(property.as_str().unwrap()).is_some(),
+                    "{at} {property}"
+                );
             }
         }
         // A failure carries `error` alone, and some clients check that against the schema too.

@@ -38,6 +38,20 @@ pub enum Incoming {
     Cancel(RequestId),
 }
 
+impl Incoming {
+    /// The request's, if it is one.
+    fn id(&self) -> Option<RequestId> {
+        match self {
+            Self::Message(message) => match message.as_ref() {
+                JsonRpcMessage::Request(request) => Some(request.id.clone()),
+                _ => None,
+            },
+            Self::Plain(id, _) => Some(id.clone()),
+            Self::Answer(_) | Self::Cancel(_) => None,
+        }
+    }
+}
+
 /// Starts the thread that owns stdin.
 pub fn start_reader(
     calls: Arc<Calls>,
@@ -59,8 +73,10 @@ pub fn start_reader(
                 Ok(Line::End) | Err(_) => return,
             };
             if let Some(incoming) = incoming
-                && sender.blocking_send(incoming).is_err()
+                && let Err(mpsc::error::SendError(late)) = sender.blocking_send(incoming)
             {
+                // The server is stopping: this one will not be answered, so nobody need wait for it.
+                late.id().and_then(|id| reader.flights.end(&id));
                 return;
             }
         }

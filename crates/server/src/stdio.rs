@@ -27,9 +27,9 @@ use crate::wire::{self, Outgoing};
 use crate::{fault, memory, watch};
 
 /// How long calls may go on after the end of input before those that wait for a lock are refused.
-const DRAIN: Duration = Duration::from_millis(1500);
+const DRAIN: Duration = Duration::from_millis(1300);
 /// When the process is gone, whatever happens.
-const GONE: Duration = Duration::from_millis(1900);
+const GONE: Duration = Duration::from_millis(1600);
 /// What the writer keeps of its buffer between answers.
 const KEPT_BUFFER: usize = 128 * 1024;
 /// Idle for so long, memory is given back.
@@ -122,7 +122,11 @@ impl Transport<RoleServer> for Stdio {
         while self.leave_at.is_none() {
             let incoming = tokio::select! {
                 incoming = self.messages.recv() => incoming,
-                () = self.calls.stopped() => None,
+                () = self.calls.stopped(), if !self.messages.is_closed() => {
+                    // What was read already is still answered.
+                    self.messages.close();
+                    continue;
+                }
             };
             match incoming {
                 Some(Incoming::Message(message)) => return Some(*message),

@@ -1,9 +1,11 @@
 //! Plays the case files of `cases/`: in process and on stdio, same file, same answer.
 //!
-//! A case is a sentence, then sections. `flags` are the server's, `given` lays out the folder (see `give`; `%20` and
-//! `%0A` in a name are a blank and a line break), `when` calls a tool (or, `when method`, a plain method), and `then` is what came back,
-//! complete: texts, data, and every file that is not as it was. In bodies `$DIR` is the folder, `$TIME` a time of
-//! change, `␍` a carriage return. `UPDATE=1 cargo test --test cases` rewrites what came back, never what was given.
+//! A case is a sentence, then sections. `flags` are the server's, `given` lays out the folder (see `give`), `when`
+//! calls a tool (or, `when method`, a plain method), and `then` is what came back, complete: texts, data, and every
+//! file that is not as it was. `UPDATE=1 cargo test --test cases` rewrites what came back, never what was given.
+//!
+//! In a body `$DIR` is the folder, `$TIME` a time of change and `␍` a carriage return; in a given name `%20` is a
+//! blank and `%0A` a line break.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -62,7 +64,7 @@ fn play_all(start: Start) {
         }
     }
     assert!(wrong.is_empty(), "{} of {played} cases:\n{}", wrong.len(), wrong.join("\n\n"));
-    assert!(played > 50, "only {played} cases were found");
+    assert!(played > 150, "only {played} cases were found");
 }
 
 /// The case as it turns out.
@@ -70,6 +72,7 @@ fn play(case: &str, start: Start) -> Option<String> {
     let folder = Folder::new();
     let mut sections = sections(case.trim_end());
     let mut shown = sections.next().unwrap().to_owned();
+    assert!(!shown.contains("---"), "a section without a name: {case}");
     let mut flags: Vec<&str> = Vec::new();
     let mut player: Option<Box<dyn Player>> = None;
     for section in sections {
@@ -163,6 +166,8 @@ fn told(answer: &Value) -> Vec<(String, String)> {
     }
     let result = &answer["result"];
     let Some(is_error) = result.get("isError") else { return vec![data(result.clone())] };
+    let known = ["content", "structuredContent", "isError"];
+    assert!(result.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())));
     let mut structured = result.get("structuredContent").cloned();
     let texts: Vec<_> =
         result["content"].as_array().unwrap().iter().map(|b| text(&b["text"])).collect();

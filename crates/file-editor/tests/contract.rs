@@ -4,6 +4,8 @@
 
 mod harness;
 
+use std::fmt::Write as _;
+
 use harness::{Folder, Server, failure, fault, texts};
 use serde_json::{Value, json};
 
@@ -353,7 +355,8 @@ mod mcp_tools {
         for file in data["files"].as_array().unwrap() {
             let (name, modified) =
                 (file["name"].as_str().unwrap(), file["modified"].as_str().unwrap());
-            expected += &format!("name: {name}, modified: {modified}, lines: {}\n", file["lines"]);
+            let lines = &file["lines"];
+            writeln!(expected, "name: {name}, modified: {modified}, lines: {lines}").unwrap();
         }
         assert_eq!(texts(&answer)[0], expected + "\nTotal files: 5");
 
@@ -744,7 +747,9 @@ mod concurrency {
                 })
             })
             .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         let text = folder.read("shared.txt");
         assert_eq!(text.lines().count(), 90);
         for instance in instances {

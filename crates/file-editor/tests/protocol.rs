@@ -115,6 +115,16 @@ mod versions {
         assert_ends_well(server);
     }
 
+    /// Though the newest version gives -32002 another meaning: ours stays what the contract says.
+    #[test]
+    fn codes_are_the_same_in_every_version() {
+        let folder = Folder::new();
+        let mut server = folder.serve_with(&["--read-only", "--tool-errors=jsonrpc"]);
+        let call = json!({ "name": "edit_file", "arguments": { "name": "a.txt", "append": "x" } });
+        fault(&server.request("tools/call", call.clone()), -32002);
+        fault(&server.request("tools/call", modern(call)), -32002);
+    }
+
     #[test]
     fn a_version_nobody_knows_is_refused_per_request() {
         let folder = Folder::new();
@@ -544,12 +554,12 @@ mod cancellation {
         folder.write("a.txt", "one\n");
         let mut server = folder.serve_with(&["--timeout=300"]);
         let held = folder.lock("a.txt");
-        let head = send(&mut server, "head");
+        let first = send(&mut server, "head");
         let kept = send(&mut server, "kept");
-        let behind = send(&mut server, "behind");
+        let second = send(&mut server, "behind");
         // All three have arrived when this is answered.
         server.text("read_file", json!({ "name": "a.txt" }));
-        for id in [behind, head] {
+        for id in [second, first] {
             server.notify(
                 "notifications/cancelled",
                 json!({ "requestId": id, "reason": "changed my mind" }),
@@ -564,7 +574,7 @@ mod cancellation {
         assert_eq!(folder.read("a.txt"), "one\nkept\nnext\n");
         // A cancelled id is free, and cancelling what is answered already does nothing.
         server.notify("notifications/cancelled", json!({ "requestId": kept }));
-        let line = json!({ "jsonrpc": "2.0", "id": head, "method": "ping" });
+        let line = json!({ "jsonrpc": "2.0", "id": first, "method": "ping" });
         assert_eq!(server.exchange(&line.to_string())["result"], json!({}));
         let stderr = assert_ends_well(server);
         let message = |line: &&Value| line["message"] == "cancelled";
@@ -647,11 +657,11 @@ mod ending {
         folder.write("a.txt", "one\n");
         let mut server = folder.serve_with(&["--timeout=300"]);
         let held = folder.lock("a.txt");
-        let head = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
-        let behind = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
+        let first = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
+        let second = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
         assert_alive(&mut server);
         leave(&mut server);
-        let answers = server.receive_all(&[head, behind]);
+        let answers = server.receive_all(&[first, second]);
         let message = "The server is stopping; nothing was written";
         assert_eq!(failure(&answers[0], -32014), format!("Error: {message}"));
         assert_eq!(fault(&answers[1], -32014), message);
@@ -702,9 +712,9 @@ fn a_lock_that_stays_taken_times_out() {
     folder.write("a.txt", "one\n");
     let mut server = folder.serve_with(&["--timeout=1"]);
     let held = folder.lock("a.txt");
-    let head = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
-    let behind = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
-    let answers = server.receive_all(&[head, behind]);
+    let first = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
+    let second = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
+    let answers = server.receive_all(&[first, second]);
     let message = "Failed to acquire file lock within timeout";
     assert_eq!(failure(&answers[0], -32014), format!("Error: {message}"));
     assert!(texts(&answers[0])[1].contains("nothing was written"), "{}", answers[0]);

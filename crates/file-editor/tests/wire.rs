@@ -49,6 +49,7 @@ impl Recording {
         writeln!(self.lines, "< {}", answer.replace(&self.tools, "$TOOLS")).unwrap();
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a call is written in place, with `json!`")]
     fn request(&mut self, id: u64, method: &str, params: Value) {
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.exchange(&line.to_string());

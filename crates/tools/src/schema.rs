@@ -10,9 +10,8 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// What a flat file name may hold. The contract's pattern; `files::Root` refuses `.`, `..` and our own names too.
+/// What a flat file name may hold: the contract's pattern.
 pub const FILE_NAME: &str = "^[a-zA-Z0-9._-]+$";
-pub const MAX_NAME: usize = 255;
 /// Edits in one call of `edit_file`.
 pub const MAX_EDITS: usize = 1000;
 
@@ -283,10 +282,8 @@ fn fits(schema: &Map<String, Value>, text: &str) -> bool {
 /// The only patterns our schemas use; a regular-expression engine for two of them would be the largest part here.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     match pattern {
-        FILE_NAME => {
-            !text.is_empty()
-                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-        }
+        // Stricter than the pattern: `.`, `..` and the names of our own temporary files match it too.
+        FILE_NAME => files::FilePath::flat(text).is_ok(),
         HASH => text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()),
         _ => true,
     }

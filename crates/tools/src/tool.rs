@@ -177,10 +177,10 @@ pub struct Entry {
     make_output_schema: fn() -> Option<Map<String, Value>>,
     word: fn(&Fault) -> Option<String>,
     refused: fn(&str, &StoreError, &Limits) -> Failure,
-    parse: fn(Value) -> Result<Parsed, Vec<String>>,
+    parse: fn(Value) -> serde_json::Result<(Parsed, Vec<String>)>,
 }
 
-/// Arguments that hold what the schema says and what `Tool::check` asks for.
+/// Arguments, read.
 struct Parsed {
     target: Option<String>,
     run: Run,
@@ -245,26 +245,30 @@ impl Entry {
 
     /// Checks the arguments; every fault is named at once.
     pub fn prepare(&'static self, arguments: Value) -> Result<Prepared, Failure> {
-        let faults = schema::faults(self.schema(), &arguments);
-        if !faults.is_empty() {
-            let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| fault.to_string());
-            return Err(Failure::invalid(faults.iter().map(words).collect()));
+        let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| fault.to_string());
+        let mut faults: Vec<String> =
+            schema::faults(self.schema(), &arguments).iter().map(words).collect();
+        match (self.parse)(arguments) {
+            Ok((Parsed { target, run }, more)) => {
+                faults.extend(more);
+                if faults.is_empty() {
+                    return Ok(Prepared { entry: self, target, run });
+                }
+            }
+            // The schema has found better words for it.
+            Err(_) if !faults.is_empty() => {}
+            Err(reason) => faults.push(reason.to_string()),
         }
-        let Parsed { target, run } = (self.parse)(arguments).map_err(Failure::invalid)?;
-        Ok(Prepared { entry: self, target, run })
+        Err(Failure::invalid(faults))
     }
 }
 
-fn parse<T: Tool>(arguments: Value) -> Result<Parsed, Vec<String>> {
+/// Reads the arguments, and says what about them makes no sense. What a tool does not know is left to the schema.
+fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<String>)> {
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
-    let tool: T = serde_json::from_value(arguments).map_err(|error| vec![error.to_string()])?;
-    let mut faults = tool.check();
-    // One wording for one fault, however often it stands there.
-    faults.dedup();
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    Ok(Parsed { target: tool.target().map(String::from), run: Box::new(move |cx| tool.run(cx)) })
+    let tool: T = serde_json::from_value(arguments)?;
+    let (faults, target) = (tool.check(), tool.target().map(String::from));
+    Ok((Parsed { target, run: Box::new(move |cx| tool.run(cx)) }, faults))
 }
 
 impl Failure {

@@ -275,7 +275,7 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
     let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
         let (bytes, edited) = change(cx, request, version)?;
         let change = match request.mode {
-            Mode::Write if edited.changed || edited.created => Change::Write(bytes),
+            Mode::Write if edited.changed => Change::Write(bytes),
             Mode::Write | Mode::DryRun => Change::Keep,
         };
         Ok((change, edited))
@@ -313,6 +313,11 @@ fn change(
     request: &Request,
     version: Option<&Version>,
 ) -> Result<(Vec<u8>, Edited), Failure> {
+    let empty_handed = request.edits.is_empty() && request.append.is_none();
+    if empty_handed && !(version.is_none() && request.create == Create::Always) {
+        let message = "No edits or append content provided";
+        return Err(Failure::new(Kind::Invalid, message).with_faults(vec![message.into()]));
+    }
     let current = version.map(|version| Hash::of(&version.bytes));
     if request.expected.is_some() && request.expected != current {
         return Err(stale(&request.name, current));
@@ -321,12 +326,6 @@ fn change(
         return Err(super::not_found(&request.name)
             .with_hint("set `create_if_missing` to true to create it"));
     }
-    let empty_handed = request.edits.is_empty() && request.append.is_none();
-    if empty_handed && !(version.is_none() && request.create == Create::Always) {
-        let message = "No edits or append content provided";
-        return Err(Failure::new(Kind::Invalid, message).with_faults(vec![message.into()]));
-    }
-
     let old = match version {
         Some(version) => Text::decode(version.bytes.clone()).map_err(|r| super::not_text(&r))?,
         None => Text::empty(),
@@ -340,7 +339,7 @@ fn change(
         return Err(super::refused(&request.name, &error, cx.limits));
     }
     let names = Names { old: &request.name, new: &request.name };
-    let changed = new != old.whole();
+    let changed = version.is_none() || new != old.whole();
     let diff = diff::unified_within(
         old.whole(),
         &new,

@@ -41,7 +41,8 @@ impl Base {
         if valid.is_empty() {
             return "valid: none, the file has no lines".into();
         }
-        format!("valid: {}..{}", self.show(valid.start), self.show(valid.end - 1))
+        let (first, last) = (self.show(valid.start), self.show(valid.end - 1));
+        format!("valid: {first}..{last} ({}-based)", self as usize)
     }
 }
 
@@ -62,8 +63,7 @@ impl<'de> Deserialize<'de> for LineNumber {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let from_float = |float: f64| float as u64;
         let whole = number.as_u64().or_else(|| number.as_f64().map(from_float)).unwrap_or(u64::MAX);
-        // Half of the range is left free, so that arithmetic on a line number never overflows.
-        Ok(Self(usize::try_from(whole).unwrap_or(usize::MAX).min(usize::MAX / 2)))
+        Ok(Self(usize::try_from(whole).unwrap_or(usize::MAX)))
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::edit_file::{self, Create, Mode, Operation, Request};
 use super::{Base, LineNumber, list_files, read_file};
 use crate::schema::Fault;
-use crate::{Block, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
+use crate::{Context, Dialect, Effect, Failure, Limits, Reply, Tool};
 
 /// List the files of the folder.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -74,8 +74,6 @@ impl Tool for ReadFile {
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         let read = read_file::read(cx, &self.name, self.start_line, self.end_line, Base::One)?;
-        // The only block becomes the answer's `content`.
-        let blocks = vec![Block::of_lines(String::new(), read.text, read.bytes)];
         let mut data = Map::new();
         data.insert("total_lines".into(), read.total.into());
         let asked = [("start_line", self.start_line), ("end_line", self.end_line)];
@@ -86,7 +84,9 @@ impl Tool for ReadFile {
         if !asked.is_empty() {
             data.insert("range_requested".into(), asked.into());
         }
-        Ok(Reply { blocks, data: Some(data), hash: Some(read.hash) })
+        let hash = Some(read.hash);
+        // The only block becomes the answer's `content`.
+        Ok(Reply { blocks: vec![read.into_block(String::new())], data: Some(data), hash })
     }
 }
 

@@ -77,21 +77,31 @@ impl Tool for ReadFile {
         let first = read.part.as_ref().map_or(0, |part| part.start);
         let block = match self.line_numbers {
             Some(true) => Block::from(head + &numbered(&read.text.as_str()[read.bytes], first)),
-            Some(false) | None => Block::of_lines(head, read.text, read.bytes),
+            Some(false) | None => read.into_block(head),
         };
         Ok(Reply { blocks: vec![block, summary.into()], data: None, hash: Some(hash) })
     }
 }
 
-/// What was read: `bytes` of `text`, without the break after the last line.
+/// What was read: `bytes` of `text`.
 pub(super) struct Read {
-    pub text: Text,
-    pub bytes: Range<usize>,
+    text: Text,
+    bytes: Range<usize>,
     /// Lines of the whole file.
     pub total: usize,
     /// The lines read (counted from 0), when a part was asked for.
     pub part: Option<Range<usize>>,
     pub hash: Hash,
+}
+
+impl Read {
+    /// The lines joined by line breaks: there is none after the last.
+    pub fn into_block(self, head: String) -> Block {
+        let slice = &self.text.as_str()[self.bytes.clone()];
+        let ending = ["\r\n", "\n", "\r"].into_iter().find(|ending| slice.ends_with(ending));
+        let end = self.bytes.end - ending.map_or(0, str::len);
+        Block::of_lines(head, self.text, self.bytes.start..end)
+    }
 }
 
 pub(super) fn crossed(start: Option<LineNumber>, end: Option<LineNumber>) -> Vec<String> {
@@ -121,7 +131,7 @@ pub(super) fn read(
     let body = text.as_str();
 
     if start.is_none() && (end.is_none() || body.is_empty()) {
-        let (bytes, total) = (without_last_break(body, 0..body.len()), lines::count(body));
+        let (bytes, total) = (0..body.len(), lines::count(body));
         return Ok(Read { bytes, total, part: None, hash, text });
     }
     let range = LineRange {
@@ -135,15 +145,8 @@ pub(super) fn read(
             .with_faults(vec![message])
             .with_hint(base.interval(0..total)));
     };
-    let bytes = without_last_break(body, selected.bytes);
     let part = Some(selected.first..selected.last + 1);
-    Ok(Read { bytes, total: selected.total, part, hash, text })
-}
-
-fn without_last_break(text: &str, range: Range<usize>) -> Range<usize> {
-    let slice = &text[range.clone()];
-    let ending = ["\r\n", "\n", "\r"].into_iter().find(|ending| slice.ends_with(ending));
-    range.start..range.end - ending.map_or(0, str::len)
+    Ok(Read { bytes: selected.bytes, total: selected.total, part, hash, text })
 }
 
 fn numbered(text: &str, first: usize) -> String {

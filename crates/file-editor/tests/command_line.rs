@@ -1,0 +1,384 @@
+//! The command line and the log: every fault at once, in the contract's words; one JSON line per call, no contents.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+
+use std::process::Output;
+
+use harness::{Folder, Server, binary, failure, fault, log_lines, run};
+use serde_json::{Value, json};
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// That these arguments are refused with exit code 1, nothing on stdout, and every one of these faults.
+fn check_refused(arguments: &[&str], faults: &[&str]) {
+    let output = run(arguments);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+    assert_eq!(output.stdout, b"", "{arguments:?}");
+    for fault in faults {
+        assert!(told.contains(fault), "{arguments:?}: {fault:?} is not in: {told}");
+    }
+    let count = told.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(count, faults.len(), "{arguments:?}: {told}");
+}
+
+mod arguments {
+    use super::*;
+
+    const PORT: &str = "--port must be between 1024 and 65535";
+    const MAX_SIZE: &str = "--max-size must be between 1 and 100 MB";
+    const TIMEOUT: &str = "--timeout must be between 1 and 300 seconds";
+
+    #[test]
+    fn every_fault_is_told_at_once() {
+        check_refused(
+            &[
+                "--transport=carrier-pigeon",
+                "--port=80",
+                "--max-size=0",
+                "--timeout=301",
+                "--tools=hammer",
+                "--durability=eternal",
+                "--tool-errors=loud",
+                "--structured=maybe",
+                "--log=all",
+            ],
+            &[
+                "--dir argument is required",
+                "--transport must be one of: http, stdio",
+                PORT,
+                MAX_SIZE,
+                TIMEOUT,
+                "--tools must be a comma list of: ",
+                "--durability must be one of: none, data, full",
+                "--tool-errors must be one of: result, jsonrpc",
+                "--structured must be one of: on, off",
+                "--log must be one of: error, warn, info, debug",
+            ],
+        );
+    }
+
+    #[test]
+    fn numbers_have_ranges() {
+        let folder = Folder::new();
+        let dir = format!("--dir={}", folder.path().display());
+        let rows = [
+            ("--port", PORT, ["1023", "65536", "-1", "", "abc", "8080.5", "99999999999999999999"]),
+            ("--max-size", MAX_SIZE, ["0", "101", "-1", "", "ten", "1.5", "18446744073709551616"]),
+            ("--timeout", TIMEOUT, ["0", "301", "-1", "", "10s", "0.5", "18446744073709551616"]),
+        ];
+        for (flag, fault, values) in rows {
+            for value in values {
+                check_refused(&[&dir, "--transport=stdio", &format!("{flag}={value}")], &[fault]);
+            }
+        }
+        for flags in [
+            ["--port=1024", "--max-size=1", "--timeout=1"],
+            ["--port=65535", "--max-size=100", "--timeout=300"],
+        ] {
+            let output = run(&[&[&dir, "--transport=stdio"], &flags[..]].concat());
+            assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        }
+    }
+
+    #[test]
+    fn the_folder_must_be_one() {
+        let folder = Folder::new();
+        folder.write("file", "");
+        let (missing, file) = (folder.file("missing"), folder.file("file"));
+        let missing = format!("--dir={}", missing.display());
+        check_refused(&["--transport=stdio"], &["--dir argument is required"]);
+        check_refused(&["--transport=stdio", "--dir="], &["--dir argument is required"]);
+        check_refused(&["--transport=stdio", &missing], &["Directory does not exist"]);
+        check_refused(
+            &["--transport=stdio", &format!("--dir={}", file.display())],
+            &["Not a directory"],
+        );
+        check_refused(
+            &["--transport=stdio", &missing, "--port=1", "--timeout=0"],
+            &["Directory does not exist", PORT, TIMEOUT],
+        );
+    }
+
+    #[test]
+    fn a_value_may_follow_its_flag_either_way() {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let dir = folder.path().to_str().unwrap();
+        let joined = format!("--dir={dir}");
+        for arguments in [
+            vec!["--dir", dir, "--transport", "stdio", "--max-size", "1"],
+            vec![&joined, "--transport=stdio", "--max-size=1"],
+        ] {
+            let mut server = Server::spawn(binary().args(&arguments));
+            let answer = server.request("read_file", json!({ "name": "a.txt" }));
+            assert_eq!(answer["result"]["content"], "one", "{arguments:?}");
+        }
+        // Relative to where it was started.
+        let mut server = Server::spawn(
+            binary().args(["--dir=.", "--transport=stdio"]).current_dir(folder.path()),
+        );
+        let answer = server.request("read_file", json!({ "name": "a.txt" }));
+        assert_eq!(answer["result"]["content"], "one");
+    }
+
+    #[test]
+    fn help_and_version_are_no_faults() {
+        let help = run(&["--help"]);
+        assert_eq!(help.status.code(), Some(0));
+        assert_eq!(stderr(&help), "");
+        let help = String::from_utf8(help.stdout).unwrap();
+        let flags = [
+            "--dir",
+            "--transport",
+            "--port",
+            "--max-size",
+            "--timeout",
+            "--tools",
+            "--read-only",
+            "--durability",
+            "--tool-errors",
+            "--structured",
+            "--log",
+            "--help",
+            "--version",
+        ];
+        for flag in flags {
+            assert!(help.contains(flag), "{flag} is not in the manual");
+        }
+        for default in ["8080", "[default: 10]", "1024 to 65535", "1 to 100", "1 to 300"] {
+            assert!(help.contains(default), "{default} is not in the manual");
+        }
+        let version = run(&["--version"]);
+        assert_eq!(version.status.code(), Some(0));
+        assert_eq!(version.stdout, b"file-editor 1.0.0\n");
+        assert_eq!(stderr(&version), "");
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused() {
+        let folder = Folder::new();
+        let dir = format!("--dir={}", folder.path().display());
+        for unknown in ["--colour", "--dri=/tmp", "-x", "file.txt", "--read-only=maybe", "--port"] {
+            let output = run(&[&dir, "--transport=stdio", unknown]);
+            assert_eq!(output.status.code(), Some(1), "{unknown}: {}", stderr(&output));
+            assert_eq!(output.stdout, b"", "{unknown}");
+            assert!(
+                stderr(&output).contains(unknown.split('=').next().unwrap()),
+                "{}",
+                stderr(&output)
+            );
+        }
+    }
+
+    /// Even root is refused here: the server runs as somebody who may not write.
+    #[test]
+    #[cfg(unix)]
+    fn read_only_needs_no_writable_folder() {
+        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::process::CommandExt as _;
+        let place = Folder::new();
+        let program = place.file("file-editor");
+        std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), &program).unwrap();
+        std::fs::create_dir(place.file("root")).unwrap();
+        place.write("root/a.txt", "one\n");
+        for (name, mode) in [("", 0o755), ("root", 0o555), ("root/a.txt", 0o644)] {
+            std::fs::set_permissions(place.file(name), std::fs::Permissions::from_mode(mode))
+                .unwrap();
+        }
+        let command = |flags: &[&str]| {
+            let mut command = std::process::Command::new(&program);
+            command.arg(format!("--dir={}", place.file("root").display())).arg("--transport=stdio");
+            command.args(flags);
+            if rustix::process::geteuid().is_root() {
+                command.uid(65534).gid(65534);
+            }
+            command
+        };
+        // A process that another test is just starting may still hold our copy open for writing.
+        let output = loop {
+            match command(&[]).output() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
+                output => break output.unwrap(),
+            }
+        };
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains("Directory not writable"), "{}", stderr(&output));
+
+        let mut server = Server::spawn(&mut command(&["--read-only"]));
+        assert_eq!(
+            server.text("read_file", json!({ "name": "a.txt" })),
+            "File: a.txt (1 lines)\n\none"
+        );
+        assert!(server.text("list_files", json!({})).ends_with("Total files: 1"));
+        failure(&server.tool("edit_file", json!({ "name": "b.txt", "append": "x" })), -32002);
+    }
+
+    #[test]
+    fn read_only_refuses_every_edit() {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let mut server = folder.serve_with(&["--read-only"]);
+        let edit = json!({ "name": "a.txt", "append": "x" });
+        assert!(failure(&server.tool("edit_file", edit.clone()), -32002).contains("read-only"));
+        assert!(fault(&server.request("edit_file", edit), -32002).contains("read-only"));
+        let dry =
+            json!({ "name": "new.txt", "append": "x", "create_if_missing": true, "dry_run": true });
+        failure(&server.tool("edit_file", dry), -32002);
+        assert_eq!(folder.read("a.txt"), "one\n");
+        assert_eq!(folder.names(), ["a.txt"]);
+    }
+}
+
+mod log {
+    use super::*;
+
+    /// One of each: done, the client's fault, the system's, all on one server.
+    fn logged(flags: &[&str]) -> Vec<Value> {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let mut server = folder.serve_with(flags);
+        server.text("read_file", json!({ "name": "a.txt" }));
+        server.request("edit_file", json!({ "name": "a.txt", "append": "two" }));
+        server.tool("read_file", json!({ "name": "missing.txt" }));
+        server.tool(
+            "edit_file",
+            json!({ "name": "a.txt", "edits": [{ "line": 99, "operation": "delete" }] }),
+        );
+        server.send_line(r#"{"jsonrpc":"2.0","id":"text id","method":"list_files"}"#);
+        server.receive();
+        let (status, _, stderr) = server.finish();
+        assert!(status.success());
+        log_lines(&stderr)
+    }
+
+    #[test]
+    fn one_line_for_the_start_and_one_for_each_call() {
+        let lines = logged(&[]);
+        let ready = &lines[0];
+        assert_eq!(ready["event"], "ready");
+        assert_eq!(ready["level"], "info");
+        assert_eq!(ready["version"], "1.0.0");
+        assert_eq!(ready["transport"], "stdio");
+        assert_eq!(ready["tools"], json!(["list_files", "read_file", "edit_file"]));
+        assert!(ready["startup_ms"].is_f64(), "{ready}");
+
+        let calls: Vec<_> = lines.iter().filter(|line| line["event"] == "call").collect();
+        // Operation, file, request id, level, outcome, code, category.
+        let expected = [
+            json!(["read_file", "a.txt", "1", "info", "ok", null, null]),
+            json!(["edit_file", "a.txt", "2", "info", "ok", null, null]),
+            json!(["read_file", "missing.txt", "3", "warn", "error", -32001, "system"]),
+            json!(["edit_file", "a.txt", "4", "warn", "error", -32602, "client"]),
+            json!(["list_files", null, "text id", "info", "ok", null, null]),
+        ];
+        let facts = ["operation", "file", "request_id", "level", "outcome", "code", "category"];
+        let found: Vec<Value> =
+            calls.iter().map(|line| json!(facts.map(|fact| &line[fact]))).collect();
+        assert_eq!(found, expected);
+        for call in calls {
+            let time = call["timestamp"].as_str().unwrap();
+            let shape: String =
+                time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+            assert_eq!(shape, "0000-00-00T00:00:00.000Z");
+            assert!(call["duration_ms"].is_f64() && call["lock_wait_ms"].is_f64(), "{call}");
+            assert_eq!(call["message"].is_string(), call["outcome"] == "error", "{call}");
+        }
+    }
+
+    #[test]
+    fn a_level_leaves_out_what_is_below() {
+        let levels = |flags: &[&str]| -> Vec<String> {
+            // A slow start adds a warning of its own.
+            let calls = logged(flags)
+                .into_iter()
+                .filter(|line| !line["event"].as_str().unwrap().contains("startup"));
+            calls.map(|line| line["level"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(levels(&["--log=error"]), [""; 0]);
+        assert_eq!(levels(&["--log=warn"]), ["warn", "warn"]);
+        let all = ["info", "info", "info", "warn", "warn", "info"];
+        assert_eq!(levels(&["--log=info"]), all);
+        assert!(levels(&["--log=debug"]).len() >= all.len());
+    }
+
+    #[test]
+    fn a_wait_for_a_lock_is_measured() {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let mut server = folder.serve_with(&["--timeout=1"]);
+        let held = folder.lock("a.txt");
+        failure(&server.tool("edit_file", json!({ "name": "a.txt", "append": "x" })), -32014);
+        drop(held);
+        let (_, _, stderr) = server.finish();
+        let line = log_lines(&stderr).into_iter().find(|line| line["code"] == -32014).unwrap();
+        assert!(line["lock_wait_ms"].as_f64().unwrap() > 0.0, "{line}");
+        assert!(line["duration_ms"].as_f64() >= line["lock_wait_ms"].as_f64(), "{line}");
+    }
+
+    /// Every way contents can come in, fail and go out, at the most talkative level.
+    #[test]
+    fn contents_are_never_logged() {
+        const SECRET: &str = "hunter2-and-nothing-else";
+        let folder = Folder::new();
+        folder.write("a.txt", format!("{SECRET}\n"));
+        folder.write("binary", format!("{SECRET}\0"));
+        folder.write("latin", [SECRET.as_bytes(), b"\xe9"].concat());
+        let mut server = folder.serve_with(&["--log=debug"]);
+        let edit = |edit: Value| json!({ "name": "a.txt", "edits": [edit] });
+        let arguments = [
+            json!({ "name": "a.txt" }),
+            json!({ "name": "binary" }),
+            json!({ "name": "latin" }),
+            json!({ "name": "a.txt", "append": SECRET }),
+            json!({ "name": "new.txt", "append": SECRET }),
+            json!({ "name": "binary", "append": SECRET }),
+            json!({ "name": "a.txt", "append": format!("{SECRET}\0") }),
+            json!({ "name": "a.txt", "append": [SECRET] }),
+            json!({ "name": "a.txt", "append": { SECRET: SECRET } }),
+            json!({ "name": "a.txt", "expected_hash": SECRET }),
+            json!({ "name": "a.txt", SECRET: 1 }),
+            json!({ "name": "a.txt", "start_line": SECRET }),
+            json!({ "name": format!("{SECRET}/") }),
+            edit(json!({ "line": 0, "operation": "replace", "content": SECRET })),
+            edit(json!({ "line": 99, "operation": "replace", "content": SECRET })),
+            edit(json!({ "line": 0, "operation": "delete", "content": SECRET })),
+            edit(json!({ "line": 0, "operation": SECRET, "content": SECRET })),
+            edit(json!({ "line": SECRET, "operation": "insert", "content": SECRET })),
+        ];
+        let mut answers = String::new();
+        for arguments in &arguments {
+            for method in ["list_files", "read_file", "edit_file"] {
+                answers += &server.tool(method, arguments.clone()).to_string();
+                answers += &server.request(method, arguments.clone()).to_string();
+            }
+        }
+        // And everything that is no call.
+        for line in [
+            SECRET.to_owned(),
+            format!(r#"{{"jsonrpc":"2.0","id":"{SECRET}""#),
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{SECRET}","params":{{"{SECRET}":1}}}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":"{SECRET}"}}"#),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{SECRET}"}}}}"#
+            ),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"a":"{SECRET}"}}}}"#
+            ),
+            format!(r#"[{{"jsonrpc":"{SECRET}"}}]"#),
+        ] {
+            answers += &server.exchange(&line).to_string();
+        }
+        server.notify("notifications/cancelled", json!({ "requestId": 1, "reason": SECRET }));
+        server.notify(SECRET, json!({ SECRET: SECRET }));
+        let (status, _, stderr) = server.finish();
+        assert!(status.success());
+        assert!(answers.contains(SECRET), "the secret went through");
+        assert!(log_lines(&stderr).len() > 100, "{stderr}");
+        assert!(!stderr.contains("hunter2"), "{stderr}");
+    }
+}

@@ -38,6 +38,8 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
     let limits = Limits::new(config.max_size, config.timeout);
     let calls = Calls::new(root, Box::new(store), limits, options, Log::new(config.log));
 
+    calls.log_panics();
+
     // One thread for the protocol; files are worked on by others, which are gone when there is nothing to do.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -224,6 +224,16 @@ impl Calls {
         }
     }
 
+    /// From now on a panic is a line of the log that says where, and nothing of what was being worked on.
+    pub fn log_panics(self: &Arc<Self>) {
+        let calls = Arc::clone(self);
+        std::panic::set_hook(Box::new(move |panic| {
+            let mut line = Map::new();
+            line.insert("at".into(), panic.location().map(ToString::to_string).into());
+            calls.log.write(Level::Error, "panic", line);
+        }));
+    }
+
     /// Refuses every call that waits for a lock; those that have it finish.
     pub fn stop(&self) {
         self.stop.ring();

@@ -6,6 +6,7 @@ use tools::{Dialect, Entry, Failure, Kind};
 /// JSON-RPC's own.
 pub const PARSE_ERROR: i32 = -32700;
 pub const INVALID_REQUEST: i32 = -32600;
+pub const METHOD_NOT_FOUND: i32 = -32601;
 pub const INVALID_PARAMS: i32 = -32602;
 
 /// A kind as the wire and the log say it.

@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
+    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use tools::{Block, Effect, Entry, Failure, Reply};
 
 use crate::calls::{Arrived, Calls, Structured, ToolErrors};
-use crate::{fault, wire};
+use crate::fault;
+use crate::flights::Working;
+use crate::wire::{self, Outgoing};
 
 /// What an agent needs to know first. Some clients show only the first 512 characters.
 const INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
@@ -26,6 +27,9 @@ const INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `
 pub struct Carried {
     pub arrived: Arc<Mutex<Option<Arrived>>>,
     pub parked: Parked,
+    /// Let go of when the call is over.
+    #[expect(dead_code, reason = "held, not read")]
+    pub working: Arc<Working>,
 }
 
 /// The large texts of an answer, in order; in the answer itself markers stand for them.
@@ -86,9 +90,13 @@ fn short(name: &str) -> String {
     name.chars().take(80).collect()
 }
 
-fn method_not_found(method: &str) -> ErrorData {
-    let data = json!({ "method": short(method) });
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found", Some(data))
+/// The methods that `rmcp` is asked for. What it has besides answers in words of its own.
+pub const SERVED: [&str; 5] = ["initialize", "ping", "server/discover", "tools/call", "tools/list"];
+
+/// The answer to any other method.
+pub fn method_not_found(id: &RequestId, method: &str) -> Outgoing {
+    let data = Some(json!({ "method": short(method) }));
+    wire::error(Some(id), fault::METHOD_NOT_FOUND, "Method not found", data)
 }
 
 impl ServerHandler for Mcp {
@@ -101,11 +109,28 @@ impl ServerHandler for Mcp {
             .with_instructions(INSTRUCTIONS)
     }
 
+    /// As rmcp does it, but the peer is what was agreed on, not what it asked for: otherwise one that asks for a
+    /// version without a handshake would be spoken to in that version.
+    async fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        request.protocol_version = result.protocol_version.clone();
+        context.peer.set_peer_info(request);
+        Ok(result)
+    }
+
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // There is one page.
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("Invalid cursor", None));
+        }
         Ok(ListToolsResult { tools: self.tools.clone(), ..Default::default() })
     }
 
@@ -135,46 +160,6 @@ impl ServerHandler for Mcp {
         };
         let parked = carried.map(|carried| carried.parked);
         self.result(entry, outcome, parked.as_ref()).map(CallToolResponse::from)
-    }
-
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(method_not_found("prompts/list"))
-    }
-
-    async fn list_resources(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Err(method_not_found("resources/list"))
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(method_not_found("resources/templates/list"))
-    }
-
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(method_not_found("completion/complete"))
-    }
-
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        Err(method_not_found(&request.method))
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::calls::{Arrived, Calls, Recall};
 use crate::fault;
-use crate::flights::{Flight, Flights};
+use crate::flights::{Flight, Flights, State, Working};
 use crate::mcp::{self, Carried, Parked};
 use crate::wire::{self, Envelope, Outgoing};
 
@@ -32,7 +32,7 @@ const KEPT: usize = 512;
 pub enum Incoming {
     Message(Box<ClientJsonRpcMessage>),
     /// A plain method, answered without `rmcp`.
-    Plain(RequestId, Arrived),
+    Plain(Working, Arrived),
     /// Nothing to call: the answer itself.
     Answer(Outgoing),
     Cancel(RequestId),
@@ -46,7 +46,7 @@ impl Incoming {
                 JsonRpcMessage::Request(request) => Some(request.id.clone()),
                 _ => None,
             },
-            Self::Plain(id, _) => Some(id.clone()),
+            Self::Plain(working, _) => Some(working.id.clone()),
             Self::Answer(_) | Self::Cancel(_) => None,
         }
     }
@@ -76,7 +76,9 @@ pub fn start_reader(
                 && let Err(mpsc::error::SendError(late)) = sender.blocking_send(incoming)
             {
                 // The server is stopping: this one will not be answered, so nobody need wait for it.
-                late.id().and_then(|id| reader.flights.end(&id));
+                let id = late.id();
+                drop(late);
+                id.and_then(|id| reader.flights.end(&id));
                 return;
             }
         }
@@ -147,7 +149,8 @@ struct ToolCall<'a> {
 
 impl Reader {
     fn take(&self, line: &[u8]) -> Option<Incoming> {
-        if line.trim_ascii().is_empty() {
+        let line = line.trim_ascii();
+        if line.is_empty() {
             return None;
         }
         let envelope = match Envelope::parse(line) {
@@ -161,8 +164,10 @@ impl Reader {
             self.call_plain(entry, &id, envelope.params, line.len())
         } else if method == "tools/call" {
             self.call_tool(&id, envelope.params, line.len())
-        } else {
+        } else if mcp::SERVED.contains(&method) {
             self.request(&id, line)
+        } else {
+            Err(mcp::method_not_found(&id, method))
         };
         Some(outcome.unwrap_or_else(Incoming::Answer))
     }
@@ -193,8 +198,8 @@ impl Reader {
         let arguments = arguments(id, params)?;
         let permit = self.permit(size);
         let arrived = self.calls.arrive(entry, arguments, id.to_string());
-        self.start(id, permit, arrived.recall().clone(), Parked::default())?;
-        Ok(Incoming::Plain(id.clone(), arrived))
+        let working = self.start_work(id, permit, &arrived, Parked::default())?;
+        Ok(Incoming::Plain(working, arrived))
     }
 
     fn call_tool(
@@ -212,10 +217,11 @@ impl Reader {
         let permit = self.permit(size);
         let arrived = self.calls.arrive(entry, arguments, id.to_string());
         let parked = Parked::default();
-        self.start(id, permit, arrived.recall().clone(), Arc::clone(&parked))?;
+        let working = Arc::new(self.start_work(id, permit, &arrived, Arc::clone(&parked))?);
+        let arrived = Arc::new(Mutex::new(Some(arrived)));
 
         let mut request = CallToolRequest::new(CallToolRequestParams::new(name));
-        request.extensions.insert(Carried { arrived: Arc::new(Mutex::new(Some(arrived))), parked });
+        request.extensions.insert(Carried { arrived, parked, working });
         if let Some(meta) = meta {
             request.extensions.insert(meta);
         }
@@ -228,24 +234,31 @@ impl Reader {
         let message: ClientJsonRpcMessage = serde_json::from_slice(line)
             .map_err(|_| invalid_params(id, "`params` must be an object"))?;
         if let JsonRpcMessage::Request(request) = &message
-            && let ClientRequest::CustomRequest(custom) = &request.request
-            && KNOWN_METHODS.contains(&custom.method.as_str())
+            && matches!(request.request, ClientRequest::CustomRequest(_))
         {
             // A method it knows, with parameters it does not: that is not an unknown method.
             return Err(invalid_params(id, "the parameters do not fit the method"));
         }
-        self.start(id, self.permit(line.len()), Recall::default(), Parked::default())?;
+        let permit = self.permit(line.len());
+        let (recall, parked) = (Recall::default(), Parked::default());
+        self.start(id, Flight { permit, recall, parked, state: State::Answering })?;
         Ok(Incoming::Message(Box::new(message)))
     }
 
-    fn start(
+    fn start_work(
         &self,
         id: &RequestId,
         permit: OwnedSemaphorePermit,
-        recall: Recall,
+        arrived: &Arrived,
         parked: Parked,
-    ) -> Result<(), Outgoing> {
-        if self.flights.start(id.clone(), Flight { permit, recall, parked }) {
+    ) -> Result<Working, Outgoing> {
+        let recall = arrived.recall().clone();
+        self.start(id, Flight { permit, recall, parked, state: State::Working })?;
+        Ok(Working { id: id.clone(), flights: Arc::clone(&self.flights) })
+    }
+
+    fn start(&self, id: &RequestId, flight: Flight) -> Result<(), Outgoing> {
+        if self.flights.start(id.clone(), flight) {
             return Ok(());
         }
         let data = Some(json!({ "detail": "a request with this `id` is not answered yet" }));
@@ -263,10 +276,6 @@ impl Reader {
         })
     }
 }
-
-/// What `rmcp` reads as a custom request when its parameters are wrong.
-const KNOWN_METHODS: [&str; 5] =
-    ["initialize", "ping", "tools/list", "server/discover", "completion/complete"];
 
 /// The arguments of a call: an object, or nothing.
 fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Outgoing> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, JsonRpcMessage,
-    RequestId, ServerJsonRpcMessage,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
@@ -20,7 +20,7 @@ use tokio::time::timeout_at;
 use tools::Reply;
 
 use crate::calls::{Arrived, Calls};
-use crate::flights::{Flight, Flights};
+use crate::flights::{Flight, Flights, Working};
 use crate::mcp::{Mcp, lock};
 use crate::reader::{Incoming, start_reader};
 use crate::wire::{self, Outgoing};
@@ -113,6 +113,9 @@ impl Transport<RoleServer> for Stdio {
             _ => None,
         };
         let flight = id.and_then(|id| self.flights.end(id));
+        if id.is_some() && flight.is_none() {
+            return std::future::ready(Ok(())); // taken back
+        }
         let blocks = flight.as_ref().map(|flight| std::mem::take(&mut *lock(&flight.parked)));
         let answer = Outgoing::with_blocks(&message, blocks.unwrap_or_default());
         std::future::ready(self.answers.send(answer, flight))
@@ -130,12 +133,9 @@ impl Transport<RoleServer> for Stdio {
             };
             match incoming {
                 Some(Incoming::Message(message)) => return Some(*message),
-                Some(Incoming::Plain(id, arrived)) => self.answer_plain(id, arrived),
+                Some(Incoming::Plain(working, arrived)) => self.answer_plain(working, arrived),
                 Some(Incoming::Answer(answer)) => drop(self.answers.send(answer, None)),
                 Some(Incoming::Cancel(id)) => {
-                    if let Some(flight) = self.flights.end(&id) {
-                        flight.recall.ring();
-                    }
                     let params = CancelledNotificationParam::new(Some(id), None);
                     let cancelled = CancelledNotification::new(params);
                     return Some(ClientJsonRpcMessage::notification(cancelled.into()));
@@ -158,13 +158,14 @@ impl Transport<RoleServer> for Stdio {
 }
 
 impl Stdio {
-    fn answer_plain(&self, id: RequestId, arrived: Arrived) {
+    fn answer_plain(&self, working: Working, arrived: Arrived) {
         let entry = arrived.entry();
         let (calls, flights) = (Arc::clone(&self.calls), Arc::clone(&self.flights));
         let answers = self.answers.clone();
         tokio::spawn(async move {
             let outcome = calls.answer(arrived).await;
-            // Cancelled calls are not answered.
+            let id = working.id.clone();
+            drop(working);
             let Some(flight) = flights.end(&id) else { return };
             let answer = match outcome {
                 Ok(Reply { blocks, data, .. }) => {

@@ -127,16 +127,17 @@ fn id_in_head(head: &[u8]) -> Option<RequestId> {
     id
 }
 
-/// `,"id":7}` at the very end, as some clients write it. Inside a text the quotes would be escaped, and inside
-/// `params` more than one brace would follow.
+/// Some clients write the id last: the members from there on, with a brace before them, are an object. Inside a
+/// text the quotes would be escaped, and inside `params` one brace too many would follow.
 fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
-    let tail = str::from_utf8(tail.trim_ascii_end()).ok().or_else(|| {
-        // The tail may begin within a character.
-        let start = tail.iter().position(u8::is_ascii)?;
-        str::from_utf8(tail[start..].trim_ascii_end()).ok()
-    })?;
-    let (_, value) = tail.strip_suffix('}')?.rsplit_once(r#","id":"#)?;
-    serde_json::from_str(value).ok()
+    #[derive(Deserialize)]
+    struct Tail {
+        id: RequestId,
+    }
+    memchr::memmem::rfind_iter(tail, br#""id""#).find_map(|at| {
+        let members = [b"{", &tail[at..]].concat();
+        Some(serde_json::from_slice::<Tail>(&members).ok()?.id)
+    })
 }
 
 /// A JSON-RPC error, ready to be written.

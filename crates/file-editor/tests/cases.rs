@@ -8,6 +8,7 @@
 //! blank and `%0A` a line break.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
 mod harness;
 

@@ -1,6 +1,7 @@
 //! The command line and the log: every fault at once, in the contract's words; one JSON line per call, no contents.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
 mod harness;
 

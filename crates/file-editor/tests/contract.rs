@@ -1,6 +1,7 @@
 //! The test cases that 004 §6.4 names, by these names, each through the binary.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
 mod harness;
 

@@ -1,6 +1,7 @@
 //! MCP and JSON-RPC on stdio: versions, malformed input, order and concurrency, cancellation, the end.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
 mod harness;
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 #![allow(clippy::needless_pass_by_value, reason = "a call is written in place, with `json!`")]
 
 use std::fs::File;

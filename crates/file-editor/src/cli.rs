@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::Parser;
 use files::{Durability, Root};
-use server::{Access, Level, Structured, ToolErrors};
+use server::{Access, Level, Structured, ToolErrors, http};
 use tools::Entry;
 
-/// File tools for AI agents: list, read and edit the text files of one folder over MCP.
+/// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
 ///
 /// The server works in one folder and never leaves it. Edits are atomic, locked across processes, and leave
 /// everything they do not address as it is: line endings, encoding marks, mode, owner, links.
@@ -17,10 +17,10 @@ use tools::Entry;
 ///
 ///     file-editor --dir=/path/to/folder --transport=stdio
 ///
-/// or talk to it yourself, one JSON-RPC message a line:
+/// or let it listen, and talk to it yourself:
 ///
-///     echo '{"jsonrpc":"2.0","id":1,"method":"read_file","params":{"name":"notes.txt"}}' |
-///       file-editor --dir=. --transport=stdio
+///     file-editor --dir=. --port=8080
+///     curl -H 'Content-Type: application/json' -d '{"name":"notes.txt"}' localhost:8080/read_file
 #[derive(Debug, Parser)]
 #[command(name = "file-editor", version, max_term_width = 100, verbatim_doc_comment)]
 #[command(after_help = AFTER)]
@@ -29,13 +29,26 @@ struct Raw {
     #[arg(long, value_name = "PATH")]
     dir: Option<String>,
 
-    /// How clients talk to the server: `stdio` [default: http, which this version does not have yet]
-    #[arg(long, value_name = "TYPE")]
+    /// How clients talk to the server: `http`, `stdio` [default: http]
+    ///
+    /// http: MCP at `POST /mcp` and `/`, the plain methods at `POST /list_files` and so on.
+    /// stdio: MCP and the plain methods, one JSON-RPC message a line.
+    #[arg(long, value_name = "TYPE", verbatim_doc_comment)]
     transport: Option<String>,
 
     /// Port of the HTTP transport, 1024 to 65535 [default: 8080]
     #[arg(long, value_name = "NUMBER")]
     port: Option<String>,
+
+    /// Address or name to listen on [default: localhost, both loopback addresses]
+    ///
+    /// Beyond loopback only with a token in `FILE_EDITOR_TOKEN`.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+
+    /// Names besides loopback that the Host header may say, a comma list
+    #[arg(long, value_name = "LIST")]
+    allow_host: Option<String>,
 
     /// Largest file and request in megabytes, 1 to 100 [default: 10]
     ///
@@ -89,10 +102,14 @@ The same methods answer without a handshake (`list_files`, `read_file`, `edit_fi
 methods, lines from 1), and as MCP tools (lines from 0) in every protocol version from 2024-11-05
 to 2026-07-28.
 
+Environment: FILE_EDITOR_TOKEN, when set, is the bearer token that every HTTP request must carry.
+LISTEN_FDS and LISTEN_PID hand over a listening socket, which is served in place of --host and --port.
+
 Exit status: 0 at the end of input, on SIGTERM and SIGINT; 1 for a fault in the arguments.";
 
 /// What the server was asked to be.
 pub struct Config {
+    pub transport: Transport,
     pub root: Root,
     /// Bytes.
     pub max_size: u64,
@@ -103,6 +120,11 @@ pub struct Config {
     pub tool_errors: ToolErrors,
     pub structured: Structured,
     pub log: Level,
+}
+
+pub enum Transport {
+    Stdio,
+    Http(http::Options),
 }
 
 /// Reads the command line, or ends the process: 0 after help and version, 1 after telling every fault.
@@ -124,8 +146,17 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
     let mut faults = Faults(Vec::new());
     let access = if raw.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let root = faults.keep(folder(raw.dir.as_deref(), access));
-    faults.keep(transport(raw.transport.as_deref()));
-    faults.number(raw.port.as_deref(), 8080, 1024..=65535, "--port must be between 1024 and 65535");
+    let port = "--port must be between 1024 and 65535";
+    let port = faults.number(raw.port.as_deref(), 8080, 1024..=65535, port);
+    let transport = faults.choice(
+        "--transport",
+        raw.transport.as_deref().unwrap_or("http"),
+        &[("http", "http"), ("stdio", "stdio")],
+    );
+    let transport = match transport {
+        Some("http") => port.and_then(|port| faults.keep(listen(raw, port))),
+        found => found.map(|_| Transport::Stdio),
+    };
     let size = "--max-size must be between 1 and 100 MB";
     let max_size = faults.number(raw.max_size.as_deref(), 10, 1..=100, size);
     let time = "--timeout must be between 1 and 300 seconds";
@@ -147,9 +178,10 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
         &[("on", Structured::On), ("off", Structured::Off)],
     );
     let log = faults.choice("--log", raw.log.as_deref().unwrap_or("info"), &Level::ALL);
-    match (root, max_size, timeout, tools, durability, tool_errors, structured, log) {
+    match (root, transport, max_size, timeout, tools, durability, tool_errors, structured, log) {
         (
             Some(root),
+            Some(transport),
             Some(max_size),
             Some(timeout),
             Some(tools),
@@ -158,6 +190,7 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
             Some(structured),
             Some(log),
         ) if faults.0.is_empty() => Ok(Config {
+            transport,
             root,
             max_size: max_size << 20,
             timeout: Duration::from_secs(timeout),
@@ -210,14 +243,26 @@ fn folder(raw: Option<&str>, access: Access) -> Result<Root, String> {
     Ok(root)
 }
 
-fn transport(raw: Option<&str>) -> Result<(), String> {
-    match raw {
-        Some("stdio") => Ok(()),
-        Some("http") | None => Err("--transport=http is not in this version yet: \
-             say --transport=stdio"
-            .into()),
-        Some(_) => Err("--transport must be one of: http, stdio".into()),
+/// Opens the port, so that one that is taken is a fault among the others.
+fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
+    let host = raw.host.as_deref().unwrap_or("localhost");
+    let number = u16::try_from(port).unwrap_or_default();
+    let listeners = match http::inherited() {
+        Some(listener) => vec![listener],
+        None => http::bind(host, number).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => format!("Port {port} is already in use"),
+            _ => format!("Cannot listen on {host}:{port}: {error}"),
+        })?,
+    };
+    let token = std::env::var("FILE_EDITOR_TOKEN").ok().filter(|token| !token.is_empty());
+    if token.is_none() && !http::is_loopback(&listeners) {
+        return Err(format!(
+            "--host={host} reaches beyond this machine: set a token in FILE_EDITOR_TOKEN"
+        ));
     }
+    let hosts = raw.allow_host.as_deref().unwrap_or_default().split(',');
+    let hosts = hosts.map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect();
+    Ok(Transport::Http(http::Options { listeners, hosts, token }))
 }
 
 fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {

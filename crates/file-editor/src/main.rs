@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cli::Transport;
 use files::{DiskOptions, DiskStore};
 use server::{Calls, Log, Options};
 use tools::Limits;
@@ -47,8 +48,17 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         .thread_keep_alive(Duration::from_secs(1))
         .build()?;
     let outcome = runtime.block_on(async {
-        calls.announce("stdio", started);
-        server::stdio::serve(Arc::clone(&calls)).await
+        match config.transport {
+            Transport::Stdio => {
+                calls.announce("stdio", started);
+                server::stdio::serve(Arc::clone(&calls)).await
+            }
+            Transport::Http(options) => {
+                server::http::raise_descriptor_limit();
+                calls.announce("http", started);
+                server::http::serve(Arc::clone(&calls), options).await
+            }
+        }
     });
     runtime.shutdown_timeout(Duration::from_millis(50));
     calls.log.close(Duration::from_millis(50));

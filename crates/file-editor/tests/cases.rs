@@ -274,6 +274,7 @@ impl InProcess {
             line_counts: &self.counts,
             limits: &self.limits,
             call: &call,
+            expected: None,
         })
     }
 }

@@ -735,9 +735,9 @@ fn a_call_that_panics_harms_no_other() {
     let mut server = Server::start(folder.path(), &[], &[("FILE_EDITOR_TEST_PANIC", "boom.txt")]);
     for _ in 0..3 {
         let answer = server.tool("read_file", json!({ "name": "boom.txt" }));
-        assert_eq!(failure(&answer, -32603), "Error: Internal error");
+        assert_eq!(fault(&answer, -32603), "Internal error");
         let answer = server.tool("edit_file", json!({ "name": "boom.txt", "append": "x" }));
-        failure(&answer, -32603);
+        fault(&answer, -32603);
         let answer = server.request("edit_file", json!({ "name": "boom.txt", "append": "x" }));
         assert_eq!(fault(&answer, -32603), "Internal error");
         assert_eq!(

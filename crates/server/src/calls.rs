@@ -1,10 +1,12 @@
 //! One call, from its arrival to its answer: its place in the file's queue, its thread, its line in the log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use files::{Call, Cancel, LineCounts, Root, Store, StoreError};
+use files::{Call, Cancel, Hash, LineCounts, Root, Store, StoreError};
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tools::{Context, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
 
@@ -73,6 +75,15 @@ pub struct Calls {
     pub log: Log,
     queue: Queue,
     stop: Recall,
+    activity: Activity,
+}
+
+/// How busy the server is.
+#[derive(Default)]
+struct Activity {
+    arrived: AtomicU64,
+    at_work: AtomicUsize,
+    arrival: Notify,
 }
 
 /// A wish to be done: seen by a thread at work and by a task that waits.
@@ -98,6 +109,7 @@ pub struct Arrived {
     entry: &'static Entry,
     prepared: Result<Prepared, Failure>,
     place: Option<Place>,
+    expected: Option<Hash>,
     recall: Recall,
     since: Instant,
     request_id: String,
@@ -106,6 +118,11 @@ pub struct Arrived {
 impl Arrived {
     pub fn entry(&self) -> &'static Entry {
         self.entry
+    }
+
+    /// What the file must be, when that was said beside the arguments.
+    pub fn expecting(self, expected: Option<Hash>) -> Self {
+        Self { expected, ..self }
     }
 
     /// Rung when the caller takes the call back.
@@ -131,12 +148,15 @@ impl Calls {
             log,
             queue: Queue::default(),
             stop: Recall::default(),
+            activity: Activity::default(),
         })
     }
 
     /// Takes a call in. The order of these calls is the order in which edits of one file are made.
     pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
         let since = Instant::now();
+        self.activity.arrived.fetch_add(1, Ordering::Relaxed);
+        self.activity.arrival.notify_one();
         let prepared = if self.options.access == Access::ReadOnly && entry.effect != Effect::Reads {
             let message = "Permission denied: the server is read-only";
             let hint = "it was started with --read-only";
@@ -150,19 +170,22 @@ impl Calls {
             }
             _ => None,
         };
-        Arrived { entry, prepared, place, recall: Recall::default(), since, request_id }
+        let recall = Recall::default();
+        Arrived { entry, prepared, place, expected: None, recall, since, request_id }
     }
 
     /// Runs the call when its turn has come. A call that publishes is always waited for, recalled or not.
     pub async fn answer(self: Arc<Self>, arrived: Arrived) -> Result<Reply, Failure> {
-        let Arrived { entry, prepared, place, recall, since, request_id } = arrived;
+        let Arrived { entry, prepared, place, expected, recall, since, request_id } = arrived;
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
         let deadline = since + self.limits.timeout;
         let call = Arc::new(Call::new(deadline, recall.flag.clone(), self.stop.flag.clone()));
+        self.activity.at_work.fetch_add(1, Ordering::Relaxed);
         let outcome = match prepared {
-            Ok(prepared) => self.run(prepared, place, Arc::clone(&call), &recall).await,
+            Ok(prepared) => self.run(prepared, place, expected, Arc::clone(&call), &recall).await,
             Err(failure) => Err(failure),
         };
+        self.activity.at_work.fetch_sub(1, Ordering::Relaxed);
         self.log_call(entry, target, &request_id, since, call.lock_wait(), &outcome);
         outcome
     }
@@ -171,6 +194,7 @@ impl Calls {
         self: &Arc<Self>,
         prepared: Prepared,
         mut place: Option<Place>,
+        expected: Option<Hash>,
         call: Arc<Call>,
         recall: &Recall,
     ) -> Result<Reply, Failure> {
@@ -201,6 +225,7 @@ impl Calls {
                 line_counts: &calls.line_counts,
                 limits: &calls.limits,
                 call: &call,
+                expected,
             };
             prepared.run(&cx)
         });
@@ -232,6 +257,21 @@ impl Calls {
             line.insert("at".into(), panic.location().map(ToString::to_string).into());
             calls.log.write(Level::Error, "panic", line);
         }));
+    }
+
+    /// Comes back when a call has arrived.
+    pub async fn arrival(&self) {
+        self.activity.arrival.notified().await;
+    }
+
+    /// How many calls have arrived so far.
+    pub fn arrived(&self) -> u64 {
+        self.activity.arrived.load(Ordering::Relaxed)
+    }
+
+    /// How many are not answered yet.
+    pub fn at_work(&self) -> usize {
+        self.activity.at_work.load(Ordering::Relaxed)
     }
 
     /// Refuses every call that waits for a lock; those that have it finish.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rmcp::model::RequestId;
@@ -15,8 +14,7 @@ use crate::mcp::{Parked, lock};
 #[derive(Default)]
 pub struct Flights {
     open: Mutex<HashMap<RequestId, Flight>>,
-    pub changed: Notify,
-    ended: AtomicU64,
+    changed: Notify,
 }
 
 pub struct Flight {
@@ -84,17 +82,11 @@ impl Flights {
         }
         let flight = open.remove(id);
         drop(open);
-        self.ended.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_waiters();
         flight
     }
 
-    /// How many have been answered so far.
-    pub fn ended(&self) -> u64 {
-        self.ended.load(Ordering::Relaxed)
-    }
-
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         lock(&self.open).is_empty()
     }
 

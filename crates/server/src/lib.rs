@@ -4,13 +4,18 @@
 //! thread, the log) and comes back through `mcp` (the shape of the answer) and `fault` (the codes).
 
 mod calls;
+mod door;
+mod endpoint;
 pub mod fault;
 mod flights;
+pub mod http;
 mod log;
 mod mcp;
 mod memory;
 mod queue;
 mod reader;
+mod rest;
+mod signal;
 pub mod stdio;
 mod watch;
 mod wire;

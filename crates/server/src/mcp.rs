@@ -1,19 +1,24 @@
 //! MCP: the tools as `rmcp` lists and calls them, in every protocol version it knows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::request::Parts;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
     Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    PaginatedRequestParams, RequestId, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tools::{Block, Effect, Entry, Failure, Reply};
+use tools::{Block, Effect, Entry, Failure, Kind, Reply};
 
-use crate::calls::{Arrived, Calls, Structured, ToolErrors};
+use crate::calls::{Arrived, Calls, Recall, Structured, ToolErrors};
 use crate::fault;
 use crate::flights::Working;
 use crate::wire::{self, Outgoing};
@@ -21,15 +26,61 @@ use crate::wire::{self, Outgoing};
 /// What an agent needs to know first. Some clients show only the first 512 characters.
 const INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
-/// What the stdio transport sends along with a `tools/call`: the call, which already has its place in the
+/// What a transport sends along with a `tools/call`: the call, which already has its place in the
 /// queue, and where its large texts are to be left for the writer.
 #[derive(Clone)]
 pub struct Carried {
-    pub arrived: Arc<Mutex<Option<Arrived>>>,
+    arrived: Arc<Mutex<Option<Arrived>>>,
     pub parked: Parked,
+    crashed: Arc<AtomicBool>,
     /// Let go of when the call is over.
     #[expect(dead_code, reason = "held, not read")]
-    pub working: Arc<Working>,
+    working: Option<Arc<Working>>,
+}
+
+/// What `tools/call` must be given.
+#[derive(Deserialize)]
+pub struct ToolCall<'a> {
+    pub name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "_meta")]
+    pub meta: Option<RequestMetaObject>,
+}
+
+impl<'a> ToolCall<'a> {
+    pub fn parse(id: &RequestId, params: Option<&'a RawValue>) -> Result<Self, Outgoing> {
+        let params = params.map_or("null", RawValue::get);
+        serde_json::from_str(params)
+            .map_err(|_| wire::invalid_params(id, "`params` must hold `name`, a string"))
+    }
+}
+
+impl Carried {
+    /// Takes the call in; what it carries is for `Mcp::call_tool` to find.
+    pub fn take(calls: &Calls, id: &RequestId, call: &ToolCall) -> Result<Self, Outgoing> {
+        let entry = find_tool(calls, &call.name)
+            .map_err(|e| wire::error(Some(id), e.code.0, &e.message, e.data))?;
+        let arguments = wire::arguments(id, call.arguments)?;
+        let arrived = calls.arrive(entry, arguments, id.to_string());
+        let arrived = Arc::new(Mutex::new(Some(arrived)));
+        Ok(Self { arrived, parked: Parked::default(), crashed: Arc::default(), working: None })
+    }
+
+    /// Keeps `working` until the call is over.
+    pub fn holding(self, working: Working) -> Self {
+        Self { working: Some(Arc::new(working)), ..self }
+    }
+
+    /// Rung when the caller takes the call back.
+    pub fn recall(&self) -> Recall {
+        lock(&self.arrived).as_ref().map(|arrived| arrived.recall().clone()).unwrap_or_default()
+    }
+
+    /// Whether the call ended by a defect of ours.
+    pub fn crashed(&self) -> bool {
+        self.crashed.load(Ordering::Relaxed)
+    }
 }
 
 /// The large texts of an answer, in order; in the answer itself markers stand for them.
@@ -73,7 +124,7 @@ fn annotations(entry: &Entry) -> ToolAnnotations {
 }
 
 /// The tool of that name, among those a server has: one that is not offered is refused later, with the reason.
-pub fn find_tool(calls: &Calls, name: &str) -> Result<&'static Entry, ErrorData> {
+fn find_tool(calls: &Calls, name: &str) -> Result<&'static Entry, ErrorData> {
     let unknown = || {
         let known: Vec<_> = calls.options.offered().map(|entry| entry.name).collect();
         let data = json!({ "known_tools": known });
@@ -139,7 +190,8 @@ impl ServerHandler for Mcp {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let carried = context.extensions.get::<Carried>().cloned();
+        let over_http = || context.extensions.get::<Parts>()?.extensions.get::<Carried>();
+        let carried = context.extensions.get::<Carried>().or_else(over_http).cloned();
         let brought = carried.as_ref().and_then(|carried| lock(&carried.arrived).take());
         let arrived = if let Some(arrived) = brought {
             arrived
@@ -158,6 +210,9 @@ impl ServerHandler for Mcp {
                 answer.await
             }
         };
+        if let (Err(Failure { kind: Kind::Internal, .. }), Some(carried)) = (&outcome, &carried) {
+            carried.crashed.store(true, Ordering::Relaxed);
+        }
         let parked = carried.map(|carried| carried.parked);
         self.result(entry, outcome, parked.as_ref()).map(CallToolResponse::from)
     }
@@ -178,7 +233,11 @@ impl Mcp {
                 result.structured_content = data.map(Value::Object).filter(|_| structured);
                 Ok(result)
             }
-            Err(failure) if self.calls.options.tool_errors == ToolErrors::JsonRpc => {
+            // A defect of ours is no result, whatever was asked for.
+            Err(failure)
+                if failure.kind == Kind::Internal
+                    || self.calls.options.tool_errors == ToolErrors::JsonRpc =>
+            {
                 let (code, message, data) = fault::json_rpc(entry, &failure);
                 Err(ErrorData::new(ErrorCode(code), message, Some(data)))
             }

@@ -3,12 +3,37 @@
 //! A large read leaves its buffers with the allocator. While calls come in that is what makes them fast; once
 //! they stop it only counts against us.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::calls::Calls;
+
+/// Idle for so long, memory is given back.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// For as long as the server runs. Looks once in a while rather than at every call: under load it must cost nothing.
+pub async fn give_back_when_idle(calls: Arc<Calls>) {
+    let mut seen = 0;
+    loop {
+        calls.arrival().await;
+        loop {
+            tokio::time::sleep(IDLE).await;
+            let arrived = calls.arrived();
+            if arrived == seen && calls.at_work() == 0 {
+                break;
+            }
+            seen = arrived;
+        }
+        give_back();
+    }
+}
+
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(
     unsafe_code,
     reason = "the C library's own interface; it takes a number and touches only free memory"
 )]
-pub fn give_back() {
+fn give_back() {
     // SAFETY: `malloc_trim` may be called at any time from any thread.
     unsafe {
         libc::malloc_trim(0);
@@ -16,4 +41,4 @@ pub fn give_back() {
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn give_back() {}
+fn give_back() {}

@@ -1,22 +1,22 @@
 //! The thread that owns stdin: lines become calls here, in the order they came.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonRpcMessage,
-    RequestId, RequestMetaObject,
+    RequestId,
 };
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::calls::{Arrived, Calls, Recall};
 use crate::fault;
 use crate::flights::{Flight, Flights, State, Working};
-use crate::mcp::{self, Carried, Parked};
+use crate::mcp::{self, Carried, Parked, ToolCall};
 use crate::wire::{self, Envelope, Outgoing};
 
 /// What a line may be longer than the largest file, for everything around the text.
@@ -137,16 +137,6 @@ struct Reader {
     permits: Arc<Semaphore>,
 }
 
-/// What `tools/call` must be given.
-#[derive(Deserialize)]
-struct ToolCall<'a> {
-    name: String,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(rename = "_meta")]
-    meta: Option<RequestMetaObject>,
-}
-
 impl Reader {
     fn take(&self, line: &[u8]) -> Option<Incoming> {
         let line = line.trim_ascii();
@@ -195,10 +185,10 @@ impl Reader {
         params: Option<&RawValue>,
         size: usize,
     ) -> Result<Incoming, Outgoing> {
-        let arguments = arguments(id, params)?;
+        let arguments = wire::arguments(id, params)?;
         let permit = self.permit(size);
         let arrived = self.calls.arrive(entry, arguments, id.to_string());
-        let working = self.start_work(id, permit, &arrived, Parked::default())?;
+        let working = self.start_work(id, permit, arrived.recall().clone(), Parked::default())?;
         Ok(Incoming::Plain(working, arrived))
     }
 
@@ -208,21 +198,14 @@ impl Reader {
         params: Option<&RawValue>,
         size: usize,
     ) -> Result<Incoming, Outgoing> {
-        let params = params.map_or("null", RawValue::get);
-        let ToolCall { name, arguments: given, meta } = serde_json::from_str(params)
-            .map_err(|_| invalid_params(id, "`params` must hold `name`, a string"))?;
-        let entry = mcp::find_tool(&self.calls, &name)
-            .map_err(|e| wire::error(Some(id), e.code.0, &e.message, e.data))?;
-        let arguments = arguments(id, given)?;
+        let call = ToolCall::parse(id, params)?;
         let permit = self.permit(size);
-        let arrived = self.calls.arrive(entry, arguments, id.to_string());
-        let parked = Parked::default();
-        let working = Arc::new(self.start_work(id, permit, &arrived, Arc::clone(&parked))?);
-        let arrived = Arc::new(Mutex::new(Some(arrived)));
+        let carried = Carried::take(&self.calls, id, &call)?;
+        let working = self.start_work(id, permit, carried.recall(), Arc::clone(&carried.parked))?;
 
-        let mut request = CallToolRequest::new(CallToolRequestParams::new(name));
-        request.extensions.insert(Carried { arrived, parked, working });
-        if let Some(meta) = meta {
+        let mut request = CallToolRequest::new(CallToolRequestParams::new(call.name));
+        request.extensions.insert(carried.holding(working));
+        if let Some(meta) = call.meta {
             request.extensions.insert(meta);
         }
         let request = ClientRequest::CallToolRequest(request);
@@ -232,12 +215,12 @@ impl Reader {
     /// Everything else is `rmcp`'s.
     fn request(&self, id: &RequestId, line: &[u8]) -> Result<Incoming, Outgoing> {
         let message: ClientJsonRpcMessage = serde_json::from_slice(line)
-            .map_err(|_| invalid_params(id, "`params` must be an object"))?;
+            .map_err(|_| wire::invalid_params(id, "`params` must be an object"))?;
         if let JsonRpcMessage::Request(request) = &message
             && matches!(request.request, ClientRequest::CustomRequest(_))
         {
             // A method it knows, with parameters it does not: that is not an unknown method.
-            return Err(invalid_params(id, "the parameters do not fit the method"));
+            return Err(wire::invalid_params(id, "the parameters do not fit the method"));
         }
         let permit = self.permit(line.len());
         let (recall, parked) = (Recall::default(), Parked::default());
@@ -249,10 +232,9 @@ impl Reader {
         &self,
         id: &RequestId,
         permit: OwnedSemaphorePermit,
-        arrived: &Arrived,
+        recall: Recall,
         parked: Parked,
     ) -> Result<Working, Outgoing> {
-        let recall = arrived.recall().clone();
         self.start(id, Flight { permit, recall, parked, state: State::Working })?;
         Ok(Working { id: id.clone(), flights: Arc::clone(&self.flights) })
     }
@@ -275,18 +257,4 @@ impl Reader {
                 .unwrap_or_else(|_| unreachable!("the semaphore is never closed"))
         })
     }
-}
-
-/// The arguments of a call: an object, or nothing.
-fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Outgoing> {
-    let arguments = given.map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get()));
-    match arguments {
-        Ok(arguments @ (Value::Object(_) | Value::Null)) => Ok(arguments),
-        _ => Err(invalid_params(id, "the arguments must be an object")),
-    }
-}
-
-fn invalid_params(id: &RequestId, detail: &str) -> Outgoing {
-    let data = Some(json!({ "detail": detail }));
-    wire::error(Some(id), fault::INVALID_PARAMS, "Invalid params", data)
 }

@@ -24,7 +24,7 @@ use crate::flights::{Flight, Flights, Working};
 use crate::mcp::{Mcp, lock};
 use crate::reader::{Incoming, start_reader};
 use crate::wire::{self, Outgoing};
-use crate::{fault, memory, watch};
+use crate::{fault, memory, signal, watch};
 
 /// How long calls may go on after the end of input before those that wait for a lock are refused.
 const DRAIN: Duration = Duration::from_millis(1300);
@@ -32,8 +32,6 @@ const DRAIN: Duration = Duration::from_millis(1300);
 const GONE: Duration = Duration::from_millis(1600);
 /// What the writer keeps of its buffer between answers.
 const KEPT_BUFFER: usize = 128 * 1024;
-/// Idle for so long, memory is given back.
-const IDLE: Duration = Duration::from_secs(1);
 
 /// Serves stdin and stdout until the input ends or a signal comes.
 pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
@@ -41,7 +39,7 @@ pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
     let (answers, writer) = start_writer()?;
     let messages = start_reader(Arc::clone(&calls), Arc::clone(&flights))?;
     tokio::spawn(watch::watch(Arc::clone(&calls)));
-    tokio::spawn(give_back_when_idle(Arc::clone(&flights)));
+    tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
     let transport = Stdio {
         calls: Arc::clone(&calls),
         messages,
@@ -52,7 +50,7 @@ pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
     let server =
         serve_directly::<RoleServer, _, _, _, _>(Mcp::new(Arc::clone(&calls)), transport, None);
     let until_gone = async {
-        signal().await;
+        signal::stop().await;
         calls.stop();
         tokio::time::sleep(GONE).await;
     };
@@ -65,30 +63,6 @@ pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
     let _ =
         timeout_at((Instant::now() + Duration::from_millis(100)).into(), writer.notified()).await;
     Ok(())
-}
-
-/// A request to stop.
-#[cfg(unix)]
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut int)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    // Past a file size limit a write shall fail, not kill us: a handler, though it does nothing, sees to that.
-    let _size_limit = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
-}
-
-#[cfg(windows)]
-async fn signal() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 struct Stdio {
@@ -208,10 +182,10 @@ fn start_writer() -> io::Result<(Answers, Arc<Notify>)> {
         // Unbuffered: an answer is written in large pieces already.
         let mut out = raw_stdout();
         for (answer, flight) in answers {
-            if answer.write(&mut out, &mut buffer).is_err() {
+            if answer.write_line(&mut out, &mut buffer).is_err() {
                 break; // nobody reads any more
             }
-            drop((answer, flight));
+            drop(flight);
             buffer.shrink_to(KEPT_BUFFER);
         }
         finished.notify_one();
@@ -237,22 +211,4 @@ fn raw_stdout() -> impl io::Write {
 #[cfg(windows)]
 fn raw_stdout() -> impl io::Write {
     io::stdout()
-}
-
-/// Once the last answer is out and none has followed for a while, the allocator's spare memory goes back.
-async fn give_back_when_idle(flights: Arc<Flights>) {
-    loop {
-        flights.changed.notified().await;
-        // Looked at once in a while rather than at every answer: under load this must cost nothing.
-        let mut seen = flights.ended();
-        loop {
-            tokio::time::sleep(IDLE).await;
-            let now = flights.ended();
-            if now == seen && flights.is_empty() {
-                break;
-            }
-            seen = now;
-        }
-        memory::give_back();
-    }
 }

@@ -149,6 +149,20 @@ pub fn error(id: Option<&RequestId>, code: i32, message: &str, data: Option<Valu
     Outgoing::new(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
 }
 
+/// The arguments of a call: an object, or nothing.
+pub fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Outgoing> {
+    let arguments = given.map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get()));
+    match arguments {
+        Ok(arguments @ (Value::Object(_) | Value::Null)) => Ok(arguments),
+        _ => Err(invalid_params(id, "the arguments must be an object")),
+    }
+}
+
+pub fn invalid_params(id: &RequestId, detail: &str) -> Outgoing {
+    let data = Some(json!({ "detail": detail }));
+    error(Some(id), fault::INVALID_PARAMS, "Invalid params", data)
+}
+
 impl Malformed {
     pub fn answer(&self) -> Outgoing {
         let data = self.detail.as_ref().map(|detail| json!({ "detail": detail }));
@@ -172,7 +186,23 @@ pub const LARGE: usize = 4096;
 pub struct Outgoing {
     json: Vec<u8>,
     blocks: Vec<Block>,
+    /// How far it has been written.
+    at: Progress,
+    /// The last byte of a chunk waits for the next one: escaping is fastest behind a byte that is there.
+    held: Option<u8>,
 }
+
+#[derive(Default)]
+struct Progress {
+    /// Bytes of `json`.
+    json: usize,
+    /// The block being written, and how much of it has been: none of it before its marker was reached.
+    block: usize,
+    seen: Option<usize>,
+}
+
+/// An answer leaves in chunks of about this size: small enough for the cache, large enough for a pipe.
+const CHUNK: usize = 64 * 1024;
 
 impl Outgoing {
     pub fn new(message: &impl serde::Serialize) -> Self {
@@ -181,57 +211,73 @@ impl Outgoing {
 
     pub fn with_blocks(message: &impl serde::Serialize, blocks: Vec<Block>) -> Self {
         // Our messages are strings, numbers and maps with string keys: that always serializes.
-        Self { json: serde_json::to_vec(message).unwrap_or_default(), blocks }
+        Self::from_json(serde_json::to_vec(message).unwrap_or_default(), blocks)
     }
 
-    /// Writes the message and its line break; `buffer` is scratch space.
-    pub fn write(&self, out: &mut impl Write, buffer: &mut Vec<u8>) -> io::Result<()> {
-        buffer.clear();
-        let mut rest = self.json.as_slice();
-        for (index, block) in self.blocks.iter().enumerate() {
-            let marker = marker(index);
-            let Some(at) = memchr::memmem::find(rest, marker.as_bytes()) else { continue };
-            buffer.extend_from_slice(&rest[..at]);
-            rest = &rest[at + marker.len()..];
-            let mut outcome = Ok(());
-            block.for_each_piece(&mut |piece| {
-                if outcome.is_ok() {
-                    outcome = escape(piece, out, buffer);
-                }
-            });
-            outcome?;
+    pub fn from_json(json: Vec<u8>, blocks: Vec<Block>) -> Self {
+        Self { json, blocks, at: Progress::default(), held: None }
+    }
+
+    /// Writes the message and a line break; `buffer` is scratch space.
+    pub fn write_line(mut self, out: &mut impl Write, buffer: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            buffer.clear();
+            let more = self.fill(buffer);
+            if !more {
+                buffer.push(b'\n');
+            }
+            out.write_all(buffer)?;
+            if !more {
+                return Ok(());
+            }
         }
-        buffer.extend_from_slice(rest);
-        buffer.push(b'\n');
-        out.write_all(buffer)?;
-        out.flush()
+    }
+
+    /// Puts the next chunk into `buffer`, which is empty; `false` if it was the last.
+    pub fn fill(&mut self, buffer: &mut Vec<u8>) -> bool {
+        buffer.extend(self.held.take());
+        while buffer.len() < CHUNK {
+            let Some(block) = self.blocks.get(self.at.block) else {
+                buffer.extend_from_slice(&self.json[self.at.json..]);
+                self.at.json = self.json.len();
+                return false;
+            };
+            let Some(seen) = self.at.seen else {
+                let marker = marker(self.at.block);
+                let rest = &self.json[self.at.json..];
+                match memchr::memmem::find(rest, marker.as_bytes()) {
+                    Some(at) => {
+                        buffer.extend_from_slice(&rest[..at]);
+                        self.at.json += at + marker.len();
+                        self.at.seen = Some(0);
+                    }
+                    None => self.at.block += 1,
+                }
+                continue;
+            };
+            if let Some((piece, seen)) = block.piece(seen) {
+                self.at.seen = Some(seen);
+                escape(piece, buffer);
+            } else {
+                self.at = Progress { json: self.at.json, block: self.at.block + 1, seen: None };
+            }
+        }
+        self.held = buffer.pop();
+        true
     }
 }
 
-/// Escaped text leaves in pieces of about this size: small enough for the cache, large enough for a pipe.
-const PIECE: usize = 64 * 1024;
-
-fn escape(mut text: &str, out: &mut impl Write, buffer: &mut Vec<u8>) -> io::Result<()> {
-    while !text.is_empty() {
-        let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE));
-        text = rest;
-        // The escaper writes quotes around the piece; they are taken off again. The opening one is written
-        // over the last byte before it.
-        let before = buffer.pop();
-        let start = buffer.len();
-        json_escape_simd::escape_into(piece, buffer);
-        buffer.pop();
-        match before {
-            Some(byte) => buffer[start] = byte,
-            None => drop(buffer.remove(start)),
-        }
-        if buffer.len() >= PIECE {
-            let kept = buffer.len() - 1;
-            out.write_all(&buffer[..kept])?;
-            buffer.drain(..kept);
-        }
+fn escape(text: &str, buffer: &mut Vec<u8>) {
+    // The escaper writes quotes around the text. The opening one is overwritten by the byte that stood before it,
+    // the closing one is taken off again.
+    let before = buffer.pop();
+    let start = buffer.len();
+    json_escape_simd::escape_into(text, buffer);
+    buffer.pop();
+    match before {
+        Some(byte) => buffer[start] = byte,
+        None => drop(buffer.remove(start)),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -300,7 +346,7 @@ mod tests {
             let with = |a: &str, b: &str| json!({ "id": 1, "a": a, "b": [b, "end"] });
             let mut written = Vec::new();
             Outgoing::with_blocks(&with(&marker(0), &marker(1)), blocks)
-                .write(&mut written, &mut Vec::new())
+                .write_line(&mut written, &mut Vec::new())
                 .expect("a vector takes all");
             assert!(written == format!("{}\n", with(&text, &text)).into_bytes(), "{repeat}");
         }

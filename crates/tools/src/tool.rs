@@ -75,6 +75,8 @@ pub struct Context<'a> {
     pub line_counts: &'a LineCounts,
     pub limits: &'a Limits,
     pub call: &'a Call,
+    /// The hash a file must have to be edited, when that was said beside the arguments.
+    pub expected: Option<Hash>,
 }
 
 /// Every limit on what we read, write or add to an answer.
@@ -132,20 +134,23 @@ impl Block {
         Self { head, body: Some(Slice { text, range }) }
     }
 
-    /// The text in pieces, in order, without copying the file.
-    pub fn for_each_piece(&self, each: &mut dyn FnMut(&str)) {
-        each(&self.head);
-        let Some(slice) = &self.body else { return };
-        let mut rest = &slice.text.as_str()[slice.range.clone()];
-        while let Some(at) = rest.find('\r') {
-            each(&rest[..at]);
-            rest = &rest[at + 1..];
-            // Of `\r\n` the `\n` is still to come; a lone `\r` becomes one.
-            if !rest.starts_with('\n') {
-                each("\n");
-            }
+    /// The next piece of the text, for whoever has seen `seen` of it, and what they have seen then. Pieces are
+    /// short enough for a cache, and nothing is copied.
+    pub fn piece(&self, seen: usize) -> Option<(&str, usize)> {
+        let Some(seen_of_body) = seen.checked_sub(self.head.len()) else {
+            let end = self.head.floor_char_boundary(seen + PIECE);
+            return Some((&self.head[seen..end], end));
+        };
+        let slice = self.body.as_ref()?;
+        let rest = &slice.text.as_str()[slice.range.clone()][seen_of_body..];
+        let near = &rest[..rest.floor_char_boundary(PIECE)];
+        match memchr::memchr(b'\r', near.as_bytes()) {
+            Some(0) if rest.as_bytes().get(1) == Some(&b'\n') => Some(("\n", seen + 2)),
+            Some(0) => Some(("\n", seen + 1)),
+            Some(at) => Some((&near[..at], seen + at)),
+            None if near.is_empty() => None,
+            None => Some((near, seen + near.len())),
         }
-        each(rest);
     }
 
     /// About how many bytes the text has.
@@ -160,11 +165,17 @@ impl Block {
 
 impl std::fmt::Display for Block {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let mut outcome = Ok(());
-        self.for_each_piece(&mut |piece| outcome = outcome.and_then(|()| f.write_str(piece)));
-        outcome
+        let mut seen = 0;
+        while let Some((piece, next)) = self.piece(seen) {
+            f.write_str(piece)?;
+            seen = next;
+        }
+        Ok(())
     }
 }
+
+/// Bytes in a piece of a text, at most.
+const PIECE: usize = 64 * 1024;
 
 /// One row of a toolset.
 pub struct Entry {

@@ -154,7 +154,7 @@ impl Tool for EditFile {
                 Some(true) => Create::Always,
                 Some(false) | None => Create::Never,
             },
-            expected: None,
+            expected: cx.expected,
             mode: Mode::Write,
             base: Base::One,
         };

@@ -1,0 +1,139 @@
+//! The MCP endpoint: what a client posts goes to `rmcp`, except what must not be copied through it.
+//!
+//! As on stdio, a tool's arguments go straight to the tool and large texts come straight from it. `rmcp` sees the
+//! rest and keeps the protocol: versions, headers, statuses.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::calls::Calls;
+use crate::fault;
+use crate::http::{self, Bodies, refuse};
+use crate::mcp::{self, Carried, Mcp, ToolCall, lock};
+use crate::wire::{Envelope, Outgoing};
+
+pub struct Endpoint {
+    calls: Arc<Calls>,
+    bodies: Arc<Bodies>,
+    rmcp: StreamableHttpService<Arc<Mcp>, NeverSessionManager>,
+}
+
+impl Endpoint {
+    pub fn new(calls: Arc<Calls>, bodies: Arc<Bodies>) -> Self {
+        let mcp = Arc::new(Mcp::new(Arc::clone(&calls)));
+        // Who may come in is decided at the door, how large a body may be before it gets here.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(usize::MAX);
+        let rmcp = StreamableHttpService::new(
+            move || Ok(Arc::clone(&mcp)),
+            Arc::new(NeverSessionManager::default()),
+            config,
+        );
+        Self { calls, bodies, rmcp }
+    }
+
+    pub async fn answer(&self, request: Request) -> Response {
+        let (mut parts, body) = request.into_parts();
+        let received = match self.bodies.receive(&parts, body, self.calls.limits.timeout).await {
+            Ok(received) => received,
+            Err(refusal) => return refusal,
+        };
+        let (carried, message) = match self.take(&parts.headers, &received.bytes) {
+            Ok(taken) => taken,
+            Err((status, answer)) => return http::answer(status, answer),
+        };
+        drop(received);
+        if let Some(carried) = &carried {
+            parts.extensions.insert(carried.clone());
+        }
+        // Any client gets plain JSON, whatever it says it accepts.
+        let accepted = HeaderValue::from_static("application/json, text/event-stream");
+        parts.headers.insert(ACCEPT, accepted);
+        parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        parts.headers.remove(CONTENT_LENGTH);
+        let request = Request::from_parts(parts, Full::new(message));
+        finish(self.rmcp.handle(request).await, carried).await
+    }
+
+    /// Takes the call out of a `tools/call`; what is left for `rmcp` is small.
+    fn take(
+        &self,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<(Option<Carried>, Bytes), (StatusCode, Outgoing)> {
+        let envelope = Envelope::parse(body)
+            .map_err(|malformed| (StatusCode::BAD_REQUEST, malformed.answer()))?;
+        let Some(Envelope { id: Some(id), method, params }) = envelope else {
+            return Ok((None, body.clone()));
+        };
+        if method != "tools/call" {
+            if !mcp::SERVED.contains(&method.as_ref()) {
+                return Err((unknown_method(headers), mcp::method_not_found(&id, &method)));
+            }
+            return Ok((None, body.clone()));
+        }
+        let carried = ToolCall::parse(&id, params)
+            .and_then(|call| Carried::take(&self.calls, &id, &call))
+            .map_err(|answer| (StatusCode::OK, answer))?;
+        let params = params.map_or("{}", RawValue::get);
+        let mut rest: BTreeMap<Cow<str>, &RawValue> =
+            serde_json::from_str(params).unwrap_or_default();
+        rest.remove("arguments");
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": rest });
+        Ok((Some(carried), message.to_string().into()))
+    }
+}
+
+/// Since 2026-07-28 an unknown method is not found, in HTTP's words too.
+fn unknown_method(headers: &HeaderMap) -> StatusCode {
+    let version = headers.get("mcp-protocol-version").map_or(&b""[..], HeaderValue::as_bytes);
+    if version >= &b"2026-07-28"[..] { StatusCode::NOT_FOUND } else { StatusCode::OK }
+}
+
+/// The answer as our clients are promised it: JSON with its charset, errors as JSON too, large texts in place.
+async fn finish(
+    response: axum::http::Response<
+        http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>,
+    >,
+    carried: Option<Carried>,
+) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let media = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    match media {
+        Some(media) if media.starts_with("application/json") => {
+            let Ok(body) = body.collect().await;
+            let blocks =
+                carried.as_ref().map(|carried| std::mem::take(&mut *lock(&carried.parked)));
+            let crashed = carried.is_some_and(|carried| carried.crashed());
+            let status = if crashed { StatusCode::INTERNAL_SERVER_ERROR } else { parts.status };
+            let message = Outgoing::from_json(body.to_bytes().to_vec(), blocks.unwrap_or_default());
+            let mut response = http::answer(status, message);
+            parts.headers.remove(CONTENT_TYPE);
+            parts.headers.remove(CONTENT_LENGTH);
+            response.headers_mut().extend(parts.headers);
+            response
+        }
+        _ if parts.status.is_client_error() || parts.status.is_server_error() => {
+            let Ok(body) = body.collect().await;
+            let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+            refuse(parts.status, fault::INVALID_REQUEST, &text)
+        }
+        _ => Response::from_parts(parts, Body::new(body)),
+    }
+}

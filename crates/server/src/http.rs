@@ -1,0 +1,347 @@
+//! HTTP: the listener, the connections and the router. What is behind a path is in `endpoint` (MCP) and `rest`.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::calls::Calls;
+use crate::door::{self, Door};
+use crate::endpoint::Endpoint;
+use crate::wire::Outgoing;
+use crate::{fault, memory, rest, signal, watch};
+
+/// A client that does not finish its headers, or says nothing for so long, is not waited for.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_HEADERS: usize = 64;
+/// Bytes of headers, or of a body that is being read, that a connection may hold.
+const MAX_BUFFER: usize = 64 * 1024;
+/// What a body may be longer than the largest file, for everything around the text.
+const ENVELOPE: u64 = 64 * 1024;
+/// Requests at work; more wait.
+const REQUESTS: usize = 512;
+/// Bytes of large bodies held at once; more wait. A body is large from `ENVELOPE` on.
+const LARGE_BODIES: u64 = 64 << 20;
+/// How long a stop waits for those who are being answered.
+const DRAIN: Duration = Duration::from_millis(1600);
+/// A pause before the next connection is taken, when the process can open no more.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+
+/// Where to listen, and whom to let in.
+pub struct Options {
+    pub listeners: Vec<StdListener>,
+    /// Names besides loopback that `Host` may say.
+    pub hosts: Vec<String>,
+    pub token: Option<String>,
+}
+
+/// Binds what `--host` and `--port` name: `localhost` is both loopback addresses.
+pub fn bind(host: &str, port: u16) -> io::Result<Vec<StdListener>> {
+    let addresses: Vec<SocketAddr> = if host == "localhost" {
+        ["127.0.0.1", "::1"]
+            .iter()
+            .filter_map(|ip| ip.parse().ok())
+            .map(|ip: IpAddr| (ip, port).into())
+            .collect()
+    } else {
+        (host, port).to_socket_addrs()?.collect()
+    };
+    let mut listeners = Vec::new();
+    for address in &addresses {
+        match StdListener::bind(address) {
+            Ok(listener) => listeners.push(listener),
+            // A machine without IPv6 still has its other loopback address.
+            Err(_) if host == "localhost" && address.is_ipv6() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(listeners)
+}
+
+/// Whether everything is bound to addresses that only this machine reaches.
+pub fn is_loopback(listeners: &[StdListener]) -> bool {
+    let local =
+        |listener: &StdListener| listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
+    listeners.iter().all(local)
+}
+
+/// A listening socket that whoever started us has opened, by the `LISTEN_FDS` convention.
+#[cfg(unix)]
+pub fn inherited() -> Option<StdListener> {
+    use std::os::fd::FromRawFd as _;
+    const FIRST: i32 = 3;
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    if number("LISTEN_PID") != Some(std::process::id()) || number("LISTEN_FDS")? == 0 {
+        return None;
+    }
+    #[expect(unsafe_code, reason = "the convention is a bare number")]
+    // SAFETY: whoever set LISTEN_PID to our own id left this descriptor open for us, and nobody else here uses it.
+    let listener = unsafe { StdListener::from_raw_fd(FIRST) };
+    listener.local_addr().is_ok().then_some(listener)
+}
+
+#[cfg(not(unix))]
+pub fn inherited() -> Option<StdListener> {
+    None
+}
+
+/// Connections are limited only by what the process may open: ask for as much as it may.
+#[cfg(unix)]
+pub fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+#[cfg(not(unix))]
+pub fn raise_descriptor_limit() {}
+
+/// Serves until a signal comes.
+pub async fn serve(calls: Arc<Calls>, options: Options) -> io::Result<()> {
+    let service = TowerToHyperService::new(router(&calls, options.hosts, options.token));
+    tokio::spawn(watch::watch(Arc::clone(&calls)));
+    tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
+    let graceful = GracefulShutdown::new();
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_BUFFER);
+
+    let (connections, mut accepted) = tokio::sync::mpsc::channel(64);
+    for listener in options.listeners {
+        listener.set_nonblocking(true)?;
+        tokio::spawn(accept(TcpListener::from_std(listener)?, connections.clone()));
+    }
+    drop(connections);
+    let mut stop = pin!(signal::stop());
+    loop {
+        let stream: TcpStream = tokio::select! {
+            () = &mut stop => break,
+            stream = accepted.recv() => match stream {
+                Some(stream) => stream,
+                None => break,
+            },
+        };
+        let _ = stream.set_nodelay(true);
+        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+        tokio::spawn(graceful.watch(connection));
+    }
+    // The port is free at once, calls that wait for a lock are refused, those under way are answered.
+    drop(accepted);
+    calls.stop();
+    let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
+    Ok(())
+}
+
+/// Takes connections until nobody wants them.
+async fn accept(listener: TcpListener, connections: tokio::sync::mpsc::Sender<TcpStream>) {
+    loop {
+        tokio::select! {
+            () = connections.closed() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => if connections.send(stream).await.is_err() { return },
+                // Out of descriptors, mostly: those that are open go on, and some will end.
+                Err(_) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+            },
+        }
+    }
+}
+
+fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Router {
+    let bodies = Arc::new(Bodies::new(calls.limits.max_size));
+    let endpoint = Arc::new(Endpoint::new(Arc::clone(calls), Arc::clone(&bodies)));
+    let mcp = post(move |request: Request| {
+        let endpoint = Arc::clone(&endpoint);
+        async move { endpoint.answer(request).await }
+    })
+    .fallback(|| async { method_not_allowed("POST") });
+    let mut router = Router::new().route("/", mcp.clone()).route("/mcp", mcp);
+    for entry in &calls.options.methods {
+        let (entry, calls, bodies) = (*entry, Arc::clone(calls), Arc::clone(&bodies));
+        let method = post(move |request: Request| {
+            let (calls, bodies) = (Arc::clone(&calls), Arc::clone(&bodies));
+            async move { rest::answer(entry, calls, &bodies, request).await }
+        });
+        let method = method.fallback(|| async { method_not_allowed("POST") });
+        router = router.route(&format!("/{}", entry.name), method);
+    }
+    let health =
+        get(|| async { answer(StatusCode::OK, Outgoing::new(&json!({ "status": "ok" }))) })
+            .fallback(|| async { method_not_allowed("GET, HEAD") });
+    router
+        .route("/health", health)
+        .fallback(|| async { refuse(StatusCode::NOT_FOUND, fault::METHOD_NOT_FOUND, "Not found") })
+        .layer(axum::middleware::from_fn_with_state(Arc::new(Door::new(hosts, token)), door::guard))
+}
+
+fn method_not_allowed(allowed: &'static str) -> Response {
+    let mut refusal =
+        refuse(StatusCode::METHOD_NOT_ALLOWED, fault::METHOD_NOT_FOUND, "Method not allowed");
+    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    refusal
+}
+
+/// Bodies on their way in: how large, how many, of what type.
+pub struct Bodies {
+    longest: u64,
+    requests: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
+
+/// A body, and its share of what may be held at once.
+pub struct Received {
+    pub bytes: Bytes,
+    _request: Option<OwnedSemaphorePermit>,
+    _large: Option<OwnedSemaphorePermit>,
+}
+
+impl Bodies {
+    fn new(max_size: u64) -> Self {
+        let longest = max_size + ENVELOPE;
+        let budget = LARGE_BODIES.max(2 * longest);
+        Self {
+            longest,
+            requests: Arc::new(Semaphore::new(REQUESTS)),
+            large: Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4))),
+        }
+    }
+
+    /// Reads a JSON body when its turn has come; what is too large is refused without being read.
+    pub async fn receive(
+        &self,
+        parts: &Parts,
+        body: Body,
+        patience: Duration,
+    ) -> Result<Received, Response> {
+        let too_large = || {
+            let message = "Request too large";
+            refuse(StatusCode::PAYLOAD_TOO_LARGE, fault::INVALID_REQUEST, message)
+        };
+        if !is_json(&parts.headers) {
+            let message = "Content-Type must be application/json";
+            return Err(refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message));
+        }
+        let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let announced: u64 =
+            announced.map_or(Some(self.longest), |value| value.parse().ok()).unwrap_or(u64::MAX);
+        if announced > self.longest {
+            return Err(too_large());
+        }
+        let request = Arc::clone(&self.requests).acquire_owned().await.ok();
+        let large = match u32::try_from(announced) {
+            Ok(bytes) if announced > ENVELOPE => {
+                Arc::clone(&self.large).acquire_many_owned(bytes).await.ok()
+            }
+            _ => None,
+        };
+        let limit = usize::try_from(self.longest).unwrap_or(usize::MAX);
+        let body = tokio::time::timeout(patience, Limited::new(body, limit).collect());
+        match body.await {
+            Ok(Ok(body)) => {
+                Ok(Received { bytes: body.to_bytes(), _request: request, _large: large })
+            }
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) | Err(_) => {
+                let message = "The request's body did not arrive";
+                Err(refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message))
+            }
+        }
+    }
+}
+
+/// `application/json`, without a charset or with that of JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(Ok(value)) = headers.get(CONTENT_TYPE).map(HeaderValue::to_str) else { return false };
+    let mut parts = value.split(';').map(str::trim);
+    let json = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    json && parts.all(|parameter| match parameter.split_once('=') {
+        Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+            value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+        }
+        _ => true,
+    })
+}
+
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+
+/// A JSON answer; a large one is streamed.
+pub fn answer(status: StatusCode, message: Outgoing) -> Response {
+    let mut response = Response::new(Body::new(Streamed::new(message)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// What is wrong, and nothing else.
+pub fn refuse(status: StatusCode, code: i32, message: &str) -> Response {
+    answer(status, Outgoing::new(&json!({ "error": { "code": code, "message": message } })))
+}
+
+/// An answer as a body: made chunk by chunk, as fast as the client takes it.
+struct Streamed {
+    message: Outgoing,
+    first: Option<Bytes>,
+    more: bool,
+}
+
+impl Streamed {
+    /// The first chunk is made at once: most answers have no other, and their length is known.
+    fn new(mut message: Outgoing) -> Self {
+        let mut buffer = Vec::new();
+        let more = message.fill(&mut buffer);
+        Self { message, first: Some(buffer.into()), more }
+    }
+}
+
+impl http_body::Body for Streamed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        let chunk = match self.first.take() {
+            Some(first) => first,
+            None if !self.more => return Poll::Ready(None),
+            None => {
+                let mut buffer = Vec::with_capacity(2 * MAX_BUFFER);
+                self.more = self.message.fill(&mut buffer);
+                buffer.into()
+            }
+        };
+        Poll::Ready(Some(Ok(http_body::Frame::data(chunk))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && !self.more
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        match &self.first {
+            Some(first) if !self.more => http_body::SizeHint::with_exact(first.len() as u64),
+            _ => http_body::SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The plain methods over HTTP: `POST /list_files`, `/read_file`, `/edit_file`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::Request;
+use axum::http::header::{ETAG, IF_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use files::Hash;
+use serde_json::{Map, Value, json};
+use tools::{Dialect, Entry, Failure, Kind, Reply};
+
+use crate::calls::Calls;
+use crate::fault;
+use crate::http::{self, Bodies, refuse};
+use crate::wire::{self, Outgoing};
+
+pub async fn answer(
+    entry: &'static Entry,
+    calls: Arc<Calls>,
+    bodies: &Bodies,
+    request: Request,
+) -> Response {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    let (parts, body) = request.into_parts();
+    let received = match bodies.receive(&parts, body, calls.limits.timeout).await {
+        Ok(received) => received,
+        Err(refusal) => return refusal,
+    };
+    let arguments = match serde_json::from_slice(&received.bytes) {
+        Ok(arguments @ Value::Object(_)) => arguments,
+        Ok(_) => {
+            return refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, "Invalid Request");
+        }
+        Err(_) => return refuse(StatusCode::BAD_REQUEST, fault::PARSE_ERROR, "Parse error"),
+    };
+    let expected = match expected_hash(&parts.headers) {
+        Ok(expected) => expected,
+        Err(failure) => return failed(entry, &failure),
+    };
+    let id = format!("rest-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let arrived = calls.arrive(entry, arguments, id).expecting(expected);
+    drop(received);
+    // In a task of its own: a client that hangs up does not stop an edit halfway to its line in the log.
+    match tokio::spawn(calls.answer(arrived)).await {
+        Ok(Ok(reply)) => succeeded(reply),
+        Ok(Err(failure)) => failed(entry, &failure),
+        Err(_) => failed(entry, &Failure::new(Kind::Internal, "Internal error")),
+    }
+}
+
+/// `If-Match: "1bf67208bddf1edb"`: the hash of the file that is to be edited.
+fn expected_hash(headers: &HeaderMap) -> Result<Option<Hash>, Failure> {
+    let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
+    let value = value.to_str().unwrap_or_default().trim();
+    let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    quoted.and_then(|hash| hash.parse().ok()).map(Some).ok_or_else(|| {
+        let fault = "If-Match must be one ETag, as the last answer about the file carried it";
+        Failure::new(Kind::Invalid, fault).with_faults(vec![fault.into()])
+    })
+}
+
+fn succeeded(Reply { blocks, data, hash }: Reply) -> Response {
+    let mut result = Map::new();
+    if !blocks.is_empty() {
+        result.insert("content".into(), wire::marker(0).into());
+    }
+    result.extend(data.unwrap_or_default());
+    let mut response = http::answer(StatusCode::OK, Outgoing::with_blocks(&result, blocks));
+    let tag = hash.and_then(|hash| HeaderValue::from_str(&format!("\"{hash}\"")).ok());
+    if let Some(tag) = tag {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}
+
+/// The status is for the transport: a tool that fails is still answered with 200.
+fn failed(entry: &Entry, failure: &Failure) -> Response {
+    let (code, message, data) = fault::json_rpc(entry, failure);
+    if failure.kind == Kind::Internal {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, code, &message);
+    }
+    let text = fault::text(Dialect::Plain, failure);
+    let body = json!({
+        "isError": true,
+        "content": [{ "type": "text", "text": text }],
+        "error": { "code": code, "message": message, "data": data },
+    });
+    http::answer(StatusCode::OK, Outgoing::new(&body))
+}

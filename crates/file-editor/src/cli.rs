@@ -1,5 +1,6 @@
 //! Every flag and environment variable. Raw values are checked together, so that all faults are told at once.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use tools::Entry;
 struct Raw {
     /// Folder to work in. It must exist and be writable.
     #[arg(long, value_name = "PATH")]
-    dir: Option<String>,
+    dir: Option<OsString>,
 
     /// How clients talk to the server: `http`, `stdio` [default: http]
     ///
@@ -230,9 +231,11 @@ impl Faults {
     }
 }
 
-fn folder(raw: Option<&str>, access: Access) -> Result<Root, String> {
+fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
     let path = raw.filter(|raw| !raw.is_empty()).ok_or("--dir argument is required")?;
-    let root = Root::open(Path::new(path)).map_err(|error| match error.kind() {
+    let opened = Root::open(Path::new(path));
+    let path = path.display();
+    let root = opened.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("Directory does not exist: {path}"),
         std::io::ErrorKind::NotADirectory => format!("Not a directory: {path}"),
         _ => format!("Cannot access directory: {path}: {error}"),

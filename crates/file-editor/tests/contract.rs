@@ -877,8 +877,15 @@ mod mcp_protocol {
             "jsonrpc": "2.0",
             "id": 1,
             "result": {
-                "content": [{ "type": "text", "text": "Error: File 'example.txt' not found" }],
-                "structuredContent": { "error": { "code": -32001, "message": "File 'example.txt' not found" } },
+                "content": [
+                    { "type": "text", "text": "Error: File 'example.txt' not found" },
+                    { "type": "text", "text": "`list_files` shows the files there are" },
+                ],
+                "structuredContent": { "error": {
+                    "code": -32001,
+                    "message": "File 'example.txt' not found",
+                    "hint": "`list_files` shows the files there are",
+                } },
                 "isError": true,
             },
         });
@@ -893,6 +900,7 @@ mod mcp_protocol {
                 "data": {
                     "tool": "read_file",
                     "validation_errors": ["Line numbers must be non-negative integers"],
+                    "hint": "lines count from 1",
                 },
             },
         });

@@ -56,8 +56,7 @@ fn every_option_is_in_readme_and_in_help() {
         found
     };
     let mut documented = options(readme, "| `--");
-    // What is only there to be refused, or is every program's.
-    documented.extend(["help", "port", "version"].map(String::from));
+    documented.extend(["help", "version"].map(String::from)); // every program's
     documented.sort();
     let mut offered = options(&help, "--");
     offered.extend(["help", "version"].map(String::from)); // these have short forms before them

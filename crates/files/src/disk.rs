@@ -204,6 +204,7 @@ impl DiskStore {
 
     fn publish(&self, target: &Target<'_>, temp: Option<&mut Temp<'_>>) -> Result<Saved, Halt> {
         let Place { folder, name, .. } = &target.place;
+        let lost = temp.as_ref().map_or_else(Vec::new, |temp| temp.lost());
         let stamp = match (temp, &target.stat) {
             (Some(temp), Some(_)) => temp.replace(name)?,
             (Some(temp), None) => temp.create(name)?,
@@ -213,7 +214,13 @@ impl DiskStore {
             }
             (None, stat) => {
                 let stamp = stat.as_ref().map_or(Stamp::MISSING, |stat| stat.stamp);
-                return Ok(Saved { created: false, stamp, durable: Durable::Yes, links: 0 });
+                return Ok(Saved {
+                    created: false,
+                    stamp,
+                    durable: Durable::Yes,
+                    links: 0,
+                    lost: Vec::new(),
+                });
             }
         };
         let durable = match self.options.durability {
@@ -223,7 +230,7 @@ impl DiskStore {
             Durability::Full => Durable::Unknown,
         };
         let links = target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1));
-        Ok(Saved { created: target.stat.is_none(), stamp, durable, links })
+        Ok(Saved { created: target.stat.is_none(), stamp, durable, links, lost })
     }
 
     /// Undoes one file of an update of several, of which a later one failed; as well as it can.

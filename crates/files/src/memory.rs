@@ -74,7 +74,7 @@ impl Files {
                 (false, Stamp::MISSING)
             }
         };
-        Saved { created, stamp, durable: Durable::Yes, links: 0 }
+        Saved { created, stamp, durable: Durable::Yes, links: 0, lost: Vec::new() }
     }
 }
 

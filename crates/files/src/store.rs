@@ -69,6 +69,8 @@ pub struct Saved {
     pub durable: Durable,
     /// How many other hard links of the replaced file keep the old text.
     pub links: u64,
+    /// What the new version could not be given: "owner", "group", "access list", "extended attributes".
+    pub lost: Vec<&'static str>,
 }
 
 /// Whether the change survives a power loss.

@@ -19,6 +19,10 @@ pub(crate) fn list(
     each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
     let folder = open_folder(root, at.as_path())?;
+    // A removed folder still opens by its handle, and looks empty.
+    if os::is_removed(&folder) {
+        return Err(StoreError::NoFolder);
+    }
     for entry in folder.entries().map_err(StoreError::when("read the folder"))? {
         call.check()?;
         let entry = entry.map_err(StoreError::when("read the folder"))?;

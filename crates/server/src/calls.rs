@@ -5,17 +5,24 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use files::{Call, Cancel, Hash, LineCounts, Root, Store, StoreError};
+use rmcp::model::RequestId;
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
-use tools::{Context, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
+use tools::{Block, Context, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
 
 use crate::fault;
 use crate::log::{Level, Log};
 use crate::queue::{Place, Queue};
+use crate::wire::Refusal;
 
 /// The longest wait for a lock, whatever the timeout.
 const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// Half of the runtime's threads for files.
+const EDITS_ON_THREADS: usize = 32;
+/// Bytes of files that reads may hold at once, from reading to the end of writing; more wait.
+const ANSWERS_HOLD: u64 = 64 << 20;
 
 /// A start that takes longer is worth a warning.
 const STARTUP_TARGET: Duration = Duration::from_millis(100);
@@ -74,6 +81,10 @@ pub struct Calls {
     pub options: Options,
     pub log: Log,
     queue: Queue,
+    /// Edits on a thread: each may be waiting there for a lock, and reads need threads too.
+    editing: Semaphore,
+    /// Kilobytes of text that answers may hold.
+    reading: Arc<Semaphore>,
     stop: Recall,
     activity: Activity,
 }
@@ -103,6 +114,21 @@ impl Recall {
         self.token.cancelled().await;
     }
 }
+
+/// What a call has when its turn has come.
+struct Turn<'a> {
+    place: Option<Place>,
+    editing: Option<SemaphorePermit<'a>>,
+    share: Option<Share>,
+}
+
+/// A call's outcome, and its share of what answers may hold until they are written.
+pub struct Answered {
+    pub outcome: Result<Reply, Failure>,
+    pub share: Option<Share>,
+}
+
+pub type Share = OwnedSemaphorePermit;
 
 /// A call that has its place in the queue and waits to be answered.
 pub struct Arrived {
@@ -139,7 +165,10 @@ impl Calls {
         options: Options,
         log: Log,
     ) -> Arc<Self> {
+        let held = ANSWERS_HOLD.max(2 * limits.max_size) / 1024;
         Arc::new(Self {
+            editing: Semaphore::new(EDITS_ON_THREADS),
+            reading: Arc::new(Semaphore::new(usize::try_from(held).unwrap_or(usize::MAX >> 4))),
             root,
             store,
             line_counts: LineCounts::default(),
@@ -175,45 +204,75 @@ impl Calls {
     }
 
     /// Runs the call when its turn has come. A call that publishes is always waited for, recalled or not.
-    pub async fn answer(self: Arc<Self>, arrived: Arrived) -> Result<Reply, Failure> {
+    pub async fn answer(self: Arc<Self>, arrived: Arrived) -> Answered {
         let Arrived { entry, prepared, place, expected, recall, since, request_id } = arrived;
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
         let deadline = since + self.limits.timeout;
         let call = Arc::new(Call::new(deadline, recall.flag.clone(), self.stop.flag.clone()));
         self.activity.at_work.fetch_add(1, Ordering::Relaxed);
+        let mut share = None;
         let outcome = match prepared {
-            Ok(prepared) => self.run(prepared, place, expected, Arc::clone(&call), &recall).await,
+            Ok(prepared) => {
+                // What a listing holds is small, and what a file holds is not known before it is read.
+                let holds = if prepared.target.is_some() { self.limits.max_size } else { 0 };
+                match self.turn(place, holds, &call, &recall).await {
+                    Ok(turn) => {
+                        let (outcome, kept) = self.run(prepared, turn, expected, &call).await;
+                        share = kept;
+                        outcome
+                    }
+                    Err(error) => Err(prepared.refused(&error, &self.limits)),
+                }
+            }
             Err(failure) => Err(failure),
         };
         self.activity.at_work.fetch_sub(1, Ordering::Relaxed);
         self.log_call(entry, target, &request_id, since, call.lock_wait(), &outcome);
-        outcome
+        Answered { outcome, share }
     }
 
+    /// Waits until the call may have a thread: an edit for its place, a read for what it may hold, in bytes.
+    async fn turn(
+        self: &Arc<Self>,
+        mut place: Option<Place>,
+        holds: u64,
+        call: &Call,
+        recall: &Recall,
+    ) -> Result<Turn<'_>, StoreError> {
+        let since = Instant::now();
+        let patience = call.deadline.min(since + LONGEST_LOCK_WAIT);
+        let too_late = if place.is_some() { StoreError::LockTimeout } else { StoreError::TimedOut };
+        let waits = async {
+            let Some(place) = &mut place else {
+                let share = u32::try_from(holds / 1024).unwrap_or(u32::MAX);
+                return (None, Arc::clone(&self.reading).acquire_many_owned(share).await.ok());
+            };
+            place.turn().await;
+            (self.editing.acquire().await.ok(), None)
+        };
+        let outcome = tokio::select! {
+            biased;
+            (editing, share) = waits => Ok((editing, share)),
+            () = recall.rung() => Err(StoreError::Cancelled),
+            () = self.stop.rung() => Err(StoreError::Stopping),
+            () = tokio::time::sleep_until(patience.into()) => Err(too_late),
+        };
+        if place.is_some() {
+            call.add_lock_wait(since.elapsed());
+        }
+        let (editing, share) = outcome?;
+        Ok(Turn { place, editing, share })
+    }
+
+    /// Runs the call on a thread of its own.
     async fn run(
         self: &Arc<Self>,
         prepared: Prepared,
-        mut place: Option<Place>,
+        Turn { place, editing, share }: Turn<'_>,
         expected: Option<Hash>,
-        call: Arc<Call>,
-        recall: &Recall,
-    ) -> Result<Reply, Failure> {
-        if let Some(place) = &mut place {
-            let waiting_since = Instant::now();
-            let patience = call.deadline.min(waiting_since + LONGEST_LOCK_WAIT);
-            let refusal = tokio::select! {
-                biased;
-                () = place.turn() => None,
-                () = recall.rung() => Some(StoreError::Cancelled),
-                () = self.stop.rung() => Some(StoreError::Stopping),
-                () = tokio::time::sleep_until(patience.into()) => Some(StoreError::LockTimeout),
-            };
-            call.add_lock_wait(waiting_since.elapsed());
-            if let Some(error) = refusal {
-                return Err(prepared.refused(&error, &self.limits));
-            }
-        }
-        let calls = Arc::clone(self);
+        call: &Arc<Call>,
+    ) -> (Result<Reply, Failure>, Option<Share>) {
+        let (calls, call) = (Arc::clone(self), Arc::clone(call));
         let work = tokio::task::spawn_blocking(move || {
             // The place goes with the work: the next edit waits for it, whatever becomes of this task.
             let _place = place;
@@ -229,7 +288,38 @@ impl Calls {
             };
             prepared.run(&cx)
         });
-        work.await.unwrap_or_else(|_panicked| Err(Failure::new(Kind::Internal, "Internal error")))
+        let internal = |_panicked| Err(Failure::new(Kind::Internal, "Internal error"));
+        let outcome = work.await.unwrap_or_else(internal);
+        drop(editing);
+        // Of the share, what the answer truly holds is kept until it is written.
+        let held = outcome.as_ref().map_or(0, |reply| reply.blocks.iter().map(Block::len).sum());
+        let share = share.and_then(|mut share| share.split((held / 1024).min(share.num_permits())));
+        (outcome, share)
+    }
+
+    /// What was refused before it became a call.
+    pub fn log_refusal(&self, refusal: &Refusal) {
+        let mut line = Map::new();
+        line.insert("request_id".into(), refusal.id.as_ref().map(ToString::to_string).into());
+        line.insert("outcome".into(), "error".into());
+        line.insert("code".into(), refusal.code.into());
+        line.insert("category".into(), "client".into());
+        self.log.write(Level::Warn, "refused", line);
+    }
+
+    /// A request that calls no tool.
+    pub fn log_request(&self, method: &str, id: &RequestId) {
+        let mut line = Map::new();
+        line.insert("operation".into(), method.into());
+        line.insert("request_id".into(), id.to_string().into());
+        self.log.write(Level::Debug, "request", line);
+    }
+
+    /// The client has gone away.
+    pub fn log_end(&self, error: &std::io::Error) {
+        let mut line = Map::new();
+        line.insert("message".into(), error.to_string().into());
+        self.log.write(Level::Warn, "answers cannot be written", line);
     }
 
     /// The first line of the log: what serves, and how long it took to get there.

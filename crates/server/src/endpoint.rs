@@ -23,7 +23,7 @@ use crate::calls::Calls;
 use crate::fault;
 use crate::http::{self, Bodies, refuse};
 use crate::mcp::{self, Carried, Mcp, ToolCall, lock};
-use crate::wire::{Envelope, Outgoing};
+use crate::wire::{Envelope, Outgoing, Refusal};
 
 pub struct Endpoint {
     calls: Arc<Calls>,
@@ -56,7 +56,10 @@ impl Endpoint {
         };
         let (carried, message) = match self.take(&parts.headers, &received.bytes) {
             Ok(taken) => taken,
-            Err((status, answer)) => return http::answer(status, answer),
+            Err((status, refusal)) => {
+                self.calls.log_refusal(&refusal);
+                return http::answer(status, refusal.answer());
+            }
         };
         drop(received);
         if let Some(carried) = &carried {
@@ -76,9 +79,9 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<(Option<Carried>, Bytes), (StatusCode, Outgoing)> {
-        let envelope = Envelope::parse(body)
-            .map_err(|malformed| (StatusCode::BAD_REQUEST, malformed.answer()))?;
+    ) -> Result<(Option<Carried>, Bytes), (StatusCode, Refusal)> {
+        let envelope =
+            Envelope::parse(body).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
         let Some(Envelope { id: Some(id), method, params }) = envelope else {
             return Ok((None, body.clone()));
         };
@@ -90,7 +93,7 @@ impl Endpoint {
         }
         let carried = ToolCall::parse(&id, params)
             .and_then(|call| Carried::take(&self.calls, &id, &call))
-            .map_err(|answer| (StatusCode::OK, answer))?;
+            .map_err(|refusal| (StatusCode::OK, refusal))?;
         let params = params.map_or("{}", RawValue::get);
         let mut rest: BTreeMap<Cow<str>, &RawValue> =
             serde_json::from_str(params).unwrap_or_default();
@@ -118,11 +121,11 @@ async fn finish(
     match media {
         Some(media) if media.starts_with("application/json") => {
             let Ok(body) = body.collect().await;
-            let blocks =
+            let parked =
                 carried.as_ref().map(|carried| std::mem::take(&mut *lock(&carried.parked)));
             let crashed = carried.is_some_and(|carried| carried.crashed());
             let status = if crashed { StatusCode::INTERNAL_SERVER_ERROR } else { parts.status };
-            let message = Outgoing::from_json(body.to_bytes().to_vec(), blocks.unwrap_or_default());
+            let message = Outgoing::from_json(body.to_bytes().to_vec(), parked.unwrap_or_default());
             let mut response = http::answer(status, message);
             parts.headers.remove(CONTENT_TYPE);
             parts.headers.remove(CONTENT_LENGTH);

@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rmcp::model::RequestId;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 use crate::calls::Recall;
-use crate::mcp::{Parked, lock};
+use crate::mcp::{SharedParked, lock};
+use crate::reader::Room;
 
 /// The requests that are not answered yet, and those taken back that are still at work.
 #[derive(Default)]
@@ -19,10 +22,9 @@ pub struct Flights {
 
 pub struct Flight {
     /// Its share of what may be in flight, held until its answer is written.
-    #[expect(dead_code, reason = "held, not read")]
-    pub permit: OwnedSemaphorePermit,
+    pub room: Room,
     pub recall: Recall,
-    pub parked: Parked,
+    pub parked: SharedParked,
     pub state: State,
 }
 
@@ -34,7 +36,12 @@ pub enum State {
     Answering,
     /// Taken back, and still at work: there will be no answer, and until the work ends the id is taken.
     Recalled,
+    /// Taken back and over. `rmcp` may still hold an answer to it, which a new request of that id would get.
+    Over,
 }
+
+/// How long an id stays taken after a recalled call of it is over.
+const LINGER: Duration = Duration::from_secs(1);
 
 impl Flights {
     /// `false`: an id that is in flight already; its answers could not be told apart.
@@ -56,28 +63,43 @@ impl Flights {
         match flight.state {
             State::Working => flight.state = State::Recalled,
             State::Answering => drop(open.remove(id)),
-            State::Recalled => {}
+            State::Recalled | State::Over => {}
         }
         drop(open);
         self.changed.notify_waiters();
     }
 
     /// The work is done.
-    fn finish(&self, id: &RequestId) {
+    fn finish(self: &Arc<Self>, id: &RequestId) {
         let mut open = lock(&self.open);
         let Some(flight) = open.get_mut(id) else { return };
         match flight.state {
-            State::Recalled => drop(open.remove(id)),
             State::Working | State::Answering => flight.state = State::Answering,
+            State::Recalled => {
+                flight.state = State::Over;
+                flight.room = None;
+                self.free_later(id.clone());
+            }
+            State::Over => {}
         }
         drop(open);
         self.changed.notify_waiters();
     }
 
+    fn free_later(self: &Arc<Self>, id: RequestId) {
+        let flights = Arc::clone(self);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(LINGER).await;
+                lock(&flights.open).remove(&id);
+            });
+        }
+    }
+
     /// Ends a flight by its answer; `None` for one that was taken back: there is nobody to answer.
     pub fn end(&self, id: &RequestId) -> Option<Flight> {
         let mut open = lock(&self.open);
-        if open.get(id)?.state == State::Recalled {
+        if matches!(open.get(id)?.state, State::Recalled | State::Over) {
             return None;
         }
         let flight = open.remove(id);
@@ -86,15 +108,15 @@ impl Flights {
         flight
     }
 
-    fn is_empty(&self) -> bool {
-        lock(&self.open).is_empty()
+    fn are_over(&self) -> bool {
+        lock(&self.open).values().all(|flight| flight.state == State::Over)
     }
 
     /// Comes back when none is left.
     pub async fn none(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.is_empty() {
+            if self.are_over() {
                 return;
             }
             changed.await;

@@ -9,6 +9,7 @@ mod endpoint;
 pub mod fault;
 mod flights;
 pub mod http;
+mod lines;
 mod log;
 mod mcp;
 mod memory;
@@ -19,6 +20,7 @@ mod signal;
 pub mod stdio;
 mod watch;
 mod wire;
+mod writer;
 
 pub use calls::{Access, Calls, Options, Structured, ToolErrors};
 pub use log::{Level, Log};

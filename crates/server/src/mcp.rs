@@ -18,10 +18,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tools::{Block, Effect, Entry, Failure, Kind, Reply};
 
-use crate::calls::{Arrived, Calls, Recall, Structured, ToolErrors};
+use crate::calls::{Answered, Arrived, Calls, Recall, Share, Structured, ToolErrors};
 use crate::fault;
 use crate::flights::Working;
-use crate::wire::{self, Outgoing};
+use crate::wire::{self, Refusal};
 
 /// What an agent needs to know first. Some clients show only the first 512 characters.
 const INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
@@ -31,7 +31,7 @@ const INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `
 #[derive(Clone)]
 pub struct Carried {
     arrived: Arc<Mutex<Option<Arrived>>>,
-    pub parked: Parked,
+    pub parked: SharedParked,
     crashed: Arc<AtomicBool>,
     /// Let go of when the call is over.
     #[expect(dead_code, reason = "held, not read")]
@@ -49,22 +49,30 @@ pub struct ToolCall<'a> {
 }
 
 impl<'a> ToolCall<'a> {
-    pub fn parse(id: &RequestId, params: Option<&'a RawValue>) -> Result<Self, Outgoing> {
+    pub fn parse(id: &RequestId, params: Option<&'a RawValue>) -> Result<Self, Refusal> {
         let params = params.map_or("null", RawValue::get);
-        serde_json::from_str(params)
-            .map_err(|_| wire::invalid_params(id, "`params` must hold `name`, a string"))
+        serde_json::from_str(params).map_err(|_| {
+            wire::invalid_params(id, "`params` must hold `name`, a string; `_meta` is an object")
+        })
     }
 }
 
 impl Carried {
     /// Takes the call in; what it carries is for `Mcp::call_tool` to find.
-    pub fn take(calls: &Calls, id: &RequestId, call: &ToolCall) -> Result<Self, Outgoing> {
-        let entry = find_tool(calls, &call.name)
-            .map_err(|e| wire::error(Some(id), e.code.0, &e.message, e.data))?;
+    pub fn take(calls: &Calls, id: &RequestId, call: &ToolCall) -> Result<Self, Refusal> {
+        let entry = find_tool(calls, &call.name).map_err(|error| {
+            let refusal = Refusal::new(Some(id.clone()), error.code.0, error.message);
+            refusal.with_data(error.data.unwrap_or_default())
+        })?;
         let arguments = wire::arguments(id, call.arguments)?;
         let arrived = calls.arrive(entry, arguments, id.to_string());
         let arrived = Arc::new(Mutex::new(Some(arrived)));
-        Ok(Self { arrived, parked: Parked::default(), crashed: Arc::default(), working: None })
+        Ok(Self {
+            arrived,
+            parked: SharedParked::default(),
+            crashed: Arc::default(),
+            working: None,
+        })
     }
 
     /// Keeps `working` until the call is over.
@@ -83,8 +91,14 @@ impl Carried {
     }
 }
 
-/// The large texts of an answer, in order; in the answer itself markers stand for them.
-pub type Parked = Arc<Mutex<Vec<Block>>>;
+/// What an answer leaves with the transport: its large texts, in order, for which markers stand in the answer itself.
+#[derive(Default)]
+pub struct Parked {
+    pub blocks: Vec<Block>,
+    pub share: Option<Share>,
+}
+
+pub type SharedParked = Arc<Mutex<Parked>>;
 
 pub struct Mcp {
     calls: Arc<Calls>,
@@ -145,9 +159,9 @@ fn short(name: &str) -> String {
 pub const SERVED: [&str; 5] = ["initialize", "ping", "server/discover", "tools/call", "tools/list"];
 
 /// The answer to any other method.
-pub fn method_not_found(id: &RequestId, method: &str) -> Outgoing {
-    let data = Some(json!({ "method": short(method) }));
-    wire::error(Some(id), fault::METHOD_NOT_FOUND, "Method not found", data)
+pub fn method_not_found(id: &RequestId, method: &str) -> Refusal {
+    Refusal::new(Some(id.clone()), fault::METHOD_NOT_FOUND, "Method not found")
+        .with_data(json!({ "method": short(method) }))
 }
 
 impl ServerHandler for Mcp {
@@ -203,8 +217,8 @@ impl ServerHandler for Mcp {
         let (entry, recall) = (arrived.entry(), arrived.recall().clone());
         let answer = Arc::clone(&self.calls).answer(arrived);
         tokio::pin!(answer);
-        let outcome = tokio::select! {
-            outcome = &mut answer => outcome,
+        let Answered { outcome, share } = tokio::select! {
+            answered = &mut answer => answered,
             () = context.ct.cancelled() => {
                 recall.ring();
                 answer.await
@@ -214,6 +228,9 @@ impl ServerHandler for Mcp {
             carried.crashed.store(true, Ordering::Relaxed);
         }
         let parked = carried.map(|carried| carried.parked);
+        if let Some(parked) = &parked {
+            lock(parked).share = share;
+        }
         self.result(entry, outcome, parked.as_ref()).map(CallToolResponse::from)
     }
 }
@@ -223,7 +240,7 @@ impl Mcp {
         &self,
         entry: &Entry,
         outcome: Result<Reply, Failure>,
-        parked: Option<&Parked>,
+        parked: Option<&SharedParked>,
     ) -> Result<CallToolResult, ErrorData> {
         let structured = self.calls.options.structured == Structured::On;
         match outcome {
@@ -255,12 +272,12 @@ impl Mcp {
 }
 
 /// A text block; a large one is left with the transport, if it takes such, and marked.
-fn content(block: Block, parked: Option<&Parked>) -> ContentBlock {
+fn content(block: Block, parked: Option<&SharedParked>) -> ContentBlock {
     match parked {
         Some(parked) if block.len() >= wire::LARGE => {
             let mut parked = lock(parked);
-            parked.push(block);
-            ContentBlock::text(wire::marker(parked.len() - 1))
+            parked.blocks.push(block);
+            ContentBlock::text(wire::marker(parked.blocks.len() - 1))
         }
         _ => ContentBlock::text(block.to_string()),
     }

@@ -1,6 +1,6 @@
 //! The thread that owns stdin: lines become calls here, in the order they came.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader};
 use std::sync::Arc;
 
 use rmcp::model::{
@@ -8,38 +8,42 @@ use rmcp::model::{
     RequestId,
 };
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
 
 use crate::calls::{Arrived, Calls, Recall};
 use crate::fault;
 use crate::flights::{Flight, Flights, State, Working};
-use crate::mcp::{self, Carried, Parked, ToolCall};
-use crate::wire::{self, Envelope, Outgoing};
+use crate::lines::{Line, pipe, read_line};
+use crate::mcp::{self, Carried, SharedParked, ToolCall};
+use crate::wire::{self, Envelope, Refusal};
 
 /// What a line may be longer than the largest file, for everything around the text.
 const ENVELOPE: u64 = 64 * 1024;
 /// Bytes of requests in flight. More wait in the pipe.
 const IN_FLIGHT: u64 = 64 << 20;
 /// What a request counts for at least: 4,096 small ones may be in flight.
-const SMALLEST: u64 = 16 * 1024;
-/// What is kept of the head and of the tail of a line that is too long.
-const KEPT: usize = 512;
+const SMALLEST: usize = 16 * 1024;
+
+/// A request's share of what may be in flight. What cannot wait has none.
+pub type Room = Option<OwnedSemaphorePermit>;
 
 /// What the reader makes of a line.
 pub enum Incoming {
     Message(Box<ClientJsonRpcMessage>),
     /// A plain method, answered without `rmcp`.
     Plain(Working, Arrived),
-    /// Nothing to call: the answer itself.
-    Answer(Outgoing),
+    /// Nothing to call.
+    Refused(Refusal, Room),
     Cancel(RequestId),
+    /// The end of input; what still waits for room may follow.
+    End,
 }
 
 impl Incoming {
-    /// The request's, if it is one.
+    /// The request's, if it is in flight.
     fn id(&self) -> Option<RequestId> {
         match self {
             Self::Message(message) => match message.as_ref() {
@@ -47,7 +51,7 @@ impl Incoming {
                 _ => None,
             },
             Self::Plain(working, _) => Some(working.id.clone()),
-            Self::Answer(_) | Self::Cancel(_) => None,
+            Self::Refused(..) | Self::Cancel(_) | Self::End => None,
         }
     }
 }
@@ -57,109 +61,116 @@ pub fn start_reader(
     calls: Arc<Calls>,
     flights: Arc<Flights>,
 ) -> io::Result<mpsc::Receiver<Incoming>> {
-    let (sender, messages) = mpsc::channel(64);
+    let (messages, receiver) = mpsc::channel(64);
     let longest = calls.limits.max_size + ENVELOPE;
     let budget = IN_FLIGHT.max(2 * longest);
-    let permits = Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4)));
-    let reader = Reader { calls, flights, runtime: Handle::current(), permits };
-    std::thread::Builder::new().name("stdin".into()).spawn(move || {
-        let mut input = BufReader::with_capacity(64 * 1024, io::stdin());
-        loop {
-            let incoming = match read_line(&mut input, longest) {
-                Ok(Line::Whole(line)) => reader.take(&line),
-                Ok(Line::TooLong { head, tail }) => {
-                    Some(Incoming::Answer(too_long(&head, &tail, longest)))
-                }
-                Ok(Line::End) | Err(_) => return,
-            };
-            if let Some(incoming) = incoming
-                && let Err(mpsc::error::SendError(late)) = sender.blocking_send(incoming)
-            {
-                // The server is stopping: this one will not be answered, so nobody need wait for it.
-                let id = late.id();
-                drop(late);
-                id.and_then(|id| reader.flights.end(&id));
-                return;
-            }
-        }
-    })?;
-    Ok(messages)
-}
-
-fn too_long(head: &[u8], tail: &[u8], longest: u64) -> Outgoing {
-    let id = wire::id_of_cut_line(head, tail);
-    let detail = format!("a line may have {longest} bytes; raise --max-size for larger texts");
-    let data = Some(json!({ "detail": detail }));
-    wire::error(id.as_ref(), fault::INVALID_REQUEST, "Request too large", data)
-}
-
-enum Line {
-    Whole(Vec<u8>),
-    /// Too long to keep; what it began and ended with.
-    TooLong {
-        head: Vec<u8>,
-        tail: Vec<u8>,
-    },
-    End,
-}
-
-fn read_line(input: &mut impl BufRead, longest: u64) -> io::Result<Line> {
-    let mut line = Vec::new();
-    input.take(longest + 1).read_until(b'\n', &mut line)?;
-    if line.is_empty() {
-        return Ok(Line::End);
-    }
-    if line.last() == Some(&b'\n') || line.len() as u64 <= longest {
-        return Ok(Line::Whole(line));
-    }
-    // The rest goes by without being kept.
-    line.truncate(KEPT);
-    line.shrink_to_fit();
-    let (head, mut tail) = (line, Vec::new());
-    loop {
-        let available = input.fill_buf()?;
-        let end = memchr::memchr(b'\n', available);
-        let taken = end.unwrap_or(available.len());
-        tail.extend_from_slice(&available[taken.saturating_sub(KEPT)..taken]);
-        tail.drain(..tail.len().saturating_sub(KEPT));
-        let at_end = available.is_empty();
-        input.consume(taken + usize::from(end.is_some()));
-        if end.is_some() || at_end {
-            return Ok(Line::TooLong { head, tail });
-        }
-    }
+    let room = Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4)));
+    let reader = Arc::new(Reader { calls, flights, room, messages, longest });
+    let runtime = Handle::current();
+    let name = std::thread::Builder::new().name("stdin".into());
+    name.spawn(move || reader.read(&runtime))?;
+    Ok(receiver)
 }
 
 struct Reader {
     calls: Arc<Calls>,
     flights: Arc<Flights>,
-    runtime: Handle,
-    permits: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+    messages: mpsc::Sender<Incoming>,
+    /// Bytes of a line, at most.
+    longest: u64,
 }
 
 impl Reader {
-    fn take(&self, line: &[u8]) -> Option<Incoming> {
-        let line = line.trim_ascii();
+    /// Reads to the end. A request that finds no room waits beside the reader, so that cancellations behind it are
+    /// still seen; the next request waits for it.
+    fn read(self: Arc<Self>, runtime: &Handle) {
+        #[cfg(unix)]
+        let input = pipe::Stdin;
+        #[cfg(not(unix))]
+        let input: pipe::Stdin = io::stdin();
+        let mut input = BufReader::with_capacity(64 * 1024, input);
+        let mut waiting: Option<JoinHandle<()>> = None;
+        while let Ok(Some(line)) = read_line(&mut input, self.longest) {
+            if waiting.is_some() && is_urgent(&line) {
+                if self.take(&line, None).is_some_and(|urgent| !self.pass_on(urgent)) {
+                    return;
+                }
+                continue;
+            }
+            if let Some(waiting) = waiting.take() {
+                let _ = runtime.block_on(waiting);
+            }
+            let weight = u32::try_from(line.len().max(SMALLEST)).unwrap_or(u32::MAX);
+            if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(weight) {
+                if self.take(&line, Some(room)).is_some_and(|incoming| !self.pass_on(incoming)) {
+                    return;
+                }
+            } else {
+                let reader = Arc::clone(&self);
+                waiting = Some(runtime.spawn(async move {
+                    let room = Arc::clone(&reader.room).acquire_many_owned(weight).await.ok();
+                    if let Some(incoming) = reader.take(&line, room)
+                        && let Err(late) = reader.messages.send(incoming).await
+                    {
+                        reader.forget(late.0);
+                    }
+                }));
+            }
+        }
+        self.pass_on(Incoming::End);
+    }
+
+    /// `false` when the server is stopping.
+    fn pass_on(&self, incoming: Incoming) -> bool {
+        let sent = self.messages.blocking_send(incoming);
+        sent.map_err(|late| self.forget(late.0)).is_ok()
+    }
+
+    /// What comes too late will not be answered, so nobody need wait for it.
+    fn forget(&self, late: Incoming) {
+        let id = late.id();
+        drop(late);
+        id.and_then(|id| self.flights.end(&id));
+    }
+
+    fn take(&self, line: &Line, room: Room) -> Option<Incoming> {
+        let line = match line {
+            Line::Whole(line) => line.trim_ascii(),
+            Line::TooLong { head, tail } => {
+                let id = wire::id_of_cut_line(head, tail);
+                let detail = format!(
+                    "a line may have {} bytes; raise --max-size for larger texts",
+                    self.longest
+                );
+                let refusal = Refusal::new(id, fault::INVALID_REQUEST, "Request too large");
+                return Some(self.refuse(refusal.with_detail(detail), room));
+            }
+        };
         if line.is_empty() {
             return None;
         }
         let envelope = match Envelope::parse(line) {
             Ok(envelope) => envelope?,
-            Err(malformed) => return Some(Incoming::Answer(malformed.answer())),
+            Err(refusal) => return Some(self.refuse(refusal, room)),
         };
         let Some(id) = envelope.id.clone() else { return self.notified(&envelope) };
         let method = envelope.method.as_ref();
         let plain = self.calls.options.methods.iter().copied().find(|entry| entry.name == method);
+        let mut room = Some(room);
         let outcome = if let Some(entry) = plain {
-            self.call_plain(entry, &id, envelope.params, line.len())
+            self.call_plain(entry, &id, envelope.params, &mut room)
         } else if method == "tools/call" {
-            self.call_tool(&id, envelope.params, line.len())
-        } else if mcp::SERVED.contains(&method) {
-            self.request(&id, line)
+            self.call_tool(&id, envelope.params, &mut room)
         } else {
-            Err(mcp::method_not_found(&id, method))
+            self.request(&id, method, line, &mut room)
         };
-        Some(outcome.unwrap_or_else(Incoming::Answer))
+        Some(outcome.unwrap_or_else(|refusal| self.refuse(refusal, room.flatten())))
+    }
+
+    fn refuse(&self, refusal: Refusal, room: Room) -> Incoming {
+        self.calls.log_refusal(&refusal);
+        Incoming::Refused(refusal, room)
     }
 
     /// Of notifications only a cancellation concerns us.
@@ -183,12 +194,12 @@ impl Reader {
         entry: &'static tools::Entry,
         id: &RequestId,
         params: Option<&RawValue>,
-        size: usize,
-    ) -> Result<Incoming, Outgoing> {
+        room: &mut Option<Room>,
+    ) -> Result<Incoming, Refusal> {
         let arguments = wire::arguments(id, params)?;
-        let permit = self.permit(size);
         let arrived = self.calls.arrive(entry, arguments, id.to_string());
-        let working = self.start_work(id, permit, arrived.recall().clone(), Parked::default())?;
+        let recall = arrived.recall().clone();
+        let working = self.start_work(id, room, recall, SharedParked::default())?;
         Ok(Incoming::Plain(working, arrived))
     }
 
@@ -196,12 +207,11 @@ impl Reader {
         &self,
         id: &RequestId,
         params: Option<&RawValue>,
-        size: usize,
-    ) -> Result<Incoming, Outgoing> {
+        room: &mut Option<Room>,
+    ) -> Result<Incoming, Refusal> {
         let call = ToolCall::parse(id, params)?;
-        let permit = self.permit(size);
         let carried = Carried::take(&self.calls, id, &call)?;
-        let working = self.start_work(id, permit, carried.recall(), Arc::clone(&carried.parked))?;
+        let working = self.start_work(id, room, carried.recall(), Arc::clone(&carried.parked))?;
 
         let mut request = CallToolRequest::new(CallToolRequestParams::new(call.name));
         request.extensions.insert(carried.holding(working));
@@ -212,8 +222,17 @@ impl Reader {
         Ok(Incoming::Message(Box::new(ClientJsonRpcMessage::request(request, id.clone()))))
     }
 
-    /// Everything else is `rmcp`'s.
-    fn request(&self, id: &RequestId, line: &[u8]) -> Result<Incoming, Outgoing> {
+    /// Everything else is `rmcp`'s, as far as we ask it for.
+    fn request(
+        &self,
+        id: &RequestId,
+        method: &str,
+        line: &[u8],
+        room: &mut Option<Room>,
+    ) -> Result<Incoming, Refusal> {
+        if !mcp::SERVED.contains(&method) {
+            return Err(mcp::method_not_found(id, method));
+        }
         let message: ClientJsonRpcMessage = serde_json::from_slice(line)
             .map_err(|_| wire::invalid_params(id, "`params` must be an object"))?;
         if let JsonRpcMessage::Request(request) = &message
@@ -222,39 +241,43 @@ impl Reader {
             // A method it knows, with parameters it does not: that is not an unknown method.
             return Err(wire::invalid_params(id, "the parameters do not fit the method"));
         }
-        let permit = self.permit(line.len());
-        let (recall, parked) = (Recall::default(), Parked::default());
-        self.start(id, Flight { permit, recall, parked, state: State::Answering })?;
+        self.calls.log_request(method, id);
+        let flight = Flight {
+            room: room.take().flatten(),
+            recall: Recall::default(),
+            parked: SharedParked::default(),
+            state: State::Answering,
+        };
+        self.start(id, flight)?;
         Ok(Incoming::Message(Box::new(message)))
     }
 
     fn start_work(
         &self,
         id: &RequestId,
-        permit: OwnedSemaphorePermit,
+        room: &mut Option<Room>,
         recall: Recall,
-        parked: Parked,
-    ) -> Result<Working, Outgoing> {
-        self.start(id, Flight { permit, recall, parked, state: State::Working })?;
+        parked: SharedParked,
+    ) -> Result<Working, Refusal> {
+        let room = room.take().flatten();
+        self.start(id, Flight { room, recall, parked, state: State::Working })?;
         Ok(Working { id: id.clone(), flights: Arc::clone(&self.flights) })
     }
 
-    fn start(&self, id: &RequestId, flight: Flight) -> Result<(), Outgoing> {
+    fn start(&self, id: &RequestId, flight: Flight) -> Result<(), Refusal> {
         if self.flights.start(id.clone(), flight) {
             return Ok(());
         }
-        let data = Some(json!({ "detail": "a request with this `id` is not answered yet" }));
-        Err(wire::error(Some(id), fault::INVALID_REQUEST, "Invalid Request", data))
+        Err(Refusal::new(Some(id.clone()), fault::INVALID_REQUEST, "Invalid Request")
+            .with_detail("a request with this `id` is not answered yet"))
     }
+}
 
-    /// Waits until there is room for a request of `size` bytes.
-    fn permit(&self, size: usize) -> OwnedSemaphorePermit {
-        let weight = u32::try_from((size as u64).max(SMALLEST)).unwrap_or(u32::MAX);
-        let permits = Arc::clone(&self.permits);
-        Arc::clone(&permits).try_acquire_many_owned(weight).unwrap_or_else(|_| {
-            self.runtime
-                .block_on(permits.acquire_many_owned(weight))
-                .unwrap_or_else(|_| unreachable!("the semaphore is never closed"))
+/// What must not wait behind a request that finds no room: it may be what makes room.
+fn is_urgent(line: &Line) -> bool {
+    let Line::Whole(line) = line else { return false };
+    line.len() < SMALLEST
+        && Envelope::parse(line.trim_ascii()).is_ok_and(|envelope| {
+            envelope.is_none_or(|envelope| envelope.id.is_none() || envelope.method == "ping")
         })
-    }
 }

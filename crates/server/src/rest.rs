@@ -8,12 +8,13 @@ use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use files::Hash;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tools::{Dialect, Entry, Failure, Kind, Reply};
 
-use crate::calls::Calls;
+use crate::calls::{Answered, Calls, Share};
 use crate::fault;
 use crate::http::{self, Bodies, refuse};
+use crate::mcp::Parked;
 use crate::wire::{self, Outgoing};
 
 pub async fn answer(
@@ -44,8 +45,8 @@ pub async fn answer(
     drop(received);
     // In a task of its own: a client that hangs up does not stop an edit halfway to its line in the log.
     match tokio::spawn(calls.answer(arrived)).await {
-        Ok(Ok(reply)) => succeeded(reply),
-        Ok(Err(failure)) => failed(entry, &failure),
+        Ok(Answered { outcome: Ok(reply), share }) => succeeded(reply, share),
+        Ok(Answered { outcome: Err(failure), .. }) => failed(entry, &failure),
         Err(_) => failed(entry, &Failure::new(Kind::Internal, "Internal error")),
     }
 }
@@ -61,13 +62,11 @@ fn expected_hash(headers: &HeaderMap) -> Result<Option<Hash>, Failure> {
     })
 }
 
-fn succeeded(Reply { blocks, data, hash }: Reply) -> Response {
-    let mut result = Map::new();
-    if !blocks.is_empty() {
-        result.insert("content".into(), wire::marker(0).into());
-    }
-    result.extend(data.unwrap_or_default());
-    let mut response = http::answer(StatusCode::OK, Outgoing::with_blocks(&result, blocks));
+fn succeeded(reply: Reply, share: Option<Share>) -> Response {
+    let hash = reply.hash;
+    let (object, blocks) = wire::plain_object(reply);
+    let message = Outgoing::with_parked(&object, Parked { blocks, share });
+    let mut response = http::answer(StatusCode::OK, message);
     let tag = hash.and_then(|hash| HeaderValue::from_str(&format!("\"{hash}\"")).ok());
     if let Some(tag) = tag {
         response.headers_mut().insert(ETAG, tag);

@@ -5,7 +5,7 @@
 //! text must not be copied through its types.
 
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
@@ -14,43 +14,51 @@ use rmcp::model::{
 };
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
-use serde_json::{Map, json};
-use tokio::sync::Notify;
+use serde_json::json;
+use tokio::sync::mpsc;
 use tokio::time::timeout_at;
-use tools::Reply;
 
-use crate::calls::{Arrived, Calls};
-use crate::flights::{Flight, Flights, Working};
-use crate::mcp::{Mcp, lock};
+use crate::calls::{Answered, Arrived, Calls};
+use crate::flights::{Flights, Working};
+use crate::mcp::{Mcp, Parked, lock};
 use crate::reader::{Incoming, start_reader};
-use crate::wire::{self, Outgoing};
+use crate::wire::{Outgoing, Refusal, plain_object};
+use crate::writer::{Answers, start_writer};
 use crate::{fault, memory, signal, watch};
 
 /// How long calls may go on after the end of input before those that wait for a lock are refused.
 const DRAIN: Duration = Duration::from_millis(1300);
-/// When the process is gone, whatever happens.
-const GONE: Duration = Duration::from_millis(1600);
-/// What the writer keeps of its buffer between answers.
-const KEPT_BUFFER: usize = 128 * 1024;
+/// When even those that could not be refused are left.
+const LEFT: Duration = Duration::from_millis(1500);
+/// When the process is gone, though somebody has not read all answers.
+const GONE: Duration = Duration::from_millis(1800);
+
+async fn sleep_until(time: Option<Instant>) {
+    if let Some(time) = time {
+        tokio::time::sleep_until(time.into()).await;
+    }
+}
 
 /// Serves stdin and stdout until the input ends or a signal comes.
 pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
     let flights = Arc::new(Flights::default());
-    let (answers, writer) = start_writer()?;
+    let (answers, written) = start_writer(Arc::clone(&calls))?;
     let messages = start_reader(Arc::clone(&calls), Arc::clone(&flights))?;
     tokio::spawn(watch::watch(Arc::clone(&calls)));
     tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
+    let leaving_since = Arc::new(OnceLock::new());
     let transport = Stdio {
         calls: Arc::clone(&calls),
         messages,
-        answers: answers.clone(),
+        answers,
         flights,
-        leave_at: None,
+        leaving_since: Arc::clone(&leaving_since),
     };
     let server =
         serve_directly::<RoleServer, _, _, _, _>(Mcp::new(Arc::clone(&calls)), transport, None);
     let until_gone = async {
         signal::stop().await;
+        leaving_since.get_or_init(Instant::now);
         calls.stop();
         tokio::time::sleep(GONE).await;
     };
@@ -58,20 +66,19 @@ pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
         _ = server.waiting() => {}
         () = until_gone => {}
     }
-    drop(answers);
-    // The last answers are still being written; a client that does not read them is not waited for.
-    let _ =
-        timeout_at((Instant::now() + Duration::from_millis(100)).into(), writer.notified()).await;
+    // What is answered is written, as long as there is time.
+    let since = *leaving_since.get_or_init(Instant::now);
+    let _ = timeout_at((since + GONE).into(), written.notified()).await;
     Ok(())
 }
 
 struct Stdio {
     calls: Arc<Calls>,
-    messages: tokio::sync::mpsc::Receiver<Incoming>,
+    messages: mpsc::Receiver<Incoming>,
     answers: Answers,
     flights: Arc<Flights>,
     /// Set once the input has ended or a stop was asked for.
-    leave_at: Option<Instant>,
+    leaving_since: Arc<OnceLock<Instant>>,
 }
 
 impl Transport<RoleServer> for Stdio {
@@ -90,13 +97,16 @@ impl Transport<RoleServer> for Stdio {
         if id.is_some() && flight.is_none() {
             return std::future::ready(Ok(())); // taken back
         }
-        let blocks = flight.as_ref().map(|flight| std::mem::take(&mut *lock(&flight.parked)));
-        let answer = Outgoing::with_blocks(&message, blocks.unwrap_or_default());
-        std::future::ready(self.answers.send(answer, flight))
+        let parked = flight.as_ref().map(|flight| std::mem::take(&mut *lock(&flight.parked)));
+        let answer = Outgoing::with_parked(&message, parked.unwrap_or_default());
+        std::future::ready(self.answers.send(answer, flight.and_then(|flight| flight.room)))
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        while self.leave_at.is_none() {
+        // First what is under way may finish; then what still waits for a lock is refused.
+        let patience_ends = |since: &OnceLock<Instant>| since.get().map(|since| *since + DRAIN);
+        loop {
+            let patience_ends = patience_ends(&self.leaving_since);
             let incoming = tokio::select! {
                 incoming = self.messages.recv() => incoming,
                 () = self.calls.stopped(), if !self.messages.is_closed() => {
@@ -104,24 +114,33 @@ impl Transport<RoleServer> for Stdio {
                     self.messages.close();
                     continue;
                 }
+                () = sleep_until(patience_ends), if patience_ends.is_some() => {
+                    self.calls.stop();
+                    self.messages.close();
+                    continue;
+                }
             };
             match incoming {
+                Some(Incoming::End) => {
+                    self.leaving_since.get_or_init(Instant::now);
+                }
                 Some(Incoming::Message(message)) => return Some(*message),
                 Some(Incoming::Plain(working, arrived)) => self.answer_plain(working, arrived),
-                Some(Incoming::Answer(answer)) => drop(self.answers.send(answer, None)),
+                Some(Incoming::Refused(refusal, room)) => {
+                    let _ = self.answers.send(refusal.answer(), room);
+                }
                 Some(Incoming::Cancel(id)) => {
                     let params = CancelledNotificationParam::new(Some(id), None);
                     let cancelled = CancelledNotification::new(params);
                     return Some(ClientJsonRpcMessage::notification(cancelled.into()));
                 }
-                None => self.leave_at = Some(Instant::now()),
+                None => break,
             }
         }
-        // First what is under way may finish; then what still waits for a lock is refused.
-        let since = self.leave_at.unwrap_or_else(Instant::now);
+        let since = *self.leaving_since.get_or_init(Instant::now);
         if timeout_at((since + DRAIN).into(), self.flights.none()).await.is_err() {
             self.calls.stop();
-            let _ = timeout_at((since + GONE).into(), self.flights.none()).await;
+            let _ = timeout_at((since + LEFT).into(), self.flights.none()).await;
         }
         None
     }
@@ -137,78 +156,22 @@ impl Stdio {
         let (calls, flights) = (Arc::clone(&self.calls), Arc::clone(&self.flights));
         let answers = self.answers.clone();
         tokio::spawn(async move {
-            let outcome = calls.answer(arrived).await;
+            let Answered { outcome, share } = calls.answer(arrived).await;
             let id = working.id.clone();
             drop(working);
             let Some(flight) = flights.end(&id) else { return };
             let answer = match outcome {
-                Ok(Reply { blocks, data, .. }) => {
-                    let mut result = Map::new();
-                    if !blocks.is_empty() {
-                        result.insert("content".into(), wire::marker(0).into());
-                    }
-                    result.extend(data.unwrap_or_default());
+                Ok(reply) => {
+                    let (result, blocks) = plain_object(reply);
                     let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-                    Outgoing::with_blocks(&message, blocks)
+                    Outgoing::with_parked(&message, Parked { blocks, share })
                 }
                 Err(failure) => {
                     let (code, message, data) = fault::json_rpc(entry, &failure);
-                    wire::error(Some(&id), code, &message, Some(data))
+                    Refusal::new(Some(id), code, message).with_data(data).answer()
                 }
             };
-            let _ = answers.send(answer, Some(flight));
+            let _ = answers.send(answer, flight.room);
         });
     }
-}
-
-/// The way to the writer. An answer's flight, and with it its share of what may be in flight, ends once it is
-/// written.
-#[derive(Clone)]
-struct Answers(mpsc::Sender<(Outgoing, Option<Flight>)>);
-
-impl Answers {
-    fn send(&self, answer: Outgoing, flight: Option<Flight>) -> io::Result<()> {
-        self.0.send((answer, flight)).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-/// Starts the thread that owns stdout; notified when the last answer is out.
-fn start_writer() -> io::Result<(Answers, Arc<Notify>)> {
-    let (sender, answers) = mpsc::channel::<(Outgoing, Option<Flight>)>();
-    let done = Arc::new(Notify::new());
-    let finished = Arc::clone(&done);
-    std::thread::Builder::new().name("stdout".into()).spawn(move || {
-        let mut buffer = Vec::new();
-        // Unbuffered: an answer is written in large pieces already.
-        let mut out = raw_stdout();
-        for (answer, flight) in answers {
-            if answer.write_line(&mut out, &mut buffer).is_err() {
-                break; // nobody reads any more
-            }
-            drop(flight);
-            buffer.shrink_to(KEPT_BUFFER);
-        }
-        finished.notify_one();
-    })?;
-    Ok((Answers(sender), done))
-}
-
-/// Stdout without the line buffering of `std::io::Stdout`, which would write a large answer line by line.
-#[cfg(unix)]
-fn raw_stdout() -> impl io::Write {
-    struct Raw;
-    impl io::Write for Raw {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    Raw
-}
-
-#[cfg(windows)]
-fn raw_stdout() -> impl io::Write {
-    io::stdout()
 }

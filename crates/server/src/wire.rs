@@ -13,10 +13,12 @@ use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use tools::Block;
+use serde_json::{Map, Value, json};
+use tools::{Block, Reply};
 
+use crate::calls::Share;
 use crate::fault;
+use crate::mcp::Parked;
 
 /// A request or notification, borrowed from its line.
 #[derive(Debug)]
@@ -27,14 +29,37 @@ pub struct Envelope<'a> {
     pub params: Option<&'a RawValue>,
 }
 
-/// Why a line is no message.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Malformed {
+/// A JSON-RPC error in place of an answer.
+#[derive(Debug, PartialEq)]
+pub struct Refusal {
     pub id: Option<RequestId>,
     pub code: i32,
-    pub message: &'static str,
+    message: Cow<'static, str>,
+    data: Option<Box<Value>>,
+}
+
+impl Refusal {
+    pub fn new(id: Option<RequestId>, code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { id, code, message: message.into(), data: None }
+    }
+
     /// What exactly, without a word of the contents.
-    pub detail: Option<String>,
+    pub fn with_detail(self, detail: impl Into<String>) -> Self {
+        let detail: String = detail.into();
+        self.with_data(json!({ "detail": detail }))
+    }
+
+    pub fn with_data(self, data: Value) -> Self {
+        Self { data: Some(Box::new(data)), ..self }
+    }
+
+    pub fn answer(&self) -> Outgoing {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(data) = &self.data {
+            error["data"] = data.as_ref().clone();
+        }
+        Outgoing::new(&json!({ "jsonrpc": "2.0", "id": self.id, "error": error }))
+    }
 }
 
 #[derive(Deserialize)]
@@ -60,12 +85,9 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawV
 
 impl<'a> Envelope<'a> {
     /// `Ok(None)`: an answer to a request of ours, of which there are none.
-    pub fn parse(line: &'a [u8]) -> Result<Option<Self>, Malformed> {
-        let invalid = |id: &Option<RequestId>, detail: &str| Malformed {
-            id: id.clone(),
-            code: fault::INVALID_REQUEST,
-            message: "Invalid Request",
-            detail: Some(detail.into()),
+    pub fn parse(line: &'a [u8]) -> Result<Option<Self>, Refusal> {
+        let invalid = |id: &Option<RequestId>, detail: &str| {
+            Refusal::new(id.clone(), fault::INVALID_REQUEST, "Invalid Request").with_detail(detail)
         };
         let raw: Raw = match serde_json::from_slice(line) {
             Ok(raw) => raw,
@@ -73,9 +95,8 @@ impl<'a> Envelope<'a> {
                 return Err(invalid(&None, "a message is an object with each member once"));
             }
             Err(error) => {
-                let detail = format!("column {}", error.column());
-                let (code, message) = (fault::PARSE_ERROR, "Parse error");
-                return Err(Malformed { id: None, code, message, detail: Some(detail) });
+                let refusal = Refusal::new(None, fault::PARSE_ERROR, "Parse error");
+                return Err(refusal.with_detail(format!("column {}", error.column())));
             }
         };
         let id = raw.id.and_then(|id| serde_json::from_str::<RequestId>(id.get()).ok());
@@ -140,34 +161,34 @@ fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
     })
 }
 
-/// A JSON-RPC error, ready to be written.
-pub fn error(id: Option<&RequestId>, code: i32, message: &str, data: Option<Value>) -> Outgoing {
-    let mut error = json!({ "code": code, "message": message });
-    if let Some(data) = data {
-        error["data"] = data;
-    }
-    Outgoing::new(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
-}
-
 /// The arguments of a call: an object, or nothing.
-pub fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Outgoing> {
-    let arguments = given.map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get()));
-    match arguments {
+pub fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Refusal> {
+    match given.map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get())) {
         Ok(arguments @ (Value::Object(_) | Value::Null)) => Ok(arguments),
-        _ => Err(invalid_params(id, "the arguments must be an object")),
+        Ok(_) => Err(invalid_params(id, "the arguments must be an object")),
+        Err(error) => {
+            let detail = format!(
+                "the arguments cannot be read, at their column {}: too deep, a number beyond all \
+                 numbers, or half of a character",
+                error.column()
+            );
+            Err(invalid_params(id, &detail))
+        }
     }
 }
 
-pub fn invalid_params(id: &RequestId, detail: &str) -> Outgoing {
-    let data = Some(json!({ "detail": detail }));
-    error(Some(id), fault::INVALID_PARAMS, "Invalid params", data)
+pub fn invalid_params(id: &RequestId, detail: &str) -> Refusal {
+    Refusal::new(Some(id.clone()), fault::INVALID_PARAMS, "Invalid params").with_detail(detail)
 }
 
-impl Malformed {
-    pub fn answer(&self) -> Outgoing {
-        let data = self.detail.as_ref().map(|detail| json!({ "detail": detail }));
-        error(self.id.as_ref(), self.code, self.message, data)
+/// The answer of a plain method: its only text is its `content`, and a marker stands for it.
+pub fn plain_object(Reply { blocks, data, .. }: Reply) -> (Map<String, Value>, Vec<Block>) {
+    let mut object = Map::new();
+    if !blocks.is_empty() {
+        object.insert("content".into(), marker(0).into());
     }
+    object.extend(data.unwrap_or_default());
+    (object, blocks)
 }
 
 /// What stands for the `index`-th large text until it is written. Random, and never leaves the process.
@@ -188,6 +209,9 @@ pub struct Outgoing {
     blocks: Vec<Block>,
     /// How far it has been written.
     at: Progress,
+    /// Its share of what answers may hold, given up when it is written.
+    #[expect(dead_code, reason = "held, not read")]
+    share: Option<Share>,
     /// The last byte of a chunk waits for the next one: escaping is fastest behind a byte that is there.
     held: Option<u8>,
 }
@@ -206,16 +230,16 @@ const CHUNK: usize = 64 * 1024;
 
 impl Outgoing {
     pub fn new(message: &impl serde::Serialize) -> Self {
-        Self::with_blocks(message, Vec::new())
+        Self::with_parked(message, Parked::default())
     }
 
-    pub fn with_blocks(message: &impl serde::Serialize, blocks: Vec<Block>) -> Self {
+    pub fn with_parked(message: &impl serde::Serialize, parked: Parked) -> Self {
         // Our messages are strings, numbers and maps with string keys: that always serializes.
-        Self::from_json(serde_json::to_vec(message).unwrap_or_default(), blocks)
+        Self::from_json(serde_json::to_vec(message).unwrap_or_default(), parked)
     }
 
-    pub fn from_json(json: Vec<u8>, blocks: Vec<Block>) -> Self {
-        Self { json, blocks, at: Progress::default(), held: None }
+    pub fn from_json(json: Vec<u8>, Parked { blocks, share }: Parked) -> Self {
+        Self { json, blocks, at: Progress::default(), share, held: None }
     }
 
     /// Writes the message and a line break; `buffer` is scratch space.
@@ -345,7 +369,7 @@ mod tests {
             let blocks = vec![Block::from(text.clone()), Block::from(text.clone())];
             let with = |a: &str, b: &str| json!({ "id": 1, "a": a, "b": [b, "end"] });
             let mut written = Vec::new();
-            Outgoing::with_blocks(&with(&marker(0), &marker(1)), blocks)
+            Outgoing::with_parked(&with(&marker(0), &marker(1)), Parked { blocks, share: None })
                 .write_line(&mut written, &mut Vec::new())
                 .expect("a vector takes all");
             assert!(written == format!("{}\n", with(&text, &text)).into_bytes(), "{repeat}");

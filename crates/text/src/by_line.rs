@@ -10,7 +10,7 @@
 //!
 //! Whether the result is worth writing, and line numbers in another base, are the caller's.
 
-use std::ops::Range;
+use std::{cell::OnceCell, ops::Range};
 
 use crate::lines::{Ending, Line, common_ending, count, lines};
 use crate::{EditError, Splice};
@@ -74,7 +74,8 @@ pub fn plan(text: &str, edits: &[LineEdit], append: Option<&str>) -> Result<Line
     let (inside, tail) = ordered.split_at(ordered.partition_point(|edit| edit.line < total));
     let append = append.filter(|content| !content.is_empty());
 
-    let mut draft = Draft { text, splices: Vec::new() };
+    let mut draft =
+        Draft { text, splices: Vec::new(), first: OnceCell::new(), common: OnceCell::new() };
     let mut numbered = lines(text).enumerate();
     for group in inside.chunk_by(|a, b| a.line == b.line) {
         let Some((_, line)) = numbered.find(|(number, _)| *number == group[0].line) else { break };
@@ -137,6 +138,9 @@ fn pieces(content: &str) -> impl Iterator<Item = &str> {
 struct Draft<'a> {
     text: &'a str,
     splices: Vec<Splice>,
+    /// The first line's ending and the most common one, looked for once: a long line costs as much as a long text.
+    first: OnceCell<Option<Ending>>,
+    common: OnceCell<Ending>,
 }
 
 impl Draft<'_> {
@@ -168,12 +172,14 @@ impl Draft<'_> {
     /// How lines put in at `at`, the start of a line or the end of the text, shall end: as the line above does, or the
     /// line below for the first one.
     fn ending_at(&self, at: usize) -> Ending {
+        let first = || {
+            let line = lines(self.text).next()?;
+            Ending::closing(&self.text[line.end..line.next])
+        };
+        let common = || common_ending(self.text).unwrap_or(Ending::Lf);
         let above = Ending::closing(&self.text[..at]);
-        let below = || lines(self.text).next().filter(|_| at == 0);
-        above
-            .or_else(|| below().and_then(|line| Ending::closing(&self.text[line.end..line.next])))
-            .or_else(|| common_ending(self.text))
-            .unwrap_or(Ending::Lf)
+        let below = || if at == 0 { *self.first.get_or_init(first) } else { None };
+        above.or_else(below).unwrap_or_else(|| *self.common.get_or_init(common))
     }
 
     /// Puts the tail and what is appended behind the last line, of which `last` is the edit, and sees to the end of the

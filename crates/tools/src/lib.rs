@@ -11,7 +11,7 @@ pub mod schema;
 pub mod tool;
 
 pub use failure::{Failure, Kind};
-pub use tool::{Block, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool};
+pub use tool::{Block, Complaint, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool};
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
 pub static FLAT: [Entry; 3] =

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 /// What a flat file name may hold: the contract's pattern.
 pub const FILE_NAME: &str = "^[a-zA-Z0-9._-]+$";
-/// Edits in one call of `edit_file`.
-pub const MAX_EDITS: usize = 1000;
+/// Faults of one call that are told; an agent that makes more has other worries.
+pub const MAX_FAULTS: usize = 20;
 
 /// One thing wrong with the arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,18 +173,35 @@ fn simplify(schema: &mut Schema) {
     }
 }
 
-/// Everything wrong with `arguments`. An absent or null object counts as an empty one.
-pub fn faults(schema: &Map<String, Value>, arguments: &Value) -> Vec<Fault> {
+/// What is wrong with `arguments`, and how many faults more. An absent or null object counts as an empty one.
+pub fn faults(schema: &Map<String, Value>, arguments: &Value) -> (Vec<Fault>, usize) {
     let empty = Value::Object(Map::new());
     let arguments = if arguments.is_null() { &empty } else { arguments };
-    let mut found = Vec::new();
+    let mut found = Found::default();
     check(schema, arguments, "", &mut found);
-    found
+    (found.faults, found.more)
 }
 
-fn check(schema: &Map<String, Value>, value: &Value, field: &str, found: &mut Vec<Fault>) {
+#[derive(Default)]
+struct Found {
+    faults: Vec<Fault>,
+    more: usize,
+}
+
+impl Found {
+    /// Makes the fault only when there is room for it.
+    fn push(&mut self, fault: impl FnOnce() -> Fault) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(fault());
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+fn check(schema: &Map<String, Value>, value: &Value, field: &str, found: &mut Found) {
     let field_name = || if field.is_empty() { "arguments".into() } else { field.to_owned() };
-    let mut fault = |problem| found.push(Fault { field: field_name(), problem });
+    let mut fault = |problem| found.push(|| Fault { field: field_name(), problem });
     let expected = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     match (expected, value) {
         ("object", Value::Object(map)) => check_object(schema, map, field, found),
@@ -245,7 +262,7 @@ fn check_object(
     schema: &Map<String, Value>,
     map: &Map<String, Value>,
     field: &str,
-    found: &mut Vec<Fault>,
+    found: &mut Found,
 ) {
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
@@ -255,17 +272,17 @@ fn check_object(
     };
     for name in required.iter().filter_map(Value::as_str) {
         if map.get(name).is_none_or(Value::is_null) {
-            found.push(Fault { field: path(name), problem: Problem::Missing });
+            found.push(|| Fault { field: path(name), problem: Problem::Missing });
         }
     }
     for (name, value) in map {
         match properties.get(name) {
             Some(Value::Object(_)) if value.is_null() => {} // absent, or missing above
             Some(Value::Object(schema)) => check(schema, value, &path(name), found),
-            _ => {
+            _ => found.push(|| {
                 let known = properties.keys().cloned().collect();
-                found.push(Fault { field: path(&cut(name)), problem: Problem::Unknown { known } });
-            }
+                Fault { field: path(&cut(name)), problem: Problem::Unknown { known } }
+            }),
         }
     }
 }

@@ -29,12 +29,12 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     }
 
     /// A fault in the contract's own words, where it has any.
-    fn word(_fault: &Fault) -> Option<String> {
+    fn word(_fault: &Fault) -> Option<Complaint> {
         None
     }
 
     /// What a schema cannot say. Every fault found, in the contract's words.
-    fn check(&self) -> Vec<String> {
+    fn check(&self) -> Vec<Complaint> {
         Vec::new()
     }
 
@@ -47,6 +47,19 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure;
 
     fn run(self, cx: &Context) -> Result<Reply, Failure>;
+}
+
+/// What is wrong with the arguments, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    pub message: String,
+    pub hint: Option<&'static str>,
+}
+
+impl Complaint {
+    pub fn new(message: impl Into<String>, hint: &'static str) -> Self {
+        Self { message: message.into(), hint: Some(hint) }
+    }
 }
 
 /// What a tool does to files. Annotations and the read-only filter both come from here, so they cannot disagree.
@@ -88,13 +101,11 @@ pub struct Limits {
     pub timeout: Duration,
     /// Lines of a diff that `edit_file` adds to its answer.
     pub diff_lines: usize,
-    /// Edits in one call of `edit_file`.
-    pub edits: usize,
 }
 
 impl Limits {
     pub fn new(max_size: u64, timeout: Duration) -> Self {
-        Self { max_size, timeout, diff_lines: 200, edits: schema::MAX_EDITS }
+        Self { max_size, timeout, diff_lines: 200 }
     }
 }
 
@@ -186,9 +197,9 @@ pub struct Entry {
     schema: OnceLock<Map<String, Value>>,
     make_schema: fn() -> Map<String, Value>,
     make_output_schema: fn() -> Option<Map<String, Value>>,
-    word: fn(&Fault) -> Option<String>,
+    word: fn(&Fault) -> Option<Complaint>,
     refused: fn(&str, &StoreError, &Limits) -> Failure,
-    parse: fn(Value) -> serde_json::Result<(Parsed, Vec<String>)>,
+    parse: fn(Value) -> serde_json::Result<(Parsed, Vec<Complaint>)>,
 }
 
 /// Arguments, read.
@@ -256,26 +267,27 @@ impl Entry {
 
     /// Checks the arguments; every fault is named at once.
     pub fn prepare(&'static self, arguments: Value) -> Result<Prepared, Failure> {
-        let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| fault.to_string());
-        let mut faults: Vec<String> =
-            schema::faults(self.schema(), &arguments).iter().map(words).collect();
+        let (found, more) = schema::faults(self.schema(), &arguments);
+        let plain = |fault: &Fault| Complaint { message: fault.to_string(), hint: None };
+        let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| plain(fault));
+        let mut faults: Vec<Complaint> = found.iter().map(words).collect();
         match (self.parse)(arguments) {
-            Ok((Parsed { target, run }, more)) => {
-                faults.extend(more);
+            Ok((Parsed { target, run }, senseless)) => {
+                faults.extend(senseless);
                 if faults.is_empty() {
                     return Ok(Prepared { entry: self, target, run });
                 }
             }
             // The schema has found better words for it.
             Err(_) if !faults.is_empty() => {}
-            Err(reason) => faults.push(reason.to_string()),
+            Err(reason) => faults.push(Complaint { message: reason.to_string(), hint: None }),
         }
-        Err(Failure::invalid(faults))
+        Err(Failure::invalid(faults, more))
     }
 }
 
 /// Reads the arguments, and says what about them makes no sense. What a tool does not know is left to the schema.
-fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<String>)> {
+fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<Complaint>)> {
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     let tool: T = serde_json::from_value(arguments)?;
     let (faults, target) = (tool.check(), tool.target().map(String::from));
@@ -283,13 +295,25 @@ fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<String>)>
 }
 
 impl Failure {
-    fn invalid(faults: Vec<String>) -> Self {
-        let mut seen = Vec::new();
-        for fault in faults {
-            if !seen.contains(&fault) {
-                seen.push(fault);
+    /// Every fault once; `more` were not looked at closely.
+    fn invalid(faults: Vec<Complaint>, more: usize) -> Self {
+        let (mut messages, mut hints) = (Vec::new(), Vec::new());
+        let mut left_out = more;
+        for Complaint { message, hint } in faults {
+            if messages.contains(&message) {
+                continue;
             }
+            if messages.len() >= schema::MAX_FAULTS {
+                left_out += 1;
+                continue;
+            }
+            messages.push(message);
+            hints.extend(hint.filter(|hint| !hints.contains(hint)));
         }
-        Self::new(Kind::Invalid, seen.join("; ")).with_faults(seen)
+        if left_out > 0 {
+            messages.push(format!("... and {left_out} more"));
+        }
+        let failure = Self::new(Kind::Invalid, messages.join("; ")).with_faults(messages);
+        if hints.is_empty() { failure } else { failure.with_hint(hints.join("; ")) }
     }
 }

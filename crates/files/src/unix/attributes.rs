@@ -12,13 +12,20 @@ use rustix::{
 
 use super::Stat;
 
-/// Gives `temp` the attributes of `original` and returns the mode it should have now. The mode comes last: the other
-/// steps clear or widen bits of it.
-pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Mode {
+/// What became of the attributes.
+pub(super) struct Copied {
+    /// The mode the new file should have now.
+    pub mode: Mode,
+    /// What could not be kept.
+    pub lost: Vec<&'static str>,
+}
+
+/// Gives `temp` the attributes of `original`. The mode comes last: the other steps clear or widen bits of it.
+pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
     let owner_kept = retry_on_intr(|| fchown(temp, uid, gid)).is_ok();
     let group_kept = owner_kept || retry_on_intr(|| fchown(temp, None, gid)).is_ok();
-    let acl_kept = xattr::copy(original, temp);
+    let xattr::Kept { acl: acl_kept, others: others_kept } = xattr::copy(original, temp);
 
     let mut mode = stat.mode;
     if !owner_kept {
@@ -36,7 +43,17 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Mode {
     }
     // Whether it worked is seen when the file is checked before publishing.
     let _ = retry_on_intr(|| fchmod(temp, mode));
-    mode
+    let kept = [
+        ("owner", owner_kept),
+        ("group", group_kept),
+        ("access list", acl_kept),
+        ("extended attributes", others_kept),
+        ("mode", mode == stat.mode),
+    ];
+    Copied {
+        mode,
+        lost: kept.into_iter().filter(|(_, kept)| !kept).map(|(name, _)| name).collect(),
+    }
 }
 
 /// Where the mode of a new file comes from.
@@ -100,9 +117,14 @@ mod xattr {
             .is_ok_and(|size| size > 0)
     }
 
-    /// Copies what can be copied; false if an access list was, or may have been, lost.
-    pub(super) fn copy(from: &File, to: &File) -> bool {
-        let Some(names) = list(from) else { return false };
+    pub(super) struct Kept {
+        pub acl: bool,
+        pub others: bool,
+    }
+
+    /// Copies what can be copied. What cannot even be listed may have held an access list.
+    pub(super) fn copy(from: &File, to: &File) -> Kept {
+        let Some(names) = list(from) else { return Kept { acl: false, others: false } };
         let names: Vec<&CStr> = names
             .split_inclusive(|&byte| byte == 0)
             .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
@@ -112,13 +134,17 @@ mod xattr {
             // The folder's default list may have given the new file one.
             let _ = fremovexattr(to, ACL);
         }
-        let mut acl_kept = true;
+        let mut all = Kept { acl: true, others: true };
         for name in names {
             let kept = read(from, name)
                 .is_some_and(|value| fsetxattr(to, name, &value, XattrFlags::empty()).is_ok());
-            acl_kept &= kept || name != ACL;
+            if name == ACL {
+                all.acl &= kept;
+            } else {
+                all.others &= kept;
+            }
         }
-        acl_kept
+        all
     }
 
     /// Names, each ended by a zero byte; none where the file system has no attributes. `None`: they cannot be told.
@@ -150,7 +176,12 @@ mod xattr {
         false
     }
 
-    pub(super) fn copy(_: &std::fs::File, _: &std::fs::File) -> bool {
-        true
+    pub(super) struct Kept {
+        pub acl: bool,
+        pub others: bool,
+    }
+
+    pub(super) fn copy(_: &std::fs::File, _: &std::fs::File) -> Kept {
+        Kept { acl: true, others: true }
     }
 }

@@ -97,6 +97,11 @@ pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
     Ok((device, inode))
 }
 
+/// Whether the folder has no name left.
+pub(crate) fn is_removed(dir: &Dir) -> bool {
+    retry_on_intr(|| rustix::fs::fstat(dir)).is_ok_and(|stat| stat.st_nlink == 0)
+}
+
 /// `None`: it is not a link, or gone.
 pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
     match retry_on_intr(|| rustix::fs::readlinkat(dir, name, Vec::new())) {

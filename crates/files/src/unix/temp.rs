@@ -13,7 +13,7 @@ use rustix::{
 
 use super::{
     Claim, Stat,
-    attributes::{self, NewMode},
+    attributes::{self, Copied, NewMode},
     claim, stat_open,
 };
 use crate::{
@@ -28,6 +28,7 @@ pub(crate) struct Temp<'d> {
     /// Removed on drop.
     name: Option<String>,
     stamp: Stamp,
+    lost: Vec<&'static str>,
 }
 
 impl<'d> Temp<'d> {
@@ -52,7 +53,11 @@ impl<'d> Temp<'d> {
             return Err(Halt::Retry);
         }
         temp.file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
-        let mode = original.map(|(file, stat)| attributes::copy(file, stat, &temp.file));
+        let mode = original.map(|(file, stat)| {
+            let Copied { mode, lost } = attributes::copy(file, stat, &temp.file);
+            temp.lost = lost;
+            mode
+        });
         if let Some(NewMode::Known(mode)) = new_mode {
             // A file system without modes gives the file the one it gives all.
             let _ = retry_on_intr(|| fchmod(&temp.file, mode));
@@ -71,7 +76,13 @@ impl<'d> Temp<'d> {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             match retry_on_intr(|| openat(dir, ".", flags, mode)) {
                 Ok(file) => {
-                    return Ok(Temp { dir, file: file.into(), name: None, stamp: Stamp::MISSING });
+                    return Ok(Temp {
+                        dir,
+                        file: file.into(),
+                        name: None,
+                        stamp: Stamp::MISSING,
+                        lost: Vec::new(),
+                    });
                 }
                 // Not here; EPERM is what ext4 says of a removed folder, and a named file gets the true reason.
                 Err(
@@ -86,7 +97,13 @@ impl<'d> Temp<'d> {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file =
             retry_on_intr(|| openat(dir, name.as_str(), flags, mode)).map_err(not_created)?;
-        Ok(Temp { dir, file: file.into(), name: Some(name), stamp: Stamp::MISSING })
+        Ok(Temp {
+            dir,
+            file: file.into(),
+            name: Some(name),
+            stamp: Stamp::MISSING,
+            lost: Vec::new(),
+        })
     }
 
     /// A system that says it wrote everything may be wrong: what is published must be what was meant.
@@ -106,6 +123,11 @@ impl<'d> Temp<'d> {
         }
         self.stamp = stat.stamp;
         Ok(())
+    }
+
+    /// What it could not be given of what the original has.
+    pub fn lost(&self) -> Vec<&'static str> {
+        self.lost.clone()
     }
 
     /// Gives it a temporary name, if it has none: there is no replacing a file with an unnamed one.

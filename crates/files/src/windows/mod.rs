@@ -128,6 +128,11 @@ pub(crate) fn sync_dir(_: &Dir) -> io::Result<()> {
     Ok(())
 }
 
+/// A folder cannot be removed while its handle is open.
+pub(crate) fn is_removed(_: &Dir) -> bool {
+    false
+}
+
 pub(crate) fn is_writable(dir: &Dir) -> bool {
     dir.dir_metadata().is_ok_and(|found| !found.permissions().readonly())
 }

@@ -11,7 +11,7 @@ use text::{Composed, EditError, LineEdit, LineOp, Text, by_line, splice};
 
 use super::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
 /// Edit a text file of the folder by lines: replace, insert and delete lines, append text, or create a new file. Line numbers are 0-based and mean the file as it was before the call, whatever the order of the edits; `insert` puts the content before that line, and inserting at the line count appends. All edits are applied or none. Line endings, final newline and everything not addressed stay as they are.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -66,8 +66,10 @@ struct Answer {
     new_total_lines: usize,
     /// Whether the file is new.
     file_created: bool,
-    /// The file's hash after the edit.
+    /// The file's hash after the call; give it as `expected_hash` of the next edit.
     hash: String,
+    /// The hash that the edit would give the file, when it was a dry run.
+    hash_would_be: String,
     /// What changed, as a unified diff of at most 200 lines.
     diff: String,
     /// False when the edits left the file as it was.
@@ -104,11 +106,11 @@ impl Tool for EditFile {
         Some(schema::answer::<Answer>())
     }
 
-    fn word(fault: &Fault) -> Option<String> {
+    fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<String> {
+    fn check(&self) -> Vec<Complaint> {
         let edits = self.edits.iter().flatten();
         let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
         faults(edits, self.append.as_deref())
@@ -146,19 +148,25 @@ impl Tool for EditFile {
 }
 
 fn reply(request: &Request, edited: Edited) -> Reply {
-    let Edited { lines_modified, total_lines, created, changed, hash, diff, notes } = edited;
+    let Edited { lines_modified, total_lines, created, changed, before, after, diff, notes } =
+        edited;
     let text = format!(
         "File edited successfully: {}\nLines modified: {lines_modified}\nTotal lines: {total_lines}\nFile created: {created}",
         request.name
     );
+    // A hash is what the file is, so that it can be given as the next `expected_hash`.
     let dry_run = request.mode == Mode::DryRun;
+    let hash = if dry_run { before } else { Some(after) };
     let mut more = String::new();
     if dry_run {
-        more.push_str("dry run: nothing was written\n");
+        let _ = write!(more, "dry run: nothing was written; the hash would be {after}");
     } else if !changed {
-        more.push_str("nothing changed: the file already reads so\n");
+        more.push_str("nothing changed: the file already reads so");
     }
-    let _ = write!(more, "hash {hash}");
+    if let Some(hash) = hash {
+        let gap = if more.is_empty() { "" } else { "\n" };
+        let _ = write!(more, "{gap}hash {hash}");
+    }
     for note in &notes {
         let _ = write!(more, "\n{note}");
     }
@@ -166,16 +174,17 @@ fn reply(request: &Request, edited: Edited) -> Reply {
         let _ = write!(more, "\n\n{diff}");
     }
     let mut data = plain_data(lines_modified, created, total_lines);
-    data.insert("hash".into(), hash.to_string().into());
+    data.extend(hash.map(|hash| ("hash".into(), hash.to_string().into())));
     data.insert("diff".into(), diff.into());
     data.insert("changed".into(), changed.into());
     if dry_run {
         data.insert("dry_run".into(), true.into());
+        data.insert("hash_would_be".into(), after.to_string().into());
     }
     if !notes.is_empty() {
         data.insert("notes".into(), json!(notes));
     }
-    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash: Some(hash) }
+    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash }
 }
 
 /// The four facts of the contract.
@@ -196,30 +205,31 @@ pub(super) fn plain_data(
 pub(super) fn faults<'a>(
     edits: impl Iterator<Item = (Operation, Option<&'a str>)>,
     append: Option<&'a str>,
-) -> Vec<String> {
+) -> Vec<Complaint> {
+    let blank = "`content` may be an empty string, for a blank line";
+    let nul = Complaint::new("Content contains a NUL character", "a text file cannot hold one");
     let mut faults = Vec::new();
     for (operation, content) in edits {
         match (operation, content) {
-            (Operation::Delete, Some(_)) => {
-                faults.push("Delete operation cannot specify content".into());
-            }
+            (Operation::Delete, Some(_)) => faults.push(Complaint::new(
+                "Delete operation cannot specify content",
+                "leave `content` out, or use `replace`",
+            )),
             (Operation::Replace, None) => {
-                faults.push("Content is required for replace operation".into());
+                faults.push(Complaint::new("Content is required for replace operation", blank));
             }
             (Operation::Insert, None) => {
-                faults.push("Content is required for insert operation".into());
+                faults.push(Complaint::new("Content is required for insert operation", blank));
             }
-            (_, Some(content)) if content.contains('\0') => faults.push(HOLDS_NUL.into()),
+            (_, Some(content)) if content.contains('\0') => faults.push(nul.clone()),
             _ => {}
         }
     }
     if append.is_some_and(|text| text.contains('\0')) {
-        faults.push(HOLDS_NUL.into());
+        faults.push(nul);
     }
     faults
 }
-
-const HOLDS_NUL: &str = "Content contains a NUL character, which a text file cannot hold";
 
 pub(super) fn line_edit(line: usize, operation: Operation, content: Option<String>) -> LineEdit {
     let content = content.unwrap_or_default(); // `faults` has seen to it that it is there
@@ -265,7 +275,9 @@ pub(super) struct Edited {
     pub total_lines: usize,
     pub created: bool,
     pub changed: bool,
-    pub hash: Hash,
+    /// The hash that was, if there was a file, and the one that is or would be.
+    pub before: Option<Hash>,
+    pub after: Hash,
     pub diff: String,
     pub notes: Vec<String>,
 }
@@ -298,6 +310,12 @@ fn notes(saved: &Saved) -> Vec<String> {
             saved.links
         ));
     }
+    if !saved.lost.is_empty() {
+        notes.push(format!(
+            "the server's user may not keep everything; changed: {}",
+            saved.lost.join(", ")
+        ));
+    }
     match saved.durable {
         Durable::Unknown => {
             notes.push("applied, durability unknown: the folder could not be synced".into());
@@ -316,7 +334,11 @@ fn change(
     let empty_handed = request.edits.is_empty() && request.append.is_none();
     if empty_handed && !(version.is_none() && request.create == Create::Always) {
         let message = "No edits or append content provided";
-        return Err(Failure::new(Kind::Invalid, message).with_faults(vec![message.into()]));
+        return Err(Failure::new(Kind::Invalid, message)
+            .with_faults(vec![message.into()])
+            .with_hint(
+                "give `edits` or `append`, or `create_if_missing: true` for a new empty file",
+            ));
     }
     let current = version.map(|version| Hash::of(&version.bytes));
     if request.expected.is_some() && request.expected != current {
@@ -339,7 +361,9 @@ fn change(
         return Err(super::refused(&request.name, &error, cx.limits));
     }
     let names = Names { old: &request.name, new: &request.name };
-    let changed = version.is_none() || new != old.whole();
+    // Nothing to put in makes no file, unless that is what was asked for.
+    let created = version.is_none() && (!new.is_empty() || request.create == Create::Always);
+    let changed = created || new != old.whole();
     let diff = diff::unified_within(
         old.whole(),
         &new,
@@ -350,9 +374,10 @@ fn change(
     let edited = Edited {
         lines_modified: plan.lines_modified,
         total_lines: plan.total_lines,
-        created: version.is_none(),
+        created,
         changed,
-        hash: Hash::of(new.as_bytes()),
+        before: current,
+        after: Hash::of(new.as_bytes()),
         diff,
         notes: Vec::new(),
     };

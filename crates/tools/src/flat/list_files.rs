@@ -119,7 +119,10 @@ pub(super) fn list(cx: &Context) -> Result<Listing, Failure> {
 
 fn refused(error: &StoreError, cx: &Context) -> Failure {
     match error {
-        StoreError::Denied { .. } => Failure::new(Kind::Denied, "Cannot access working directory"),
+        StoreError::Denied { .. } | StoreError::NoFolder => Failure {
+            message: "Cannot access working directory".into(),
+            ..super::refused("", error, cx.limits)
+        },
         StoreError::TimedOut | StoreError::Cancelled => super::refused("", error, cx.limits),
         _ => Failure::new(
             Kind::from(error),

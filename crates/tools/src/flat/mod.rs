@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer};
 use text::NotText;
 
 use crate::schema::{Fault, Problem};
-use crate::{Failure, Kind, Limits};
+use crate::{Complaint, Failure, Kind, Limits};
 
 /// The number of a file's first line, as the caller counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,24 +46,30 @@ impl Base {
     }
 }
 
-/// A line number as a caller gives it: any integer, `1.0` included. Beyond all files it stays beyond all files.
+/// A line number as a caller gives it: any integer, `1.0` included. Beyond all files it stays beyond all files, and one
+/// below all lines is the schema's to refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct LineNumber(usize);
+struct LineNumber(i128);
 
 impl LineNumber {
     /// Counted from 0.
     fn index(self, base: Base) -> usize {
-        self.0.saturating_sub(base as usize)
+        usize::try_from(self.0 - base as i128).unwrap_or(0)
+    }
+
+    /// As the caller gave it.
+    fn given(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(0)
     }
 }
 
 impl<'de> Deserialize<'de> for LineNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = serde_json::Number::deserialize(deserializer)?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let from_float = |float: f64| float as u64;
-        let whole = number.as_u64().or_else(|| number.as_f64().map(from_float)).unwrap_or(u64::MAX);
-        Ok(Self(usize::try_from(whole).unwrap_or(usize::MAX)))
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+        let from_float = |float: f64| float as i128;
+        let whole = number.as_i128().or_else(|| number.as_f64().map(from_float));
+        Ok(Self(whole.unwrap_or(i128::MAX).min(u64::MAX.into())))
     }
 }
 
@@ -77,35 +83,45 @@ impl JsonSchema for LineNumber {
     }
 }
 
+const NAMES: &str = "a name holds letters, digits, `.`, `_` and `-`, 1 to 255 of them, and no path";
+
 /// The faults that the contract has words for.
-fn word(fault: &Fault) -> Option<String> {
-    match (&fault.problem, fault.name()) {
-        (Problem::Malformed { .. }, "name") => Some("Invalid filename format".into()),
-        (Problem::Malformed { .. }, "expected_hash") => {
-            Some("`expected_hash` must be the 16 hex digits that a read or an edit answered".into())
-        }
-        (Problem::TooSmall { found, .. }, _) if found.as_f64() < Some(0.0) => {
-            Some("Line numbers must be non-negative integers".into())
-        }
-        (Problem::TooSmall { .. }, _) => {
-            Some(format!("Line numbers must be positive integers: `{}` counts from 1", fault.field))
-        }
-        (Problem::NotOneOf { found, .. }, "operation") => {
-            Some(format!("Invalid edit operation: {}", found.chars().take(80).collect::<String>()))
-        }
-        _ => None,
-    }
+fn word(fault: &Fault) -> Option<Complaint> {
+    let complaint = match (&fault.problem, fault.name()) {
+        (Problem::Malformed { .. }, "name") => Complaint::new("Invalid filename format", NAMES),
+        (Problem::Malformed { .. }, "expected_hash") => Complaint::new(
+            "`expected_hash` must be 16 hex digits",
+            "give the `hash` that the last read or edit of the file answered",
+        ),
+        (Problem::TooSmall { found, minimum }, _) if found.as_f64() < Some(0.0) => Complaint::new(
+            "Line numbers must be non-negative integers",
+            if *minimum == 0 { "lines count from 0" } else { "lines count from 1" },
+        ),
+        (Problem::TooSmall { .. }, _) => Complaint::new(
+            format!("Line numbers must be positive integers: `{}`", fault.field),
+            "lines count from 1",
+        ),
+        (Problem::NotOneOf { found, .. }, "operation") => Complaint::new(
+            format!("Invalid edit operation: {}", found.chars().take(80).collect::<String>()),
+            "operations are `replace`, `insert` and `delete`",
+        ),
+        _ => return None,
+    };
+    Some(complaint)
 }
 
 fn path(root: &Root, name: &str) -> Result<FilePath, Failure> {
     root.flat_name(name).map_err(|_| {
         let message = "Invalid filename format";
-        Failure::new(Kind::Invalid, message).with_faults(vec![message.into()])
+        Failure::new(Kind::Invalid, message).with_faults(vec![message.into()]).with_hint(NAMES)
     })
 }
 
+const FOLDER_GONE: &str = "the folder was removed; make it again and restart the server";
+
 fn not_found(name: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("File '{name}' not found"))
+        .with_hint("`list_files` shows the files there are")
 }
 
 /// A store's refusal in the contract's words.
@@ -114,7 +130,7 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         StoreError::Denied { .. } | StoreError::ReadOnly => {
             format!("Permission denied accessing '{name}'")
         }
-        StoreError::NoFolder => format!("File '{name}' not found"),
+        StoreError::NoFolder => "Cannot access working directory".into(),
         StoreError::NotRegular => format!("'{name}' is not a regular file"),
         StoreError::TooLarge { size, max } => {
             format!("File size {}MB exceeds maximum limit {}MB", megabytes(*size), megabytes(*max))
@@ -133,7 +149,11 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         | StoreError::Stopped => format!("Filesystem error: {error}"),
     };
     let hint = match error {
-        StoreError::Denied { reason } => reason.as_ref().map(ToString::to_string),
+        StoreError::Denied { reason } => {
+            Some(reason.unwrap_or("the server's user may not do that").into())
+        }
+        StoreError::NotRegular => Some("only regular files can be read and edited".into()),
+        StoreError::NoFolder => Some(FOLDER_GONE.into()),
         StoreError::ReadOnly => Some("the file system is read-only".into()),
         StoreError::TooLarge { .. } => Some("the limit is set by --max-size".into()),
         StoreError::LockTimeout => Some(

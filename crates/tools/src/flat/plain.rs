@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::edit_file::{self, Create, Mode, Operation, Request};
 use super::{Base, LineNumber, list_files, read_file};
 use crate::schema::Fault;
-use crate::{Context, Dialect, Effect, Failure, Limits, Reply, Tool};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
 
 /// List the files of the folder.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -56,11 +56,11 @@ impl Tool for ReadFile {
     const EFFECT: Effect = Effect::Reads;
     const DIALECT: Dialect = Dialect::Plain;
 
-    fn word(fault: &Fault) -> Option<String> {
+    fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<String> {
+    fn check(&self) -> Vec<Complaint> {
         read_file::crossed(self.start_line, self.end_line)
     }
 
@@ -79,7 +79,7 @@ impl Tool for ReadFile {
         let asked = [("start_line", self.start_line), ("end_line", self.end_line)];
         let asked: Map<String, Value> = asked
             .into_iter()
-            .filter_map(|(name, line)| Some((name.to_owned(), line?.0.into())))
+            .filter_map(|(name, line)| Some((name.to_owned(), line?.given().into())))
             .collect();
         if !asked.is_empty() {
             data.insert("range_requested".into(), asked.into());
@@ -125,11 +125,11 @@ impl Tool for EditFile {
     const EFFECT: Effect = Effect::Edits;
     const DIALECT: Dialect = Dialect::Plain;
 
-    fn word(fault: &Fault) -> Option<String> {
+    fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<String> {
+    fn check(&self) -> Vec<Complaint> {
         let edits = self.edits.iter().flatten();
         let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
         edit_file::faults(edits, self.append.as_deref())
@@ -160,6 +160,6 @@ impl Tool for EditFile {
         };
         let edited = edit_file::edit(cx, &request)?;
         let data = edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
-        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: Some(edited.hash) })
+        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: Some(edited.after) })
     }
 }

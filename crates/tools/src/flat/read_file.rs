@@ -10,7 +10,7 @@ use text::{LineRange, Text, lines};
 
 use super::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Block, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool};
+use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool};
 
 /// Read a text file of the folder, whole or by lines. Line numbers are 0-based and inclusive: `start_line: 0, end_line: 9` are the first ten lines. The answer ends with the file's hash; give it to `edit_file` as `expected_hash` to be sure nobody changed the file in between.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -35,11 +35,11 @@ impl Tool for ReadFile {
     const EFFECT: Effect = Effect::Reads;
     const DIALECT: Dialect = Dialect::Flat;
 
-    fn word(fault: &Fault) -> Option<String> {
+    fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<String> {
+    fn check(&self) -> Vec<Complaint> {
         crossed(self.start_line, self.end_line)
     }
 
@@ -104,10 +104,11 @@ impl Read {
     }
 }
 
-pub(super) fn crossed(start: Option<LineNumber>, end: Option<LineNumber>) -> Vec<String> {
+pub(super) fn crossed(start: Option<LineNumber>, end: Option<LineNumber>) -> Vec<Complaint> {
     match (start, end) {
-        (Some(start), Some(end)) if start > end => {
-            vec![format!("Invalid line range: start {} > end {}", start.0, end.0)]
+        (Some(start), Some(end)) if start > end && end.0 >= 0 => {
+            let message = format!("Invalid line range: start {} > end {}", start.0, end.0);
+            vec![Complaint::new(message, "`start_line` must not be after `end_line`")]
         }
         _ => Vec::new(),
     }

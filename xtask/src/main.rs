@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
 mod footprint;
+mod openapi;
 mod test;
 mod walls;
 
@@ -11,7 +12,8 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 cargo xtask <command>
 
-  test              everything a change must pass: format, lints, walls, all tests, the footprint
+  test              everything a change must pass: format, lints, walls, all tests, openapi, footprint
+  openapi           a server driven by docs/openapi.json: its answers are as described
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
   bench footprint   size, start and memory of the release binary
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["test"] => test::all(),
+        ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
         ["bench", "footprint"] => footprint::run(),

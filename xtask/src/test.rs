@@ -1,6 +1,6 @@
 //! `cargo xtask test`: what README names and CI runs.
 
-use crate::{Outcome, cargo, footprint, run, walls};
+use crate::{Outcome, cargo, footprint, openapi, run, walls};
 
 pub fn all() -> Outcome {
     run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -8,5 +8,6 @@ pub fn all() -> Outcome {
     run(cargo().args(lints))?;
     walls::check()?;
     run(cargo().args(["test", "--workspace"]))?;
+    openapi::check()?;
     footprint::run()
 }

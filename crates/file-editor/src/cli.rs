@@ -257,7 +257,11 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
             _ => format!("Cannot listen on {host}:{port}: {error}"),
         })?,
     };
-    let token = std::env::var("FILE_EDITOR_TOKEN").ok().filter(|token| !token.is_empty());
+    let token = match std::env::var_os("FILE_EDITOR_TOKEN").map(OsString::into_string) {
+        None => None,
+        Some(Ok(token)) => Some(token).filter(|token| !token.is_empty()),
+        Some(Err(_)) => return Err("FILE_EDITOR_TOKEN must be text".into()),
+    };
     if token.is_none() && !http::is_loopback(&listeners) {
         return Err(format!(
             "--host={host} reaches beyond this machine: set a token in FILE_EDITOR_TOKEN"

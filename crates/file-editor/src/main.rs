@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use cli::Transport;
 use files::{DiskOptions, DiskStore};
-use server::{Calls, Log, Options};
+use server::signal::Signals;
+use server::{Calls, Clients, Log, Options};
 use tools::Limits;
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    server::memory::share_one_heap();
     let config = cli::read();
     match serve(config, started) {
         Ok(()) => ExitCode::SUCCESS,
@@ -35,6 +37,10 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         access: config.access,
         tool_errors: config.tool_errors,
         structured: config.structured,
+        clients: match config.transport {
+            Transport::Stdio => Clients::One,
+            Transport::Http(_) => Clients::Many,
+        },
     };
     let limits = Limits::new(config.max_size, config.timeout);
     let calls = Calls::new(root, Box::new(store), limits, options, Log::new(config.log));
@@ -48,15 +54,16 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         .thread_keep_alive(Duration::from_secs(1))
         .build()?;
     let outcome = runtime.block_on(async {
+        let signals = Signals::catch()?;
         match config.transport {
             Transport::Stdio => {
                 calls.announce("stdio", started);
-                server::stdio::serve(Arc::clone(&calls)).await
+                server::stdio::serve(Arc::clone(&calls), signals).await
             }
             Transport::Http(options) => {
                 server::http::raise_descriptor_limit();
                 calls.announce("http", started);
-                server::http::serve(Arc::clone(&calls), options).await
+                server::http::serve(Arc::clone(&calls), options, signals).await
             }
         }
     });

@@ -7,6 +7,7 @@ mod harness;
 
 use std::process::Output;
 
+use harness::http::{HttpServer, Request, some_port};
 use harness::{Folder, Server, binary, failure, fault, log_lines, run};
 use serde_json::{Value, json};
 
@@ -137,6 +138,9 @@ mod arguments {
             "--dir",
             "--transport",
             "--port",
+            "--host",
+            "--allow-host",
+            "FILE_EDITOR_TOKEN",
             "--max-size",
             "--timeout",
             "--tools",
@@ -232,6 +236,148 @@ mod arguments {
         failure(&server.tool("edit_file", dry), -32002);
         assert_eq!(folder.read("a.txt"), "one\n");
         assert_eq!(folder.names(), ["a.txt"]);
+    }
+}
+
+mod listening {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A port that stays taken as long as the listener.
+    fn taken(address: &str) -> (TcpListener, u16) {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
+    }
+
+    fn dir(folder: &Folder) -> String {
+        format!("--dir={}", folder.path().display())
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn http_is_what_is_served_unless_said_otherwise() {
+        let folder = Folder::new();
+        for flags in
+            [&[][..], &["--transport=http"], &["--transport", "http", "--host", "localhost"]]
+        {
+            let server = folder.http_with(flags);
+            assert_eq!(server.rest("list_files", json!({}))["total_count"], 0, "{flags:?}");
+            let lines = log_lines(&server.stop());
+            assert_eq!(lines[0]["event"], "ready");
+            assert_eq!(lines[0]["transport"], "http", "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_a_fault_among_the_others() {
+        let folder = Folder::new();
+        let (_listener, port) = taken("127.0.0.1");
+        let (flag, fault) = (format!("--port={port}"), format!("Port {port} is already in use"));
+        check_refused(&[&dir(&folder), &flag], &[&fault]);
+        check_refused(&[&dir(&folder), &flag, "--host=127.0.0.1"], &[&fault]);
+        check_refused(
+            &[&flag, "--timeout=0", "--log=all"],
+            &[
+                "--dir argument is required",
+                &fault,
+                "--timeout must be between 1 and 300 seconds",
+                "--log must be one of: error, warn, info, debug",
+            ],
+        );
+        // On stdio nobody listens, so nobody minds.
+        let output = run(&[&dir(&folder), &flag, "--transport=stdio"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+
+    /// Who asks for `localhost` may be sent to either address: half of it is not enough.
+    #[test]
+    fn a_port_that_is_taken_on_the_other_loopback_address_is_taken() {
+        let folder = Folder::new();
+        if TcpListener::bind("[::1]:0").is_err() {
+            return harness::not_checked("::1, which this machine does not have");
+        }
+        let (_listener, port) = taken("::1");
+        let fault = format!("Port {port} is already in use");
+        check_refused(&[&dir(&folder), &format!("--port={port}")], &[&fault]);
+    }
+
+    #[test]
+    fn an_address_that_is_not_ours_is_a_fault() {
+        let folder = Folder::new();
+        let port = format!("--port={}", some_port());
+        for host in ["192.0.2.1", "not a host"] {
+            let fault = format!("Cannot listen on {host}");
+            check_refused(&[&dir(&folder), &port, &format!("--host={host}")], &[&fault]);
+        }
+    }
+
+    #[test]
+    fn one_loopback_address_can_be_asked_for() {
+        let folder = Folder::new();
+        let server = folder.http_with(&["--host=127.0.0.1"]);
+        assert_eq!(server.rest("list_files", json!({}))["total_count"], 0);
+    }
+
+    #[test]
+    fn beyond_this_machine_only_with_a_token() {
+        const FAULT: &str =
+            "--host=0.0.0.0 reaches beyond this machine: set a token in FILE_EDITOR_TOKEN";
+        let folder = Folder::new();
+        let port = format!("--port={}", some_port());
+        check_refused(&[&dir(&folder), &port, "--host=0.0.0.0"], &[FAULT]);
+        check_refused(
+            &[&dir(&folder), &port, "--host=0.0.0.0", "--max-size=0"],
+            &[FAULT, "--max-size must be between 1 and 100 MB"],
+        );
+        // A name that may be said is no token, and an empty one is none.
+        check_refused(&[&dir(&folder), &port, "--host=0.0.0.0", "--allow-host=a.test"], &[FAULT]);
+        let output = binary()
+            .args([&dir(&folder), &port, "--host=0.0.0.0"])
+            .env("FILE_EDITOR_TOKEN", "")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(FAULT), "{}", stderr(&output));
+
+        let token = "a-token-that-nobody-guesses";
+        let env = [("FILE_EDITOR_TOKEN", token)];
+        let server =
+            HttpServer::start(folder.path(), &["--host=0.0.0.0", "--allow-host=a.test"], &env);
+        let list = Request::post("/list_files", "{}");
+        server.send(&list).refusal(401, -32600);
+        let list = list.with("Authorization", &format!("Bearer {token}"));
+        assert_eq!(server.send(&list).status, 200);
+        assert_eq!(server.send(&list.clone().with("Host", "a.test:80")).status, 200);
+        server.send(&list.with("Host", "0.0.0.0")).refusal(403, -32600);
+    }
+
+    /// It cannot be compared, and a server that is open by mistake is worse than none.
+    #[test]
+    #[cfg(unix)]
+    fn a_token_that_cannot_be_read_is_not_ignored() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = Folder::new();
+        let mut command = binary();
+        let port = some_port();
+        command.args([dir(&folder), format!("--port={port}")]);
+        command.env("FILE_EDITOR_TOKEN", std::ffi::OsStr::from_bytes(b"secret\xff"));
+        match HttpServer::spawn(&mut command, port) {
+            Err(told) => assert!(told.contains("FILE_EDITOR_TOKEN"), "{told}"),
+            Ok(server) => {
+                server.send(&Request::post("/list_files", "{}")).refusal(401, -32600);
+            }
+        }
+    }
+
+    /// As soon as it says that it is ready it can be told to stop.
+    #[test]
+    #[cfg(unix)]
+    fn a_signal_right_after_the_start_is_a_good_end() {
+        let folder = Folder::new();
+        for _ in 0..20 {
+            folder.http().stop();
+        }
     }
 }
 

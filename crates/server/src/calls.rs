@@ -24,6 +24,9 @@ const EDITS_ON_THREADS: usize = 32;
 /// Bytes of files that reads may hold at once, from reading to the end of writing; more wait.
 const ANSWERS_HOLD: u64 = 64 << 20;
 
+/// How long one of many clients waits because others do not take their answers.
+const BRIEFLY: Duration = Duration::from_millis(20);
+
 /// A start that takes longer is worth a warning.
 const STARTUP_TARGET: Duration = Duration::from_millis(100);
 
@@ -53,6 +56,16 @@ pub struct Options {
     pub access: Access,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
+    pub clients: Clients,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// One, who keeps nobody waiting but itself.
+    One,
+    /// Several, of whom one that does not take its answers must not keep the others waiting.
+    Many,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +105,9 @@ pub struct Calls {
 /// How busy the server is.
 #[derive(Default)]
 struct Activity {
-    arrived: AtomicU64,
+    stirs: AtomicU64,
     at_work: AtomicUsize,
-    arrival: Notify,
+    stirred: Notify,
 }
 
 /// A wish to be done: seen by a thread at work and by a task that waits.
@@ -184,8 +197,7 @@ impl Calls {
     /// Takes a call in. The order of these calls is the order in which edits of one file are made.
     pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
         let since = Instant::now();
-        self.activity.arrived.fetch_add(1, Ordering::Relaxed);
-        self.activity.arrival.notify_one();
+        self.stir();
         let prepared = if self.options.access == Access::ReadOnly && entry.effect != Effect::Reads {
             let message = "Permission denied: the server is read-only";
             let hint = "it was started with --read-only";
@@ -245,7 +257,14 @@ impl Calls {
         let waits = async {
             let Some(place) = &mut place else {
                 let share = u32::try_from(holds / 1024).unwrap_or(u32::MAX);
-                return (None, Arc::clone(&self.reading).acquire_many_owned(share).await.ok());
+                let share = Arc::clone(&self.reading).acquire_many_owned(share);
+                return match self.options.clients {
+                    Clients::One => (None, share.await.ok()),
+                    Clients::Many => {
+                        let share = tokio::time::timeout(BRIEFLY, share).await;
+                        (None, share.ok().and_then(Result::ok))
+                    }
+                };
             };
             place.turn().await;
             (self.editing.acquire().await.ok(), None)
@@ -349,14 +368,20 @@ impl Calls {
         }));
     }
 
-    /// Comes back when a call has arrived.
-    pub async fn arrival(&self) {
-        self.activity.arrival.notified().await;
+    /// Something happens that takes memory, or leaves some behind.
+    pub fn stir(&self) {
+        self.activity.stirs.fetch_add(1, Ordering::Relaxed);
+        self.activity.stirred.notify_one();
     }
 
-    /// How many calls have arrived so far.
-    pub fn arrived(&self) -> u64 {
-        self.activity.arrived.load(Ordering::Relaxed)
+    /// Comes back when something has happened.
+    pub async fn stirred(&self) {
+        self.activity.stirred.notified().await;
+    }
+
+    /// How much has happened so far.
+    pub fn stirs(&self) -> u64 {
+        self.activity.stirs.load(Ordering::Relaxed)
     }
 
     /// How many are not answered yet.

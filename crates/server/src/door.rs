@@ -29,8 +29,8 @@ impl Door {
 
     fn admits(&self, name: Option<&str>) -> bool {
         name.is_some_and(|name| {
-            LOOPBACK.contains(&name)
-                || self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+            let is = |host: &str| host.eq_ignore_ascii_case(name);
+            LOOPBACK.into_iter().any(is) || self.hosts.iter().any(|host| is(host))
         })
     }
 

@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
@@ -24,6 +25,9 @@ use crate::fault;
 use crate::http::{self, Bodies, refuse};
 use crate::mcp::{self, Carried, Mcp, ToolCall, lock};
 use crate::wire::{Envelope, Outgoing, Refusal};
+
+/// A notification that nothing comes of.
+const IGNORED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/ignored"}"#;
 
 pub struct Endpoint {
     calls: Arc<Calls>,
@@ -50,7 +54,7 @@ impl Endpoint {
 
     pub async fn answer(&self, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
-        let received = match self.bodies.receive(&parts, body, self.calls.limits.timeout).await {
+        let received = match self.bodies.receive(&parts, body).await {
             Ok(received) => received,
             Err(refusal) => return refusal,
         };
@@ -82,13 +86,20 @@ impl Endpoint {
     ) -> Result<(Option<Carried>, Bytes), (StatusCode, Refusal)> {
         let envelope =
             Envelope::parse(body).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
-        let Some(Envelope { id: Some(id), method, params }) = envelope else {
+        let Some(Envelope { id, method, params }) = envelope else {
             return Ok((None, body.clone()));
+        };
+        let Some(id) = id else {
+            // A notification that makes no sense is ignored like any other.
+            let readable = serde_json::from_slice::<ClientJsonRpcMessage>(body).is_ok();
+            let ignored = Bytes::from_static(IGNORED);
+            return Ok((None, if readable { body.clone() } else { ignored }));
         };
         if method != "tools/call" {
             if !mcp::SERVED.contains(&method.as_ref()) {
                 return Err((unknown_method(headers), mcp::method_not_found(&id, &method)));
             }
+            mcp::request(&id, body).map_err(|refusal| (StatusCode::OK, refusal))?;
             return Ok((None, body.clone()));
         }
         let carried = ToolCall::parse(&id, params)

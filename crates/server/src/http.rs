@@ -1,10 +1,9 @@
 //! HTTP: the listener, the connections and the router. What is behind a path is in `endpoint` (MCP) and `rest`.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -28,8 +27,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::calls::Calls;
 use crate::door::{self, Door};
 use crate::endpoint::Endpoint;
+use crate::mcp::lock;
+use crate::signal::Signals;
 use crate::wire::Outgoing;
-use crate::{fault, memory, rest, signal, watch};
+use crate::{fault, memory, rest, watch};
 
 /// A client that does not finish its headers, or says nothing for so long, is not waited for.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,6 +43,10 @@ const ENVELOPE: u64 = 64 * 1024;
 const REQUESTS: usize = 512;
 /// Bytes of large bodies held at once; more wait. A body is large from `ENVELOPE` on.
 const LARGE_BODIES: u64 = 64 << 20;
+/// A body of which nothing arrives for so long will not arrive.
+const BODY_STALL: Duration = Duration::from_secs(10);
+/// An answer of which nothing is taken for so long is given up, so that it holds no memory.
+const ANSWER_STALL: Duration = Duration::from_secs(30);
 /// How long a stop waits for those who are being answered.
 const DRAIN: Duration = Duration::from_millis(1600);
 /// A pause before the next connection is taken, when the process can open no more.
@@ -71,7 +76,10 @@ pub fn bind(host: &str, port: u16) -> io::Result<Vec<StdListener>> {
         match StdListener::bind(address) {
             Ok(listener) => listeners.push(listener),
             // A machine without IPv6 still has its other loopback address.
-            Err(_) if host == "localhost" && address.is_ipv6() => {}
+            Err(error)
+                if host == "localhost"
+                    && address.is_ipv6()
+                    && error.kind() != io::ErrorKind::AddrInUse => {}
             Err(error) => return Err(error),
         }
     }
@@ -117,7 +125,7 @@ pub fn raise_descriptor_limit() {
 pub fn raise_descriptor_limit() {}
 
 /// Serves until a signal comes.
-pub async fn serve(calls: Arc<Calls>, options: Options) -> io::Result<()> {
+pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) -> io::Result<()> {
     let service = TowerToHyperService::new(router(&calls, options.hosts, options.token));
     tokio::spawn(watch::watch(Arc::clone(&calls)));
     tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
@@ -134,7 +142,7 @@ pub async fn serve(calls: Arc<Calls>, options: Options) -> io::Result<()> {
         tokio::spawn(accept(TcpListener::from_std(listener)?, connections.clone()));
     }
     drop(connections);
-    let mut stop = pin!(signal::stop());
+    let mut stop = pin!(signals.stop());
     loop {
         let stream: TcpStream = tokio::select! {
             () = &mut stop => break,
@@ -145,7 +153,11 @@ pub async fn serve(calls: Arc<Calls>, options: Options) -> io::Result<()> {
         };
         let _ = stream.set_nodelay(true);
         let connection = http.serve_connection(TokioIo::new(stream), service.clone());
-        tokio::spawn(graceful.watch(connection));
+        let (connection, calls) = (graceful.watch(connection), Arc::clone(&calls));
+        tokio::spawn(async move {
+            let _ = connection.await;
+            calls.stir();
+        });
     }
     // The port is free at once, calls that wait for a lock are refused, those under way are answered.
     drop(accepted);
@@ -212,8 +224,8 @@ pub struct Bodies {
 /// A body, and its share of what may be held at once.
 pub struct Received {
     pub bytes: Bytes,
-    _request: Option<OwnedSemaphorePermit>,
     _large: Option<OwnedSemaphorePermit>,
+    _request: Option<OwnedSemaphorePermit>,
 }
 
 impl Bodies {
@@ -227,47 +239,58 @@ impl Bodies {
         }
     }
 
-    /// Reads a JSON body when its turn has come; what is too large is refused without being read.
-    pub async fn receive(
-        &self,
-        parts: &Parts,
-        body: Body,
-        patience: Duration,
-    ) -> Result<Received, Response> {
-        let too_large = || {
-            let message = "Request too large";
-            refuse(StatusCode::PAYLOAD_TOO_LARGE, fault::INVALID_REQUEST, message)
-        };
+    /// Reads a JSON body, and waits until it may be worked on; what is too large is refused without being read.
+    pub async fn receive(&self, parts: &Parts, body: Body) -> Result<Received, Response> {
+        let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let announced: Option<u64> = announced.and_then(|value| value.parse().ok());
+        if announced.is_some_and(|bytes| bytes > self.longest) {
+            return Err(too_large());
+        }
         if !is_json(&parts.headers) {
             let message = "Content-Type must be application/json";
             return Err(refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message));
         }
-        let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-        let announced: u64 =
-            announced.map_or(Some(self.longest), |value| value.parse().ok()).unwrap_or(u64::MAX);
-        if announced > self.longest {
-            return Err(too_large());
-        }
+        let (bytes, large) = self.collect(body).await?;
         let request = Arc::clone(&self.requests).acquire_owned().await.ok();
-        let large = match u32::try_from(announced) {
-            Ok(bytes) if announced > ENVELOPE => {
-                Arc::clone(&self.large).acquire_many_owned(bytes).await.ok()
-            }
-            _ => None,
+        Ok(Received { bytes, _large: large, _request: request })
+    }
+
+    /// What has arrived of a large body has its share of what may be held; what has not arrived holds nothing.
+    async fn collect(
+        &self,
+        mut body: Body,
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
+        let missing = || {
+            let message = "The request's body did not arrive";
+            refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message)
         };
-        let limit = usize::try_from(self.longest).unwrap_or(usize::MAX);
-        let body = tokio::time::timeout(patience, Limited::new(body, limit).collect());
-        match body.await {
-            Ok(Ok(body)) => {
-                Ok(Received { bytes: body.to_bytes(), _request: request, _large: large })
+        let mut bytes = Vec::new();
+        let mut held: Option<OwnedSemaphorePermit> = None;
+        loop {
+            let frame = tokio::time::timeout(BODY_STALL, body.frame()).await;
+            let data = match frame.map_err(|_| missing())? {
+                None => return Ok((bytes.into(), held)),
+                Some(frame) => frame.map_err(|_| missing())?.into_data().unwrap_or_default(),
+            };
+            if (bytes.len() + data.len()) as u64 > self.longest {
+                return Err(too_large());
             }
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) | Err(_) => {
-                let message = "The request's body did not arrive";
-                Err(refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message))
+            if (bytes.len() + data.len()) as u64 > ENVELOPE {
+                let share = u32::try_from(data.len()).unwrap_or(u32::MAX);
+                let share = Arc::clone(&self.large).acquire_many_owned(share);
+                let share = tokio::time::timeout(BODY_STALL, share).await;
+                match (&mut held, share.ok().and_then(Result::ok)) {
+                    (Some(held), Some(share)) => held.merge(share),
+                    (held, share) => *held = Some(share.ok_or_else(missing)?),
+                }
             }
+            bytes.extend_from_slice(&data);
         }
     }
+}
+
+fn too_large() -> Response {
+    refuse(StatusCode::PAYLOAD_TOO_LARGE, fault::INVALID_REQUEST, "Request too large")
 }
 
 /// `application/json`, without a charset or with that of JSON.
@@ -300,9 +323,15 @@ pub fn refuse(status: StatusCode, code: i32, message: &str) -> Response {
 
 /// An answer as a body: made chunk by chunk, as fast as the client takes it.
 struct Streamed {
-    message: Outgoing,
     first: Option<Bytes>,
-    more: bool,
+    /// What is left, unless it was given up.
+    rest: Option<Arc<Mutex<Rest>>>,
+}
+
+struct Rest {
+    message: Option<Outgoing>,
+    /// Chunks taken so far.
+    taken: u64,
 }
 
 impl Streamed {
@@ -310,37 +339,61 @@ impl Streamed {
     fn new(mut message: Outgoing) -> Self {
         let mut buffer = Vec::new();
         let more = message.fill(&mut buffer);
-        Self { message, first: Some(buffer.into()), more }
+        let rest = more.then(|| {
+            let rest = Arc::new(Mutex::new(Rest { message: Some(message), taken: 0 }));
+            tokio::spawn(give_up_when_stalled(Arc::downgrade(&rest)));
+            rest
+        });
+        Self { first: Some(buffer.into()), rest }
+    }
+}
+
+async fn give_up_when_stalled(rest: Weak<Mutex<Rest>>) {
+    let mut seen = 0;
+    loop {
+        tokio::time::sleep(ANSWER_STALL).await;
+        let Some(rest) = rest.upgrade() else { return };
+        let mut rest = lock(&rest);
+        if rest.taken == seen {
+            rest.message = None;
+            return;
+        }
+        seen = rest.taken;
     }
 }
 
 impl http_body::Body for Streamed {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        let chunk = match self.first.take() {
-            Some(first) => first,
-            None if !self.more => return Poll::Ready(None),
-            None => {
-                let mut buffer = Vec::with_capacity(2 * MAX_BUFFER);
-                self.more = self.message.fill(&mut buffer);
-                buffer.into()
-            }
+    ) -> Poll<Option<io::Result<http_body::Frame<Bytes>>>> {
+        let frame = |bytes: Bytes| Poll::Ready(Some(Ok(http_body::Frame::data(bytes))));
+        if let Some(first) = self.first.take() {
+            return frame(first);
+        }
+        let Some(rest) = self.rest.clone() else { return Poll::Ready(None) };
+        let mut rest = lock(&rest);
+        rest.taken += 1;
+        let Some(message) = &mut rest.message else {
+            return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
-        Poll::Ready(Some(Ok(http_body::Frame::data(chunk))))
+        let mut buffer = Vec::with_capacity(2 * MAX_BUFFER);
+        if !message.fill(&mut buffer) {
+            self.rest = None;
+        }
+        frame(buffer.into())
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && !self.more
+        self.first.is_none() && self.rest.is_none()
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
-        match &self.first {
-            Some(first) if !self.more => http_body::SizeHint::with_exact(first.len() as u64),
+        match (&self.first, &self.rest) {
+            (Some(first), None) => http_body::SizeHint::with_exact(first.len() as u64),
             _ => http_body::SizeHint::default(),
         }
     }

@@ -12,15 +12,15 @@ pub mod http;
 mod lines;
 mod log;
 mod mcp;
-mod memory;
+pub mod memory;
 mod queue;
 mod reader;
 mod rest;
-mod signal;
+pub mod signal;
 pub mod stdio;
 mod watch;
 mod wire;
 mod writer;
 
-pub use calls::{Access, Calls, Options, Structured, ToolErrors};
+pub use calls::{Access, Calls, Clients, Options, Structured, ToolErrors};
 pub use log::{Level, Log};

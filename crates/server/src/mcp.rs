@@ -7,10 +7,10 @@ use axum::http::request::Parts;
 use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
-    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, RequestId, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
-    ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientRequest,
+    ContentBlock, ErrorCode, Implementation, InitializeRequestParams, InitializeResult,
+    JsonRpcMessage, ListToolsResult, PaginatedRequestParams, RequestId, RequestMetaObject,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
@@ -157,6 +157,19 @@ fn short(name: &str) -> String {
 
 /// The methods that `rmcp` is asked for. What it has besides answers in words of its own.
 pub const SERVED: [&str; 5] = ["initialize", "ping", "server/discover", "tools/call", "tools/list"];
+
+/// One of them, read as `rmcp` does.
+pub fn request(id: &RequestId, message: &[u8]) -> Result<ClientJsonRpcMessage, Refusal> {
+    let message: ClientJsonRpcMessage = serde_json::from_slice(message)
+        .map_err(|_| wire::invalid_params(id, "`params` must be an object"))?;
+    if let JsonRpcMessage::Request(request) = &message
+        && matches!(request.request, ClientRequest::CustomRequest(_))
+    {
+        // A method it knows, with parameters it does not: that is not an unknown method.
+        return Err(wire::invalid_params(id, "the parameters do not fit the method"));
+    }
+    Ok(message)
+}
 
 /// The answer to any other method.
 pub fn method_not_found(id: &RequestId, method: &str) -> Refusal {

@@ -15,18 +15,32 @@ const IDLE: Duration = Duration::from_secs(1);
 pub async fn give_back_when_idle(calls: Arc<Calls>) {
     let mut seen = 0;
     loop {
-        calls.arrival().await;
+        calls.stirred().await;
         loop {
             tokio::time::sleep(IDLE).await;
-            let arrived = calls.arrived();
-            if arrived == seen && calls.at_work() == 0 {
+            let stirs = calls.stirs();
+            if stirs == seen && calls.at_work() == 0 {
                 break;
             }
-            seen = arrived;
+            seen = stirs;
         }
         give_back();
     }
 }
+
+/// One heap for all threads: what each keeps to itself cannot be given back, and ours are not many. To be called before
+/// there are others.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "the C library's own interface; it takes two numbers")]
+pub fn share_one_heap() {
+    // SAFETY: no other thread is there yet whose allocations the setting could meet half way.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn share_one_heap() {}
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(

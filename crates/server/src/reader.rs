@@ -233,14 +233,7 @@ impl Reader {
         if !mcp::SERVED.contains(&method) {
             return Err(mcp::method_not_found(id, method));
         }
-        let message: ClientJsonRpcMessage = serde_json::from_slice(line)
-            .map_err(|_| wire::invalid_params(id, "`params` must be an object"))?;
-        if let JsonRpcMessage::Request(request) = &message
-            && matches!(request.request, ClientRequest::CustomRequest(_))
-        {
-            // A method it knows, with parameters it does not: that is not an unknown method.
-            return Err(wire::invalid_params(id, "the parameters do not fit the method"));
-        }
+        let message = mcp::request(id, line)?;
         self.calls.log_request(method, id);
         let flight = Flight {
             room: room.take().flatten(),

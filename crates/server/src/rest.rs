@@ -25,7 +25,7 @@ pub async fn answer(
 ) -> Response {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     let (parts, body) = request.into_parts();
-    let received = match bodies.receive(&parts, body, calls.limits.timeout).await {
+    let received = match bodies.receive(&parts, body).await {
         Ok(received) => received,
         Err(refusal) => return refusal,
     };
@@ -53,8 +53,12 @@ pub async fn answer(
 
 /// `If-Match: "1bf67208bddf1edb"`: the hash of the file that is to be edited.
 fn expected_hash(headers: &HeaderMap) -> Result<Option<Hash>, Failure> {
-    let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
-    let value = value.to_str().unwrap_or_default().trim();
+    let mut values = headers.get_all(IF_MATCH).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value.to_str().unwrap_or_default().trim(),
+        (Some(_), Some(_)) => "",
+    };
     let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
     quoted.and_then(|hash| hash.parse().ok()).map(Some).ok_or_else(|| {
         let fault = "If-Match must be one ETag, as the last answer about the file carried it";

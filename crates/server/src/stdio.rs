@@ -22,9 +22,10 @@ use crate::calls::{Answered, Arrived, Calls};
 use crate::flights::{Flights, Working};
 use crate::mcp::{Mcp, Parked, lock};
 use crate::reader::{Incoming, start_reader};
+use crate::signal::Signals;
 use crate::wire::{Outgoing, Refusal, plain_object};
 use crate::writer::{Answers, start_writer};
-use crate::{fault, memory, signal, watch};
+use crate::{fault, memory, watch};
 
 /// How long calls may go on after the end of input before those that wait for a lock are refused.
 const DRAIN: Duration = Duration::from_millis(1300);
@@ -40,7 +41,7 @@ async fn sleep_until(time: Option<Instant>) {
 }
 
 /// Serves stdin and stdout until the input ends or a signal comes.
-pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
+pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     let flights = Arc::new(Flights::default());
     let (answers, written) = start_writer(Arc::clone(&calls))?;
     let messages = start_reader(Arc::clone(&calls), Arc::clone(&flights))?;
@@ -57,7 +58,7 @@ pub async fn serve(calls: Arc<Calls>) -> io::Result<()> {
     let server =
         serve_directly::<RoleServer, _, _, _, _>(Mcp::new(Arc::clone(&calls)), transport, None);
     let until_gone = async {
-        signal::stop().await;
+        signals.stop().await;
         leaving_since.get_or_init(Instant::now);
         calls.stop();
         tokio::time::sleep(GONE).await;

@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 #![allow(clippy::needless_pass_by_value, reason = "a call is written in place, with `json!`")]
 
+pub mod http;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -76,14 +78,30 @@ pub struct Server {
     next_id: i64,
 }
 
-/// The server's binary.
+/// The server's binary, in an environment that says nothing to it.
 pub fn binary() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_file-editor"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_file-editor"));
+    for name in ["FILE_EDITOR_TOKEN", "LISTEN_FDS", "LISTEN_PID"] {
+        command.env_remove(name);
+    }
+    command
 }
 
-/// Runs the binary to its end, without any input.
+/// Runs the binary to its end, without any input. It has little to say.
 pub fn run(arguments: &[&str]) -> Output {
-    binary().args(arguments).stdin(Stdio::null()).output().unwrap()
+    let mut command = binary();
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+            let output = child.wait_with_output().unwrap();
+            panic!("{arguments:?} runs on: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.wait_with_output().unwrap()
 }
 
 impl Server {
@@ -312,4 +330,9 @@ pub fn log_lines(stderr: &str) -> Vec<Value> {
 /// Says, past the test runner's capture, what could not be checked here.
 pub fn not_checked(what: &str) {
     let _ = writeln!(std::io::stderr(), "not checked: {what}");
+}
+
+/// Says, past the test runner's capture, what was measured.
+pub fn measured(what: &str) {
+    let _ = writeln!(std::io::stderr(), "measured: {what}");
 }

@@ -19,8 +19,9 @@ use crate::wire::Refusal;
 /// The longest wait for a lock, whatever the timeout.
 const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(30);
 
-/// Half of the runtime's threads for files.
+/// Together no more than the runtime's threads for files.
 const EDITS_ON_THREADS: usize = 32;
+const READS_ON_THREADS: usize = 8;
 /// Bytes of files that reads may hold at once, from reading to the end of writing; more wait.
 const ANSWERS_HOLD: u64 = 64 << 20;
 
@@ -94,8 +95,10 @@ pub struct Calls {
     pub options: Options,
     pub log: Log,
     queue: Queue,
-    /// Edits on a thread: each may be waiting there for a lock, and reads need threads too.
-    editing: Semaphore,
+    /// Edits that may have a thread: each may be waiting there for a lock.
+    edits_on_threads: Semaphore,
+    /// Reads that may have one: they never wait, so a few keep the disk busy.
+    reads_on_threads: Semaphore,
     /// Kilobytes of text that answers may hold.
     reading: Arc<Semaphore>,
     stop: Recall,
@@ -131,7 +134,7 @@ impl Recall {
 /// What a call has when its turn has come.
 struct Turn<'a> {
     place: Option<Place>,
-    editing: Option<SemaphorePermit<'a>>,
+    thread: Option<SemaphorePermit<'a>>,
     share: Option<Share>,
 }
 
@@ -180,7 +183,8 @@ impl Calls {
     ) -> Arc<Self> {
         let held = ANSWERS_HOLD.max(2 * limits.max_size) / 1024;
         Arc::new(Self {
-            editing: Semaphore::new(EDITS_ON_THREADS),
+            edits_on_threads: Semaphore::new(EDITS_ON_THREADS),
+            reads_on_threads: Semaphore::new(READS_ON_THREADS),
             reading: Arc::new(Semaphore::new(usize::try_from(held).unwrap_or(usize::MAX >> 4))),
             root,
             store,
@@ -258,20 +262,21 @@ impl Calls {
             let Some(place) = &mut place else {
                 let share = u32::try_from(holds / 1024).unwrap_or(u32::MAX);
                 let share = Arc::clone(&self.reading).acquire_many_owned(share);
-                return match self.options.clients {
-                    Clients::One => (None, share.await.ok()),
+                let share = match self.options.clients {
+                    Clients::One => share.await.ok(),
                     Clients::Many => {
                         let share = tokio::time::timeout(BRIEFLY, share).await;
-                        (None, share.ok().and_then(Result::ok))
+                        share.ok().and_then(Result::ok)
                     }
                 };
+                return (self.reads_on_threads.acquire().await.ok(), share);
             };
             place.turn().await;
-            (self.editing.acquire().await.ok(), None)
+            (self.edits_on_threads.acquire().await.ok(), None)
         };
         let outcome = tokio::select! {
             biased;
-            (editing, share) = waits => Ok((editing, share)),
+            (thread, share) = waits => Ok((thread, share)),
             () = recall.rung() => Err(StoreError::Cancelled),
             () = self.stop.rung() => Err(StoreError::Stopping),
             () = tokio::time::sleep_until(patience.into()) => Err(too_late),
@@ -279,15 +284,15 @@ impl Calls {
         if place.is_some() {
             call.add_lock_wait(since.elapsed());
         }
-        let (editing, share) = outcome?;
-        Ok(Turn { place, editing, share })
+        let (thread, share) = outcome?;
+        Ok(Turn { place, thread, share })
     }
 
     /// Runs the call on a thread of its own.
     async fn run(
         self: &Arc<Self>,
         prepared: Prepared,
-        Turn { place, editing, share }: Turn<'_>,
+        Turn { place, thread, share }: Turn<'_>,
         expected: Option<Hash>,
         call: &Arc<Call>,
     ) -> (Result<Reply, Failure>, Option<Share>) {
@@ -309,7 +314,7 @@ impl Calls {
         });
         let internal = |_panicked| Err(Failure::new(Kind::Internal, "Internal error"));
         let outcome = work.await.unwrap_or_else(internal);
-        drop(editing);
+        drop(thread);
         // Of the share, what the answer truly holds is kept until it is written.
         let held = outcome.as_ref().map_or(0, |reply| reply.blocks.iter().map(Block::len).sum());
         let share = share.and_then(|mut share| share.split((held / 1024).min(share.num_permits())));

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
 
 use crate::calls::Calls;
 use crate::door::{self, Door};
@@ -324,10 +325,12 @@ pub fn refuse(status: StatusCode, code: i32, message: &str) -> Response {
 /// An answer as a body: made chunk by chunk, as fast as the client takes it.
 struct Streamed {
     first: Option<Bytes>,
-    /// What is left, unless it was given up.
     rest: Option<Arc<Mutex<Rest>>>,
+    /// Looks whether the client takes anything.
+    watch: Option<AbortHandle>,
 }
 
+/// What is left of an answer, unless it was given up.
 struct Rest {
     message: Option<Outgoing>,
     /// Chunks taken so far.
@@ -339,20 +342,25 @@ impl Streamed {
     fn new(mut message: Outgoing) -> Self {
         let mut buffer = Vec::new();
         let more = message.fill(&mut buffer);
-        let rest = more.then(|| {
-            let rest = Arc::new(Mutex::new(Rest { message: Some(message), taken: 0 }));
-            tokio::spawn(give_up_when_stalled(Arc::downgrade(&rest)));
-            rest
-        });
-        Self { first: Some(buffer.into()), rest }
+        let rest = Rest { message: Some(message), taken: 0 };
+        let rest = more.then(|| Arc::new(Mutex::new(rest)));
+        let watch = rest.as_ref().map(|rest| tokio::spawn(give_up_when_stalled(Arc::clone(rest))));
+        Self { first: Some(buffer.into()), rest, watch: watch.map(|task| task.abort_handle()) }
     }
 }
 
-async fn give_up_when_stalled(rest: Weak<Mutex<Rest>>) {
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.abort();
+        }
+    }
+}
+
+async fn give_up_when_stalled(rest: Arc<Mutex<Rest>>) {
     let mut seen = 0;
     loop {
         tokio::time::sleep(ANSWER_STALL).await;
-        let Some(rest) = rest.upgrade() else { return };
         let mut rest = lock(&rest);
         if rest.taken == seen {
             rest.message = None;

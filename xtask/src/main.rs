@@ -4,6 +4,7 @@
 
 mod footprint;
 mod openapi;
+mod servers;
 mod test;
 mod walls;
 
@@ -55,6 +56,11 @@ fn cargo() -> Command {
 
 fn root() -> &'static std::path::Path {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(std::path::Path::new("."))
+}
+
+/// Where cargo builds.
+fn target_folder() -> std::path::PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
 }
 
 fn golden() -> Outcome {

@@ -11,9 +11,11 @@ use harness::Folder;
 /// What README starts the server with, and the binary under test in its place.
 const SERVER: &str = "cargo run --release --quiet --bin file-editor --";
 
-#[test]
-fn every_command_prints_what_readme_shows() {
-    let readme = include_str!("../../../README.md");
+/// Where README's server listens, and the one under test in its place.
+const ADDRESS: &str = "localhost:8080";
+
+/// Shell commands, each with the output that README shows behind it.
+fn commands(readme: &str) -> Vec<(&str, &str)> {
     let mut blocks = Vec::new();
     let mut rest = readme;
     while let Some((_, after)) = rest.split_once("\n```") {
@@ -22,21 +24,47 @@ fn every_command_prints_what_readme_shows() {
         blocks.push((language, body));
         rest = after;
     }
-    let mut run = 0;
-    for pair in blocks.windows(2) {
-        let [("sh", command), ("json", output)] = pair else { continue };
-        if !command.contains(SERVER) {
-            continue;
-        }
-        let folder = Folder::new();
+    blocks
+        .windows(2)
+        .filter(|pair| pair[0].0 == "sh" && pair[1].0 == "json")
+        .map(|pair| (pair[0].1, pair[1].1))
+        .collect()
+}
+
+fn check(command: &str, output: &str, folder: &Folder) {
+    let found = Command::new("sh").arg("-c").arg(command).current_dir(folder.path()).output();
+    let found = found.unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout).trim_end(), output, "{command}");
+    assert!(found.stderr.is_empty(), "{}", String::from_utf8_lossy(&found.stderr));
+}
+
+#[test]
+fn every_command_prints_what_readme_shows() {
+    let commands = commands(include_str!("../../../README.md"));
+    let started: Vec<_> = commands.iter().filter(|(command, _)| command.contains(SERVER)).collect();
+    for (command, output) in &started {
         let command = command.replace(SERVER, env!("CARGO_BIN_EXE_file-editor"));
-        let found =
-            Command::new("sh").arg("-c").arg(&command).current_dir(folder.path()).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&found.stdout).trim_end(), *output, "{command}");
-        assert!(found.stderr.is_empty(), "{}", String::from_utf8_lossy(&found.stderr));
-        run += 1;
+        check(&command, output, &Folder::new());
     }
-    assert_eq!(run, 2, "README shows two commands with their output");
+    assert_eq!(started.len(), 2, "README starts the server twice by itself");
+}
+
+#[test]
+fn every_request_is_answered_as_readme_shows() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "curl is not installed");
+        return harness::not_checked("README's requests: curl is not installed");
+    }
+    let (folder, elsewhere) = (Folder::new(), Folder::new());
+    let server = folder.http();
+    let commands = commands(include_str!("../../../README.md"));
+    let requests: Vec<_> =
+        commands.iter().filter(|(command, _)| command.contains("curl")).collect();
+    for (command, output) in &requests {
+        let command = command.replace(ADDRESS, &format!("localhost:{}", server.port));
+        check(&command, output, &elsewhere);
+    }
+    assert_eq!(requests.len(), 5, "every endpoint is shown");
 }
 
 #[test]

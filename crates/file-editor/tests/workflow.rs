@@ -1,20 +1,61 @@
-//! The contract's own end-to-end test, line by line: `test_complete_mcp_workflow` of 004 §6.4.
+//! The contract's own end-to-end test, line by line: `test_complete_mcp_workflow` of 004 §6.4, on stdio and over HTTP,
+//! with a handshake and without one.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::needless_pass_by_value, reason = "a call is written in place, with `json!`")]
 
 mod harness;
 
 use harness::Folder;
 use serde_json::{Value, json};
 
+/// A request and its answer, whatever carries them.
+type Call<'a> = &'a mut dyn FnMut(&str, Value) -> Value;
+
 #[test]
-fn complete_mcp_workflow() {
-    // Setup
+fn complete_mcp_workflow_on_stdio() {
     let folder = Folder::new();
     let mut server = folder.serve();
+    shake_hands(&mut |method, params| server.request(method, params));
+    server.notify("notifications/initialized", json!({}));
+    work(&folder, &mut |method, params| server.request(method, params));
+    let (status, rest, _) = server.finish();
+    assert!(status.success());
+    assert_eq!(rest, "");
+    assert_eq!(folder.names(), ["test.txt"]);
+}
 
+#[test]
+fn complete_mcp_workflow_over_http() {
+    let folder = Folder::new();
+    let server = folder.http();
+    let mut mcp = server.mcp();
+    shake_hands(&mut |method, params| mcp.request(method, params));
+    mcp.notify("notifications/initialized", json!({}));
+    work(&folder, &mut |method, params| mcp.request(method, params));
+    server.stop();
+    assert_eq!(folder.names(), ["test.txt"]);
+}
+
+/// In 2026-07-28 there is no handshake: a server is asked what it is, if at all.
+#[test]
+fn complete_mcp_workflow_over_http_without_a_handshake() {
+    let folder = Folder::new();
+    let server = folder.http();
+    let mut mcp = server.modern();
+    let discovered = mcp.request("server/discover", json!({}));
+    assert_success(&discovered);
+    assert!(!discovered["result"]["capabilities"]["tools"].is_null());
+    let info = &discovered["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(info["name"], "file-editing-server", "{discovered}");
+    work(&folder, &mut |method, params| mcp.request(method, params));
+    server.stop();
+    assert_eq!(folder.names(), ["test.txt"]);
+}
+
+fn shake_hands(call: Call) {
     // Test MCP initialization sequence
-    let init = server.request(
+    let init = call(
         "initialize",
         json!({
             "protocolVersion": "2024-11-05",
@@ -29,12 +70,11 @@ fn complete_mcp_workflow() {
     assert_eq!(info["name"], "file-editing-server");
     assert_eq!(info["version"], "1.0.0");
     assert_eq!(info["description"], "High-performance file editing server for AI agents");
+}
 
-    // Send initialized notification
-    server.notify("notifications/initialized", json!({}));
-
+fn work(folder: &Folder, call: Call) {
     // Test tools listing with annotations
-    let listed = server.request("tools/list", json!({}));
+    let listed = call("tools/list", json!({}));
     assert_success(&listed);
     let tools = listed["result"]["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 3);
@@ -52,10 +92,11 @@ fn complete_mcp_workflow() {
     assert_eq!(find("edit_file")["annotations"]["destructiveHint"], false);
 
     // Test file operations workflow
-    let list = server.text("list_files", json!({}));
+    let list = text(call, "list_files", json!({}));
     assert!(list.contains("Total files: 0"), "{list}");
 
-    let created = server.text(
+    let created = text(
+        call,
         "edit_file",
         json!({
             "name": "test.txt",
@@ -71,31 +112,42 @@ fn complete_mcp_workflow() {
     assert!(created.contains("File created: true"), "{created}");
     assert_eq!(folder.read("test.txt"), "line1\nline2\nline3\nline4\nline5\n");
 
-    let list = server.text("list_files", json!({}));
+    let list = text(call, "list_files", json!({}));
     assert!(list.contains("Total files: 1"), "{list}");
     assert!(list.contains("name: test.txt"), "{list}");
 
-    let read = server.text("read_file", json!({ "name": "test.txt" }));
+    let read = text(call, "read_file", json!({ "name": "test.txt" }));
     assert!(read.contains("line1"), "{read}");
     assert!(read.contains("line5"), "{read}");
 
     let edit = json!({ "line": 2, "content": "modified line 3", "operation": "replace" });
-    server.text("edit_file", json!({ "name": "test.txt", "edits": [edit] }));
+    text(call, "edit_file", json!({ "name": "test.txt", "edits": [edit] }));
 
     let range = json!({ "name": "test.txt", "start_line": 2, "end_line": 2 });
-    let verified = server.text("read_file", range);
+    let verified = text(call, "read_file", range);
     assert!(verified.contains("modified line 3"), "{verified}");
     assert_eq!(folder.read("test.txt"), "line1\nline2\nmodified line 3\nline4\nline5\n");
 
     // Test error handling through tool results
-    let error = server.error("read_file", json!({ "name": "missing.txt" }));
+    let error = error(call, "read_file", json!({ "name": "missing.txt" }));
     assert!(error.contains("Error: File 'missing.txt' not found"), "{error}");
+}
 
-    // Cleanup
-    let (status, rest, _) = server.finish();
-    assert!(status.success());
-    assert_eq!(rest, "");
-    assert_eq!(folder.names(), ["test.txt"]);
+/// Calls a tool that must succeed; its first text.
+fn text(call: Call, name: &str, arguments: Value) -> String {
+    answer(call, name, &arguments, false)
+}
+
+/// Calls a tool that must fail; its first text.
+fn error(call: Call, name: &str, arguments: Value) -> String {
+    answer(call, name, &arguments, true)
+}
+
+fn answer(call: Call, name: &str, arguments: &Value, is_error: bool) -> String {
+    let answer = call("tools/call", json!({ "name": name, "arguments": arguments }));
+    assert_success(&answer);
+    assert_eq!(answer["result"]["isError"], is_error, "{answer}");
+    answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
 fn assert_success(answer: &Value) {

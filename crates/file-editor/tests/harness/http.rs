@@ -141,6 +141,11 @@ impl HttpServer {
     }
 
     /// Tells it to stop; its log. All must be well.
+    #[cfg(not(unix))]
+    pub fn stop(self) -> String {
+        String::new()
+    }
+
     #[cfg(unix)]
     pub fn stop(self) -> String {
         self.signal(rustix::process::Signal::TERM);

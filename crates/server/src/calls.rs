@@ -324,18 +324,27 @@ impl Calls {
     /// What was refused before it became a call.
     pub fn log_refusal(&self, refusal: &Refusal) {
         let mut line = Map::new();
-        line.insert("request_id".into(), refusal.id.as_ref().map(ToString::to_string).into());
+        line.insert("request_id".into(), refusal.id.as_ref().map(short).into());
         line.insert("outcome".into(), "error".into());
         line.insert("code".into(), refusal.code.into());
         line.insert("category".into(), "client".into());
         self.log.write(Level::Warn, "refused", line);
     }
 
+    /// Somebody who may not come in.
+    pub fn log_turned_away(&self, status: u16) {
+        let mut line = Map::new();
+        line.insert("outcome".into(), "error".into());
+        line.insert("status".into(), status.into());
+        line.insert("category".into(), "client".into());
+        self.log.write(Level::Warn, "turned away", line);
+    }
+
     /// A request that calls no tool.
     pub fn log_request(&self, method: &str, id: &RequestId) {
         let mut line = Map::new();
         line.insert("operation".into(), method.into());
-        line.insert("request_id".into(), id.to_string().into());
+        line.insert("request_id".into(), short(id).into());
         self.log.write(Level::Debug, "request", line);
     }
 
@@ -423,7 +432,7 @@ impl Calls {
         let mut line = Map::new();
         line.insert("operation".into(), entry.name.into());
         line.insert("file".into(), target.into());
-        line.insert("request_id".into(), request_id.into());
+        line.insert("request_id".into(), short(&request_id).into());
         line.insert("duration_ms".into(), millis(since.elapsed()));
         line.insert("lock_wait_ms".into(), millis(lock_wait));
         match outcome {
@@ -438,6 +447,11 @@ impl Calls {
         }
         self.log.write(level, "call", line);
     }
+}
+
+/// What the log says of an id, which may be any text a client likes.
+fn short(id: &impl ToString) -> String {
+    id.to_string().chars().take(80).collect()
 }
 
 fn millis(time: Duration) -> Value {

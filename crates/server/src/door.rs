@@ -5,11 +5,13 @@
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
 
+use crate::calls::Calls;
 use crate::fault::INVALID_REQUEST;
 use crate::http::refuse;
 
@@ -20,11 +22,12 @@ pub struct Door {
     /// Names besides loopback that `Host` and `Origin` may say.
     hosts: Vec<String>,
     token: Option<String>,
+    calls: Arc<Calls>,
 }
 
 impl Door {
-    pub fn new(hosts: Vec<String>, token: Option<String>) -> Self {
-        Self { hosts, token }
+    pub fn new(hosts: Vec<String>, token: Option<String>, calls: Arc<Calls>) -> Self {
+        Self { hosts, token, calls }
     }
 
     fn admits(&self, name: Option<&str>) -> bool {
@@ -35,11 +38,15 @@ impl Door {
     }
 
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Box<Response>> {
-        let host = headers.get(HOST).and_then(|value| value.to_str().ok()).or_else(|| {
-            let authority = uri.authority()?;
-            Some(authority.as_str())
-        });
-        if !self.admits(host.and_then(host_name)) {
+        // Exactly one, and what the request's target names besides must be one of ours too.
+        let mut hosts = headers.get_all(HOST).iter();
+        let named = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok(),
+            (None, _) => uri.authority().map(Authority::as_str),
+            (Some(_), Some(_)) => None,
+        };
+        let target = uri.authority().is_none_or(|target| self.admits(host_name(target.as_str())));
+        if !target || !self.admits(named.and_then(host_name)) {
             return Err(refuse(StatusCode::FORBIDDEN, INVALID_REQUEST, "Host not allowed").into());
         }
         for origin in headers.get_all(ORIGIN) {
@@ -73,7 +80,9 @@ fn host_name(authority: &str) -> Option<&str> {
 }
 
 fn bears(headers: &HeaderMap, token: &str) -> bool {
-    let given = headers.get(AUTHORIZATION).map_or(&[][..], HeaderValue::as_bytes);
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (Some(given), None) = (given.next(), given.next()) else { return false };
+    let given = given.as_bytes();
     let scheme = given.get(..7).unwrap_or_default();
     let given = given.get(7..).unwrap_or_default();
     scheme.eq_ignore_ascii_case(b"bearer ") && same(given, token.as_bytes())
@@ -88,7 +97,10 @@ fn same(one: &[u8], other: &[u8]) -> bool {
 pub async fn guard(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     match door.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(refusal) => *refusal,
+        Err(refusal) => {
+            door.calls.log_turned_away(refusal.status().as_u16());
+            *refusal
+        }
     }
 }
 

@@ -54,18 +54,18 @@ impl Endpoint {
 
     pub async fn answer(&self, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
-        let received = match self.bodies.receive(&parts, body).await {
+        let (body, _held) = match self.bodies.receive(&parts, body).await {
             Ok(received) => received,
             Err(refusal) => return refusal,
         };
-        let (carried, message) = match self.take(&parts.headers, &received.bytes) {
+        let (carried, message) = match self.take(&parts.headers, &body) {
             Ok(taken) => taken,
             Err((status, refusal)) => {
                 self.calls.log_refusal(&refusal);
                 return http::answer(status, refusal.answer());
             }
         };
-        drop(received);
+        drop(body);
         if let Some(carried) = &carried {
             parts.extensions.insert(carried.clone());
         }
@@ -117,7 +117,7 @@ impl Endpoint {
 /// Since 2026-07-28 an unknown method is not found, in HTTP's words too.
 fn unknown_method(headers: &HeaderMap) -> StatusCode {
     let version = headers.get("mcp-protocol-version").map_or(&b""[..], HeaderValue::as_bytes);
-    if version >= &b"2026-07-28"[..] { StatusCode::NOT_FOUND } else { StatusCode::OK }
+    if version == b"2026-07-28" { StatusCode::NOT_FOUND } else { StatusCode::OK }
 }
 
 /// The answer as our clients are promised it: JSON with its charset, errors as JSON too, large texts in place.
@@ -146,7 +146,12 @@ async fn finish(
         _ if parts.status.is_client_error() || parts.status.is_server_error() => {
             let Ok(body) = body.collect().await;
             let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
-            refuse(parts.status, fault::INVALID_REQUEST, &text)
+            // What is JSON but no message is a bad request, whatever its media type.
+            let status = match parts.status {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
+                status => status,
+            };
+            refuse(status, fault::INVALID_REQUEST, &text)
         }
         _ => Response::from_parts(parts, Body::new(body)),
     }

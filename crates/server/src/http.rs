@@ -1,11 +1,12 @@
 //! HTTP: the listener, the connections and the router. What is behind a path is in `endpoint` (MCP) and `rest`.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -23,13 +24,12 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::AbortHandle;
 
 use crate::calls::Calls;
 use crate::door::{self, Door};
 use crate::endpoint::Endpoint;
-use crate::mcp::lock;
 use crate::signal::Signals;
+use crate::unstalled::Unstalled;
 use crate::wire::Outgoing;
 use crate::{fault, memory, rest, watch};
 
@@ -40,14 +40,16 @@ const MAX_HEADERS: usize = 64;
 const MAX_BUFFER: usize = 64 * 1024;
 /// What a body may be longer than the largest file, for everything around the text.
 const ENVELOPE: u64 = 64 * 1024;
-/// Requests at work; more wait.
-const REQUESTS: usize = 512;
 /// Bytes of large bodies held at once; more wait. A body is large from `ENVELOPE` on.
 const LARGE_BODIES: u64 = 64 << 20;
-/// A body of which nothing arrives for so long will not arrive.
-const BODY_STALL: Duration = Duration::from_secs(10);
-/// An answer of which nothing is taken for so long is given up, so that it holds no memory.
-const ANSWER_STALL: Duration = Duration::from_secs(30);
+/// How long the beginning of a body may take, and what a large one may take longer than its size says.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of a large body that must come in a second.
+const SLOWEST: u64 = 1 << 20;
+/// A connection that takes nothing of its answer for so long is closed.
+pub const ANSWER_STALL: Duration = Duration::from_secs(30);
+/// Descriptors that connections leave for files.
+const FOR_FILES: u64 = 128;
 /// How long a stop waits for those who are being answered.
 const DRAIN: Duration = Duration::from_millis(1600);
 /// A pause before the next connection is taken, when the process can open no more.
@@ -138,25 +140,29 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
         .max_buf_size(MAX_BUFFER);
 
     let (connections, mut accepted) = tokio::sync::mpsc::channel(64);
+    let places = Arc::new(Semaphore::new(connections_at_most()));
     for listener in options.listeners {
         listener.set_nonblocking(true)?;
-        tokio::spawn(accept(TcpListener::from_std(listener)?, connections.clone()));
+        let listener = TcpListener::from_std(listener)?;
+        tokio::spawn(accept(listener, Arc::clone(&places), connections.clone()));
     }
     drop(connections);
     let mut stop = pin!(signals.stop());
     loop {
-        let stream: TcpStream = tokio::select! {
+        let (stream, place): Accepted = tokio::select! {
             () = &mut stop => break,
-            stream = accepted.recv() => match stream {
-                Some(stream) => stream,
+            accepted = accepted.recv() => match accepted {
+                Some(accepted) => accepted,
                 None => break,
             },
         };
         let _ = stream.set_nodelay(true);
-        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+        let connection =
+            http.serve_connection(TokioIo::new(Unstalled::new(stream)), service.clone());
         let (connection, calls) = (graceful.watch(connection), Arc::clone(&calls));
         tokio::spawn(async move {
             let _ = connection.await;
+            drop(place);
             calls.stir();
         });
     }
@@ -167,18 +173,41 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
     Ok(())
 }
 
-/// Takes connections until nobody wants them.
-async fn accept(listener: TcpListener, connections: tokio::sync::mpsc::Sender<TcpStream>) {
+/// A connection and its place among those that may be open.
+type Accepted = (TcpStream, Option<OwnedSemaphorePermit>);
+
+/// Takes connections until nobody wants them; more than there are places for wait in the kernel.
+async fn accept(
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    connections: tokio::sync::mpsc::Sender<Accepted>,
+) {
     loop {
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await.ok();
+            listener.accept().await.map(|(stream, _)| (stream, place))
+        };
         tokio::select! {
             () = connections.closed() => return,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => if connections.send(stream).await.is_err() { return },
+            accepted = accepted => match accepted {
+                Ok(accepted) => if connections.send(accepted).await.is_err() { return },
                 // Out of descriptors, mostly: those that are open go on, and some will end.
                 Err(_) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
             },
         }
     }
+}
+
+/// As many as the process may open, less what files need.
+fn connections_at_most() -> usize {
+    #[cfg(unix)]
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    #[cfg(not(unix))]
+    let limit = None::<u64>;
+    let most = limit.map_or(usize::MAX, |limit| {
+        usize::try_from(limit.saturating_sub(FOR_FILES).max(FOR_FILES / 8)).unwrap_or(usize::MAX)
+    });
+    most.min(Semaphore::MAX_PERMITS)
 }
 
 fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Router {
@@ -199,13 +228,14 @@ fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Rout
         let method = method.fallback(|| async { method_not_allowed("POST") });
         router = router.route(&format!("/{}", entry.name), method);
     }
+    let door = Door::new(hosts, token, Arc::clone(calls));
     let health =
         get(|| async { answer(StatusCode::OK, Outgoing::new(&json!({ "status": "ok" }))) })
             .fallback(|| async { method_not_allowed("GET, HEAD") });
     router
         .route("/health", health)
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, fault::METHOD_NOT_FOUND, "Not found") })
-        .layer(axum::middleware::from_fn_with_state(Arc::new(Door::new(hosts, token)), door::guard))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(door), door::guard))
 }
 
 fn method_not_allowed(allowed: &'static str) -> Response {
@@ -215,33 +245,25 @@ fn method_not_allowed(allowed: &'static str) -> Response {
     refusal
 }
 
-/// Bodies on their way in: how large, how many, of what type.
+/// Bodies on their way in: how large, of what type, and how many bytes of them at once.
 pub struct Bodies {
     longest: u64,
-    requests: Arc<Semaphore>,
     large: Arc<Semaphore>,
 }
 
-/// A body, and its share of what may be held at once.
-pub struct Received {
-    pub bytes: Bytes,
-    _large: Option<OwnedSemaphorePermit>,
-    _request: Option<OwnedSemaphorePermit>,
-}
+/// A body's share of what large bodies may hold, from its arrival until its call is answered.
+pub type Held = Option<OwnedSemaphorePermit>;
 
 impl Bodies {
     fn new(max_size: u64) -> Self {
         let longest = max_size + ENVELOPE;
         let budget = LARGE_BODIES.max(2 * longest);
-        Self {
-            longest,
-            requests: Arc::new(Semaphore::new(REQUESTS)),
-            large: Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4))),
-        }
+        let large = Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4));
+        Self { longest, large: Arc::new(large) }
     }
 
-    /// Reads a JSON body, and waits until it may be worked on; what is too large is refused without being read.
-    pub async fn receive(&self, parts: &Parts, body: Body) -> Result<Received, Response> {
+    /// Reads a JSON body; what is too large is refused without being read.
+    pub async fn receive(&self, parts: &Parts, body: Body) -> Result<(Bytes, Held), Response> {
         let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         let announced: Option<u64> = announced.and_then(|value| value.parse().ok());
         if announced.is_some_and(|bytes| bytes > self.longest) {
@@ -251,39 +273,33 @@ impl Bodies {
             let message = "Content-Type must be application/json";
             return Err(refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message));
         }
-        let (bytes, large) = self.collect(body).await?;
-        let request = Arc::clone(&self.requests).acquire_owned().await.ok();
-        Ok(Received { bytes, _large: large, _request: request })
+        self.collect(body, announced.unwrap_or(self.longest)).await
     }
 
-    /// What has arrived of a large body has its share of what may be held; what has not arrived holds nothing.
-    async fn collect(
-        &self,
-        mut body: Body,
-    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
-        let missing = || {
-            let message = "The request's body did not arrive";
-            refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message)
-        };
+    /// A large body waits for all it may need at once, so that bodies never wait for each other; one that then does not
+    /// come fast enough is given up, and one of which little has come holds nothing.
+    async fn collect(&self, mut body: Body, size: u64) -> Result<(Bytes, Held), Response> {
         let mut bytes = Vec::new();
-        let mut held: Option<OwnedSemaphorePermit> = None;
+        let mut held: Held = None;
+        let mut until = Instant::now() + BODY_PATIENCE;
         loop {
-            let frame = tokio::time::timeout(BODY_STALL, body.frame()).await;
+            let missing = || {
+                let message = "The request's body did not arrive";
+                refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message)
+            };
+            let frame = tokio::time::timeout_at(until.into(), body.frame()).await;
             let data = match frame.map_err(|_| missing())? {
                 None => return Ok((bytes.into(), held)),
                 Some(frame) => frame.map_err(|_| missing())?.into_data().unwrap_or_default(),
             };
-            if (bytes.len() + data.len()) as u64 > self.longest {
+            let arrived = (bytes.len() + data.len()) as u64;
+            if arrived > self.longest {
                 return Err(too_large());
             }
-            if (bytes.len() + data.len()) as u64 > ENVELOPE {
-                let share = u32::try_from(data.len()).unwrap_or(u32::MAX);
-                let share = Arc::clone(&self.large).acquire_many_owned(share);
-                let share = tokio::time::timeout(BODY_STALL, share).await;
-                match (&mut held, share.ok().and_then(Result::ok)) {
-                    (Some(held), Some(share)) => held.merge(share),
-                    (held, share) => *held = Some(share.ok_or_else(missing)?),
-                }
+            if arrived > ENVELOPE && held.is_none() {
+                let share = u32::try_from(size).unwrap_or(u32::MAX);
+                held = Arc::clone(&self.large).acquire_many_owned(share).await.ok();
+                until = Instant::now() + BODY_PATIENCE + Duration::from_secs(size / SLOWEST);
             }
             bytes.extend_from_slice(&data);
         }
@@ -325,16 +341,8 @@ pub fn refuse(status: StatusCode, code: i32, message: &str) -> Response {
 /// An answer as a body: made chunk by chunk, as fast as the client takes it.
 struct Streamed {
     first: Option<Bytes>,
-    rest: Option<Arc<Mutex<Rest>>>,
-    /// Looks whether the client takes anything.
-    watch: Option<AbortHandle>,
-}
-
-/// What is left of an answer, unless it was given up.
-struct Rest {
-    message: Option<Outgoing>,
-    /// Chunks taken so far.
-    taken: u64,
+    /// What is left.
+    rest: Option<Outgoing>,
 }
 
 impl Streamed {
@@ -342,57 +350,30 @@ impl Streamed {
     fn new(mut message: Outgoing) -> Self {
         let mut buffer = Vec::new();
         let more = message.fill(&mut buffer);
-        let rest = Rest { message: Some(message), taken: 0 };
-        let rest = more.then(|| Arc::new(Mutex::new(rest)));
-        let watch = rest.as_ref().map(|rest| tokio::spawn(give_up_when_stalled(Arc::clone(rest))));
-        Self { first: Some(buffer.into()), rest, watch: watch.map(|task| task.abort_handle()) }
-    }
-}
-
-impl Drop for Streamed {
-    fn drop(&mut self) {
-        if let Some(watch) = &self.watch {
-            watch.abort();
-        }
-    }
-}
-
-async fn give_up_when_stalled(rest: Arc<Mutex<Rest>>) {
-    let mut seen = 0;
-    loop {
-        tokio::time::sleep(ANSWER_STALL).await;
-        let mut rest = lock(&rest);
-        if rest.taken == seen {
-            rest.message = None;
-            return;
-        }
-        seen = rest.taken;
+        Self { first: Some(buffer.into()), rest: more.then_some(message) }
     }
 }
 
 impl http_body::Body for Streamed {
     type Data = Bytes;
-    type Error = io::Error;
+    type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context,
-    ) -> Poll<Option<io::Result<http_body::Frame<Bytes>>>> {
-        let frame = |bytes: Bytes| Poll::Ready(Some(Ok(http_body::Frame::data(bytes))));
-        if let Some(first) = self.first.take() {
-            return frame(first);
-        }
-        let Some(rest) = self.rest.clone() else { return Poll::Ready(None) };
-        let mut rest = lock(&rest);
-        rest.taken += 1;
-        let Some(message) = &mut rest.message else {
-            return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        let chunk = if let Some(first) = self.first.take() {
+            first
+        } else if let Some(rest) = &mut self.rest {
+            let mut buffer = Vec::with_capacity(2 * MAX_BUFFER);
+            if !rest.fill(&mut buffer) {
+                self.rest = None;
+            }
+            buffer.into()
+        } else {
+            return Poll::Ready(None);
         };
-        let mut buffer = Vec::with_capacity(2 * MAX_BUFFER);
-        if !message.fill(&mut buffer) {
-            self.rest = None;
-        }
-        frame(buffer.into())
+        Poll::Ready(Some(Ok(http_body::Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {

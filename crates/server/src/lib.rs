@@ -18,6 +18,7 @@ mod reader;
 mod rest;
 pub mod signal;
 pub mod stdio;
+mod unstalled;
 mod watch;
 mod wire;
 mod writer;

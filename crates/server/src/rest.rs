@@ -11,7 +11,7 @@ use files::Hash;
 use serde_json::{Value, json};
 use tools::{Dialect, Entry, Failure, Kind, Reply};
 
-use crate::calls::{Answered, Calls, Share};
+use crate::calls::{Answered, Calls, Recall, Share};
 use crate::fault;
 use crate::http::{self, Bodies, refuse};
 use crate::mcp::Parked;
@@ -25,11 +25,11 @@ pub async fn answer(
 ) -> Response {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     let (parts, body) = request.into_parts();
-    let received = match bodies.receive(&parts, body).await {
+    let (body, _held) = match bodies.receive(&parts, body).await {
         Ok(received) => received,
         Err(refusal) => return refusal,
     };
-    let arguments = match serde_json::from_slice(&received.bytes) {
+    let arguments = match serde_json::from_slice(&body) {
         Ok(arguments @ Value::Object(_)) => arguments,
         Ok(_) => {
             return refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, "Invalid Request");
@@ -42,12 +42,33 @@ pub async fn answer(
     };
     let id = format!("rest-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     let arrived = calls.arrive(entry, arguments, id).expecting(expected);
-    drop(received);
+    drop(body);
+    let taken_back = TakenBack(Some(arrived.recall().clone()));
     // In a task of its own: a client that hangs up does not stop an edit halfway to its line in the log.
-    match tokio::spawn(calls.answer(arrived)).await {
+    let answered = tokio::spawn(calls.answer(arrived)).await;
+    taken_back.not_any_more();
+    match answered {
         Ok(Answered { outcome: Ok(reply), share }) => succeeded(reply, share),
         Ok(Answered { outcome: Err(failure), .. }) => failed(entry, &failure),
         Err(_) => failed(entry, &Failure::new(Kind::Internal, "Internal error")),
+    }
+}
+
+/// Takes the call back when the client hangs up before it is answered: an edit that cannot be acknowledged is better
+/// not made.
+struct TakenBack(Option<Recall>);
+
+impl TakenBack {
+    fn not_any_more(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for TakenBack {
+    fn drop(&mut self) {
+        if let Some(recall) = &self.0 {
+            recall.ring();
+        }
     }
 }
 

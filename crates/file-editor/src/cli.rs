@@ -47,7 +47,7 @@ struct Raw {
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
-    /// Names besides loopback that the Host header may say, a comma list
+    /// Names besides loopback that the Host and Origin headers may say, a comma list
     #[arg(long, value_name = "LIST")]
     allow_host: Option<String>,
 
@@ -103,10 +103,10 @@ The same methods answer without a handshake (`list_files`, `read_file`, `edit_fi
 methods, lines from 1), and as MCP tools (lines from 0) in every protocol version from 2024-11-05
 to 2026-07-28.
 
-Environment: FILE_EDITOR_TOKEN, when set, is the bearer token that every HTTP request must carry.
+Environment: FILE_EDITOR_TOKEN, when set, is the bearer token that HTTP requests must carry, but for /health.
 LISTEN_FDS and LISTEN_PID hand over a listening socket, which is served in place of --host and --port.
 
-Exit status: 0 at the end of input, on SIGTERM and SIGINT; 1 for a fault in the arguments.";
+Exit status: 0 at the end of input, on SIGTERM and SIGINT; 1 for a fault in the arguments or of the machine.";
 
 /// What the server was asked to be.
 pub struct Config {

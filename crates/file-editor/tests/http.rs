@@ -731,6 +731,41 @@ mod door {
         }
     }
 
+    /// Two who are addressed are one too many, and so are two tokens.
+    #[test]
+    fn nobody_is_admitted_by_half_of_what_is_said() {
+        let folder = Folder::new();
+        let server = folder.http();
+        let target = format!("http://evil.com:{}", server.port);
+        let raw = |line: &str, headers: &str| {
+            let request = format!(
+                "{line} HTTP/1.1\r\n{headers}Content-Type: application/json\r\n\
+                 Content-Length: 2\r\n\r\n{{}}"
+            );
+            let mut client = server.connect();
+            client.write(request.as_bytes()).unwrap();
+            client.receive().unwrap().status
+        };
+        assert_eq!(raw("POST /list_files", "Host: localhost\r\n"), 200);
+        assert_eq!(raw("POST /list_files", "Host: localhost\r\nHost: evil.com\r\n"), 403);
+        assert_eq!(raw("POST /list_files", "Host: localhost\r\nHost: localhost\r\n"), 403);
+        assert_eq!(raw(&format!("POST {target}/list_files"), "Host: localhost\r\n"), 403);
+        let server = HttpServer::start(folder.path(), &[], &[("FILE_EDITOR_TOKEN", "secret")]);
+        let raw = |headers: &str| {
+            let request = format!(
+                "POST /list_files HTTP/1.1\r\nHost: localhost\r\n{headers}\
+                 Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+            );
+            let mut client = server.connect();
+            client.write(request.as_bytes()).unwrap();
+            client.receive().unwrap().status
+        };
+        let (good, bad) = ("Authorization: Bearer secret\r\n", "Authorization: Bearer x\r\n");
+        assert_eq!(raw(good), 200);
+        assert_eq!(raw(&format!("{good}{bad}")), 401);
+        assert_eq!(raw(&format!("{bad}{good}")), 401);
+    }
+
     #[test]
     fn both_loopback_addresses_are_served() {
         let folder = Folder::new();

@@ -416,6 +416,48 @@ fn one_http_server_and_five_stdio_servers_lose_nothing() {
     assert_eq!(folder.names(), [FILE]);
 }
 
+/// More bytes of bodies at once than may be held: they queue, and none is refused.
+#[test]
+fn large_bodies_at_once_all_get_through() {
+    let folder = Folder::new();
+    let server = folder.http_with(&["--timeout=300", "--durability=none"]);
+    let text = "x".repeat(2_000_000);
+    std::thread::scope(|scope| {
+        for client in 0..64 {
+            let (server, text) = (&server, &text);
+            scope.spawn(move || {
+                let name = format!("{client}.txt");
+                let edit = json!({ "name": name, "append": text, "create_if_missing": true });
+                assert_eq!(server.rest("edit_file", edit)["lines_modified"], 1);
+            });
+        }
+    });
+    assert_eq!(folder.names().len(), 64);
+}
+
+/// Connections that say nothing leave descriptors for files.
+#[test]
+#[cfg(unix)]
+fn idle_connections_leave_room_for_files() {
+    let folder = Folder::new();
+    folder.write("a.txt", "one\n");
+    let port = harness::http::some_port();
+    let mut command = std::process::Command::new("sh");
+    let server = env!("CARGO_BIN_EXE_file-editor");
+    let script = format!("ulimit -n 256 && exec {server} --dir=. --port={port}");
+    let command = command.args(["-c", &script]).current_dir(folder.path());
+    let server = HttpServer::spawn(command, port).unwrap();
+    let mut client = server.connect();
+    let read = Request::post("/read_file", r#"{"name":"a.txt"}"#);
+    assert_eq!(client.send(&read).status, 200);
+    // More than there are places for, and not more than the kernel keeps waiting.
+    let idle: Vec<_> = (0..200).map(|_| server.connect()).collect();
+    for _ in 0..20 {
+        assert_eq!(client.send(&read).json()["content"], "one");
+    }
+    drop(idle);
+}
+
 #[test]
 fn a_client_that_hangs_up_while_its_edit_waits_does_no_harm() {
     let folder = Folder::new();

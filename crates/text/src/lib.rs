@@ -12,10 +12,6 @@
 //! Offsets are bytes and lines count from 0; callers that speak another base convert.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
-#![cfg_attr(
-    test,
-    allow(clippy::disallowed_methods, reason = "git, the oracle of diffs, works on files")
-)]
 
 pub mod by_line;
 mod changes;

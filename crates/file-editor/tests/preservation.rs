@@ -347,3 +347,40 @@ fn a_read_only_file_is_refused() {
     assert_eq!(folder.read("a.txt"), "one\n");
     assert_eq!(folder.file("a.txt").metadata().unwrap().mode() & 0o7777, 0o444);
 }
+
+/// What the server's user may not keep is told, and nobody gets more rights by it.
+#[test]
+fn an_owner_that_cannot_be_kept_is_told() {
+    use std::os::unix::process::CommandExt as _;
+    if !rustix::process::geteuid().is_root() {
+        return not_checked("an owner that cannot be kept: only root can make such a file");
+    }
+    let place = Folder::new();
+    let program = place.file("file-editor");
+    std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), &program).unwrap();
+    std::fs::create_dir(place.file("root")).unwrap();
+    place.write("root/a.txt", "one\n");
+    // The group may write, and is the server's; the owner is not. A change of owner clears bits of the mode.
+    chown(place.file("root/a.txt"), Some(0), Some(65534)).unwrap();
+    for (name, mode) in [("", 0o755), ("root", 0o777), ("root/a.txt", 0o2664)] {
+        std::fs::set_permissions(place.file(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let command = || {
+        let mut command = std::process::Command::new(&program);
+        command.uid(65534).gid(65534);
+        command
+    };
+    // A process that another test is just starting may still hold our copy open for writing.
+    while let Err(error) = command().arg("--version").output() {
+        assert_eq!(error.kind(), std::io::ErrorKind::ExecutableFileBusy);
+    }
+    let dir = format!("--dir={}", place.file("root").display());
+    let mut server = Server::spawn(command().arg(dir).arg("--transport=stdio"));
+    let answer = server.tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
+    let note = "the server's user may not keep everything; changed: owner, mode";
+    assert_eq!(answer["result"]["structuredContent"]["notes"], json!([note]), "{answer}");
+    assert!(texts(&answer)[1].contains(note), "{answer}");
+    assert_eq!(place.read("root/a.txt"), "one\ntwo\n");
+    let now = place.file("root/a.txt").metadata().unwrap();
+    assert_eq!((now.uid(), now.gid(), now.mode() & 0o7777), (65534, 65534, 0o664));
+}

@@ -6,7 +6,7 @@
 
 use std::{
     fs::File,
-    io::Read,
+    io::{self, Read},
     ops::ControlFlow,
     path::PathBuf,
     sync::{
@@ -20,7 +20,7 @@ use crate::{
     StoreError, Version,
     lock::Backoff,
     os::{self, Kind, Temp},
-    resolve::{Place, resolve},
+    resolve::{Place, open_folder, resolve},
     sweep::Swept,
     target::{Target, lock_all},
     walk,
@@ -214,13 +214,7 @@ impl DiskStore {
             }
             (None, stat) => {
                 let stamp = stat.as_ref().map_or(Stamp::MISSING, |stat| stat.stamp);
-                return Ok(Saved {
-                    created: false,
-                    stamp,
-                    durable: Durable::Yes,
-                    links: 0,
-                    lost: Vec::new(),
-                });
+                return Ok(Saved::kept(stamp));
             }
         };
         let durable = match self.options.durability {
@@ -230,7 +224,8 @@ impl DiskStore {
             Durability::Full => Durable::Unknown,
         };
         let links = target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1));
-        Ok(Saved { created: target.stat.is_none(), stamp, durable, links, lost })
+        let created = target.stat.is_none();
+        Ok(Saved { created, stamp, durable, links, lost, contested: false })
     }
 
     /// Undoes one file of an update of several, of which a later one failed; as well as it can.
@@ -304,6 +299,48 @@ impl Store for DiskStore {
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
+    }
+
+    fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError> {
+        let mut made = Vec::new();
+        for folder in folder.with_parents() {
+            match call.check().and_then(|()| self.make_folder(&folder)) {
+                Ok(true) => made.push(folder),
+                Ok(false) => {}
+                Err(error) => {
+                    self.remove_folders(&made);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    fn remove_folders(&self, made: &[DirPath]) {
+        for folder in made.iter().rev() {
+            let _ = self.root.dir().remove_dir(folder.as_path());
+        }
+    }
+}
+
+impl DiskStore {
+    /// Whether `folder` was missing and was made.
+    fn make_folder(&self, folder: &DirPath) -> Result<bool, StoreError> {
+        let (root, path) = (self.root.dir(), folder.as_path());
+        match root.create_dir(path) {
+            Ok(()) => {}
+            // Something else may be there, but that is for whoever opens it to find out.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                return Err(StoreError::NoFolder);
+            }
+            Err(error) => return Err(StoreError::unwritten("make the folder", error)),
+        }
+        if self.options.durability == Durability::Full {
+            // What is in it is synced with it, its own name is not. If that fails, so does the write's own sync.
+            let _ = open_folder(root, path.parent().unwrap_or(path)).map(|dir| os::sync_dir(&dir));
+        }
+        Ok(true)
     }
 }
 

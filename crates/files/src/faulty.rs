@@ -130,4 +130,12 @@ impl<S: Store> Store for Faulty<S> {
             (saved, _) => saved,
         }
     }
+
+    fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError> {
+        self.inner.make_folders(folder, call)
+    }
+
+    fn remove_folders(&self, made: &[DirPath]) {
+        self.inner.remove_folders(made);
+    }
 }

@@ -43,17 +43,19 @@ pub use hash::{Hash, HashError};
 pub use line_counts::LineCounts;
 pub use memory::MemoryStore;
 pub use root::{DirPath, FilePath, PathError, Root};
-pub use stage::{Stage, StageError};
+pub use stage::{Folders, Stage, StageError};
 pub use store::{Change, Decide, Durable, Entry, Saved, Stamp, Stop, Store, Version};
 
-/// Why a store could not do what was asked. Every file is as it was, in every case.
+/// Why a store could not do what was asked. Every file is as it was, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("permission denied{}", .reason.map(|reason| format!(": {reason}")).unwrap_or_default())]
     Denied { reason: Option<&'static str> },
-    /// A folder, FIFO, socket or device.
+    /// A FIFO, socket or device.
     #[error("not a regular file")]
     NotRegular,
+    #[error("a folder")]
+    IsFolder,
     /// The folder the file would be in is missing.
     #[error("the folder does not exist")]
     NoFolder,
@@ -81,6 +83,9 @@ pub enum StoreError {
     DiskFull,
     #[error("read-only file system")]
     ReadOnly,
+    /// The store was told to save, and did not say whether it did.
+    #[error("the outcome is unknown")]
+    Unconfirmed,
     /// The change gave up; whoever wrote it knows why.
     #[error("the change was given up")]
     Stopped,

@@ -8,11 +8,10 @@ use std::{
 };
 
 use crate::{
-    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Saved, Stamp, Stop, Store, StoreError,
-    Version,
+    Call, Change, Decide, DirPath, Entry, FilePath, Saved, Stamp, Stop, Store, StoreError, Version,
 };
 
-/// For tests: files in memory. There are no folders and no links.
+/// For tests: files in memory. There are no links, and every folder is there.
 #[derive(Debug)]
 pub struct MemoryStore {
     files: Mutex<Files>,
@@ -74,7 +73,7 @@ impl Files {
                 (false, Stamp::MISSING)
             }
         };
-        Saved { created, stamp, durable: Durable::Yes, links: 0, lost: Vec::new() }
+        Saved { created, ..Saved::kept(stamp) }
     }
 }
 
@@ -135,4 +134,11 @@ impl Store for MemoryStore {
             }
         }
     }
+
+    fn make_folders(&self, _: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError> {
+        call.check()?;
+        Ok(Vec::new())
+    }
+
+    fn remove_folders(&self, _: &[DirPath]) {}
 }

@@ -57,6 +57,7 @@ impl Place<'_> {
     /// The regular file that was there a moment ago.
     pub fn regular(&self) -> Result<Option<&Stat>, StoreError> {
         match &self.stat {
+            Some(Stat { kind: Kind::Folder, .. }) => Err(StoreError::IsFolder),
             Some(stat) if stat.kind != Kind::File => Err(StoreError::NotRegular),
             stat => Ok(stat.as_ref()),
         }
@@ -78,7 +79,7 @@ pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, Store
     for _ in 0..=LINKS_MAX {
         let Some(name) = path.file_name().map(OsString::from) else {
             // It ends in `..`: a folder, if it is inside at all.
-            return open_folder(root, &path).and(Err(StoreError::NotRegular));
+            return open_folder(root, &path).and(Err(StoreError::IsFolder));
         };
         let parent = path.parent().map(PathBuf::from).unwrap_or_default();
         let folder = open_folder(root, &parent)?;
@@ -91,7 +92,7 @@ pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, Store
                 return Err(StoreError::denied("absolute links are not followed"));
             }
             Some(target) if names_a_folder(&target) => {
-                return open_folder(root, &parent.join(target)).and(Err(StoreError::NotRegular));
+                return open_folder(root, &parent.join(target)).and(Err(StoreError::IsFolder));
             }
             Some(target) => path = parent.join(target),
             // It is no link any more: look again.

@@ -1,19 +1,20 @@
 //! The folder we may work under, and the only way to make a path that will be opened.
 //!
-//! A [`FilePath`] is lexically inside: relative, no `..`. That it is truly inside is proved when it is opened, always
-//! from the root's own handle (`resolve.rs`).
+//! A [`FilePath`] is lexically inside: relative, and no `..` in it leads above the root. That it is truly inside is
+//! proved when it is opened, always from the root's own handle (`resolve.rs`).
 
 use std::{
     fmt, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use cap_std::{ambient_authority, fs::Dir};
 
 use crate::{os, temp_name};
 
-/// Longest name of one file, in bytes.
+/// Longest name of one file, and longest path, in bytes.
 const NAME_MAX: usize = 255;
+const PATH_MAX: usize = 4095;
 
 /// A folder opened once; everything is reached from that handle, so nobody can swap the folder under us.
 #[derive(Debug)]
@@ -51,20 +52,49 @@ impl Root {
         FilePath::flat(name)
     }
 
+    /// A file anywhere below the root, by an absolute path that begins with the root as it was given or as it is
+    /// without links. `..` is kept, not folded: what it means depends on what is a link.
+    pub fn absolute(&self, path: &str) -> Result<FilePath, PathError> {
+        if !Path::new(path).is_absolute() {
+            return Err(PathError::Relative);
+        }
+        if path.len() > PATH_MAX {
+            return Err(PathError::Length);
+        }
+        if path.contains('\0') {
+            return Err(PathError::Characters);
+        }
+        let below = |root: &Path| Path::new(path).strip_prefix(root).ok();
+        let below = below(&self.path).or_else(|| below(&self.resolved));
+        FilePath::below(below.ok_or(PathError::Outside)?, names_a_folder(path))
+    }
+
     pub(crate) fn dir(&self) -> &Dir {
         &self.dir
     }
 }
 
-/// Why a name cannot be a file's.
+/// Whether `path` says itself that it is no file: `Path` would drop such an ending.
+fn names_a_folder(path: &str) -> bool {
+    let last = path.rsplit(std::path::is_separator).next();
+    last.is_some_and(|last| matches!(last, "" | "." | ".."))
+}
+
+/// Why a name or a path cannot be a file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    #[error("a name has 1 to 255 bytes")]
+    #[error("a name has 1 to 255 bytes, a path at most 4095")]
     Length,
-    #[error("a name has only letters, digits, `.`, `_` and `-`")]
+    #[error("a name has only letters, digits, `.`, `_` and `-`; a path has no NUL")]
     Characters,
     #[error("`.` and `..` are folders")]
     Dots,
+    #[error("a path that is not absolute")]
+    Relative,
+    #[error("the path is outside the folder")]
+    Outside,
+    #[error("the path names a folder")]
+    Folder,
     #[error("names like this are our own temporary files")]
     Temporary,
     #[error("the name is reserved on Windows")]
@@ -93,6 +123,33 @@ impl FilePath {
         }
     }
 
+    /// `path`, relative to the root.
+    fn below(path: &Path, is_folder: bool) -> Result<FilePath, PathError> {
+        let mut depth = 0_usize;
+        for component in path.components() {
+            match component {
+                Component::CurDir => {}
+                Component::ParentDir => depth = depth.checked_sub(1).ok_or(PathError::Outside)?,
+                Component::Normal(name) if name.len() > NAME_MAX => return Err(PathError::Length),
+                Component::Normal(name) if cfg!(windows) && !is_plain_on_windows(name) => {
+                    return Err(PathError::Reserved);
+                }
+                Component::Normal(_) => depth += 1,
+                Component::Prefix(_) | Component::RootDir => return Err(PathError::Outside),
+            }
+        }
+        match path.file_name() {
+            Some(name) if temp_name::is_ours(name) => Err(PathError::Temporary),
+            Some(_) if !is_folder => Ok(FilePath(path.components().collect())),
+            _ => Err(PathError::Folder),
+        }
+    }
+
+    /// The folder it is in.
+    pub fn parent(&self) -> DirPath {
+        DirPath(self.0.parent().map(PathBuf::from).unwrap_or_default())
+    }
+
     pub(crate) fn as_path(&self) -> &Path {
         &self.0
     }
@@ -114,6 +171,13 @@ impl DirPath {
         DirPath(PathBuf::new())
     }
 
+    /// This folder and those it is in, outermost first, without the root.
+    pub(crate) fn with_parents(&self) -> impl Iterator<Item = DirPath> {
+        let mut folders: Vec<_> = self.0.ancestors().map(|path| DirPath(path.into())).collect();
+        folders.pop(); // the root
+        folders.into_iter().rev()
+    }
+
     pub(crate) fn as_path(&self) -> &Path {
         &self.0
     }
@@ -123,6 +187,12 @@ impl fmt::Display for DirPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.as_os_str().is_empty() { f.write_str(".") } else { self.0.display().fmt(f) }
     }
+}
+
+fn is_plain_on_windows(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| {
+        !is_reserved_on_windows(name) && !name.contains([':', '<', '>', '"', '|', '?', '*'])
+    })
 }
 
 /// Devices keep their names in every folder and with any extension, and a trailing dot is dropped: both would open

@@ -3,12 +3,22 @@
 
 use std::slice;
 
-use crate::{Call, Change, FilePath, Saved, Stop, Store, StoreError, Version};
+use crate::{Call, Change, DirPath, FilePath, Saved, Stamp, Stop, Store, StoreError, Version};
 
 /// A store seen by someone who edits.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     store: &'a dyn Store,
+    folders: Folders,
+}
+
+/// What becomes of a file whose folder is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folders {
+    /// It is refused: [`StoreError::NoFolder`].
+    Found,
+    /// The folder is made, and taken away again if the file is not written after all.
+    Made,
 }
 
 /// Why nothing was saved.
@@ -23,7 +33,12 @@ pub enum StageError<E> {
 
 impl<'a> Stage<'a> {
     pub fn new(store: &'a dyn Store) -> Stage<'a> {
-        Stage { store }
+        Stage { store, folders: Folders::Found }
+    }
+
+    #[must_use]
+    pub fn with_folders(self, folders: Folders) -> Stage<'a> {
+        Stage { folders, ..self }
     }
 
     /// [`Store::read`].
@@ -39,12 +54,48 @@ impl<'a> Stage<'a> {
         call: &Call,
         mut change: impl FnMut(Option<&Version>) -> Result<(Change, T), E>,
     ) -> Result<(Saved, T), StageError<E>> {
-        let (saved, value) = self.update(slice::from_ref(at), call, |versions| {
-            let (change, value) = change(versions.first().and_then(Option::as_ref))?;
-            Ok((vec![change], value))
-        })?;
-        let saved = saved.into_iter().next().expect("a store answers for each path");
-        Ok((saved, value))
+        let mut made = Vec::new();
+        let outcome = self.update_in_folder(at, call, &mut change, &mut made);
+        if outcome.is_err() {
+            self.store.remove_folders(&made);
+        }
+        outcome
+    }
+
+    /// `made`: the folders made on the way.
+    fn update_in_folder<T, E>(
+        &self,
+        at: &FilePath,
+        call: &Call,
+        change: &mut impl FnMut(Option<&Version>) -> Result<(Change, T), E>,
+        made: &mut Vec<DirPath>,
+    ) -> Result<(Saved, T), StageError<E>> {
+        let mut found_all = false;
+        loop {
+            let outcome = self.update(slice::from_ref(at), call, |versions| {
+                let (change, value) = change(versions.first().and_then(Option::as_ref))?;
+                Ok((vec![change], value))
+            });
+            match outcome {
+                Err(StageError::Store(StoreError::NoFolder)) if self.folders == Folders::Made => {}
+                outcome => {
+                    let (saved, value) = outcome?;
+                    let saved = saved.into_iter().next().expect("a store answers for each path");
+                    return Ok((saved, value));
+                }
+            }
+            // No folder is made for a change that would not write.
+            let (change, value) = change(None).map_err(StageError::Change)?;
+            if !matches!(change, Change::Write(_)) {
+                return Ok((Saved::kept(Stamp::MISSING), value));
+            }
+            let now = self.store.make_folders(&at.parent(), call).map_err(StageError::Store)?;
+            // Nothing was missing: somebody else made it a moment ago, or something is in the way that is no folder.
+            if now.is_empty() && std::mem::replace(&mut found_all, true) {
+                return Err(StageError::Store(StoreError::NoFolder));
+            }
+            made.extend(now);
+        }
     }
 
     /// Changes several files at once.

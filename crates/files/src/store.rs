@@ -34,6 +34,12 @@ pub trait Store: Send + Sync {
         call: &Call,
         change: &mut Decide<'_>,
     ) -> Result<Vec<Saved>, StoreError>;
+
+    /// Makes `folder` and those it is in, as far as they are missing; answers those it made, outermost first.
+    fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError>;
+
+    /// Takes back what [`Store::make_folders`] made, as far as nothing is in there by now.
+    fn remove_folders(&self, made: &[DirPath]);
 }
 
 /// Decides, from what the files are, what becomes of each.
@@ -71,6 +77,22 @@ pub struct Saved {
     pub links: u64,
     /// What the new version could not be given: "owner", "group", "access list", "extended attributes".
     pub lost: Vec<&'static str>,
+    /// Somebody else changed the file during the update, in a store that cannot keep them out.
+    pub contested: bool,
+}
+
+impl Saved {
+    /// Nothing had to be saved.
+    pub(crate) fn kept(stamp: Stamp) -> Saved {
+        Saved {
+            created: false,
+            stamp,
+            durable: Durable::Yes,
+            links: 0,
+            lost: Vec::new(),
+            contested: false,
+        }
+    }
 }
 
 /// Whether the change survives a power loss.

@@ -154,8 +154,14 @@ fn keeping_touches_nothing(subject: &Subject) {
     (subject.put)("a", "one");
     let before = subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp;
     let saved = subject.change("a", &Change::Keep).unwrap();
-    let untouched =
-        Saved { created: false, stamp: before, durable: Durable::Yes, links: 0, lost: Vec::new() };
+    let untouched = Saved {
+        created: false,
+        stamp: before,
+        durable: Durable::Yes,
+        links: 0,
+        lost: Vec::new(),
+        contested: false,
+    };
     assert_eq!(saved, untouched);
     assert_eq!(subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp, before);
 

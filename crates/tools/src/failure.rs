@@ -76,9 +76,11 @@ impl From<&StoreError> for Kind {
             StoreError::Denied { .. } | StoreError::ReadOnly => Self::Denied,
             StoreError::NoFolder => Self::NotFound,
             StoreError::SameFile => Self::Conflict,
-            StoreError::NotRegular => Self::NotAFile,
+            StoreError::NotRegular | StoreError::IsFolder => Self::NotAFile,
             StoreError::TooLarge { .. } => Self::TooLarge,
-            StoreError::LockTimeout | StoreError::TimedOut => Self::TimedOut,
+            StoreError::LockTimeout | StoreError::TimedOut | StoreError::Unconfirmed => {
+                Self::TimedOut
+            }
             StoreError::Cancelled => Self::Cancelled,
             StoreError::Stopping => Self::Stopping,
             StoreError::DiskFull => Self::DiskFull,

@@ -21,6 +21,7 @@ pub(crate) use temp::Temp;
 pub(crate) enum Kind {
     File,
     Link,
+    Folder,
     Other,
 }
 
@@ -57,6 +58,7 @@ impl Stat {
             kind: match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Kind::File,
                 FileType::Symlink => Kind::Link,
+                FileType::Directory => Kind::Folder,
                 _ => Kind::Other,
             },
             stamp: Stamp {

@@ -27,6 +27,7 @@ const BUSY: [i32; 3] = [5, 32, 303];
 pub(crate) enum Kind {
     File,
     Link,
+    Folder,
     Other,
 }
 
@@ -48,6 +49,8 @@ impl Stat {
                 Kind::Link
             } else if kind.is_file() {
                 Kind::File
+            } else if kind.is_dir() {
+                Kind::Folder
             } else {
                 Kind::Other
             },

@@ -131,7 +131,9 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
             format!("Permission denied accessing '{name}'")
         }
         StoreError::NoFolder => "Cannot access working directory".into(),
-        StoreError::NotRegular => format!("'{name}' is not a regular file"),
+        StoreError::NotRegular | StoreError::IsFolder => {
+            format!("'{name}' is not a regular file")
+        }
         StoreError::TooLarge { size, max } => {
             format!("File size {}MB exceeds maximum limit {}MB", megabytes(*size), megabytes(*max))
         }
@@ -141,6 +143,7 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         }
         StoreError::Write { source, .. } => format!("Failed to write file: {source}"),
         StoreError::DiskFull => "Failed to write file: no space left on the device".into(),
+        StoreError::Unconfirmed => "The outcome is unknown, read the file again".into(),
         StoreError::Cancelled => "The call was cancelled; nothing was written".into(),
         StoreError::Stopping => "The server is stopping; nothing was written".into(),
         StoreError::NoLocks { .. }
@@ -152,7 +155,9 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         StoreError::Denied { reason } => {
             Some(reason.unwrap_or("the server's user may not do that").into())
         }
-        StoreError::NotRegular => Some("only regular files can be read and edited".into()),
+        StoreError::NotRegular | StoreError::IsFolder => {
+            Some("only regular files can be read and edited".into())
+        }
         StoreError::NoFolder => Some(FOLDER_GONE.into()),
         StoreError::ReadOnly => Some("the file system is read-only".into()),
         StoreError::TooLarge { .. } => Some("the limit is set by --max-size".into()),

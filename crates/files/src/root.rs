@@ -256,7 +256,7 @@ mod tests {
         fn a_flat_name_is_one_normal_component(name: String) {
             if let Ok(path) = FilePath::flat(&name) {
                 let components: Vec<_> = path.as_path().components().collect();
-                prop_assert_eq!(components, vec![std::path::Component::Normal(name.as_ref())]);
+                prop_assert_eq!(components, vec![Component::Normal(name.as_ref())]);
             }
         }
     }

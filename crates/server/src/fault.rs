@@ -21,12 +21,15 @@ pub struct Code {
 pub fn code(kind: Kind) -> Code {
     let (number, category, about) = match kind {
         Kind::Invalid => (INVALID_PARAMS, "client", "invalid arguments"),
+        Kind::Unusable => (INVALID_REQUEST, "client", "invalid arguments"),
         Kind::NotFound => (-32001, "system", "file not found"),
         Kind::TooLarge => (-32001, "system", "file too large"),
         Kind::Denied => (-32002, "system", "permission denied"),
         Kind::NotAFile => (-32003, "client", "not a regular file"),
         Kind::NotText => (-32004, "client", "not a text file"),
         Kind::DiskFull => (-32005, "system", "no space left"),
+        Kind::NoMatch => (-32010, "client", "string not found"),
+        Kind::Ambiguous => (-32011, "client", "string appears several times"),
         Kind::Conflict => (-32012, "client", "edits conflict"),
         Kind::Stale => (-32013, "client", "file changed since it was read"),
         Kind::TimedOut => (-32014, "system", "timed out"),

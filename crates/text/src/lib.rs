@@ -6,6 +6,7 @@
 //! - [`decode`](Text::decode): bytes to [`Text`], or the reason they are not text
 //! - [`lines`]: what a line is, counting and selecting them
 //! - [`by_line`]: edits addressed by line number, turned into splices
+//! - [`exact`]: edits addressed by the string they replace, staged one after another
 //! - [`splice`]: applying splices, and [`Composed`]: what a sequence of them did
 //! - [`diff`]: what they did, as a unified diff
 //!
@@ -13,22 +14,28 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
+mod blanks;
 pub mod by_line;
 mod changes;
 mod decode;
 pub mod diff;
+pub mod exact;
+mod line_index;
 pub mod lines;
+mod positions;
 pub mod splice;
 
 use std::ops::Range;
 
+pub use blanks::Shift;
 pub use by_line::{LineEdit, LineOp, LinePlan};
 pub use decode::{NotText, Text};
 pub use diff::Names;
+pub use exact::{LineSpan, StringEdit, StringError};
 pub use lines::{Ending, Line, LineRange, Selected};
 pub use splice::{Composed, Region, Splice};
 
-/// Why an edit could not be applied. The text is untouched in every case.
+/// Why an edit of lines could not be applied. The text is untouched in every case.
 ///
 /// `edit` and `prior` are positions in the list of edits as given. Lines count from 0, in the messages too; a caller
 /// with another base writes its own message from the fields.

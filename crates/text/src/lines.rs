@@ -163,6 +163,23 @@ pub fn uniform_ending(text: &str) -> Option<Ending> {
     }
 }
 
+/// `text` with every line break written as `ending`; borrowed when they all are.
+pub fn with_ending(text: &str, ending: Ending) -> Cow<'_, str> {
+    let is_other =
+        |line: Line| line.end < line.next && &text[line.end..line.next] != ending.as_str();
+    if !lines(text).any(is_other) {
+        return text.into();
+    }
+    let mut written = String::with_capacity(text.len() + text.len() / 16);
+    for line in lines(text) {
+        written.push_str(&text[line.start..line.end]);
+        if line.end < line.next {
+            written.push_str(ending.as_str());
+        }
+    }
+    written.into()
+}
+
 /// The lines joined by `\n`, without a break after the last one.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {

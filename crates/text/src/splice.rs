@@ -33,6 +33,20 @@ pub fn apply(text: &str, splices: &[Splice]) -> String {
     out
 }
 
+/// `text` with each of `ranges`, sorted and disjoint, replaced by `new`.
+pub fn replace_each(text: &str, ranges: &[Range<usize>], new: &str) -> String {
+    let removed: usize = ranges.iter().map(Range::len).sum();
+    let mut out = String::with_capacity(text.len() + ranges.len() * new.len() - removed);
+    let mut at = 0;
+    for range in ranges {
+        out.push_str(&text[at..range.start]);
+        out.push_str(new);
+        at = range.end;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
 /// The same splices for a text with `by` more bytes in front, such as a byte order mark.
 pub fn shift(mut splices: Vec<Splice>, by: usize) -> Vec<Splice> {
     for Splice { range, .. } in &mut splices {
@@ -41,18 +55,20 @@ pub fn shift(mut splices: Vec<Splice>, by: usize) -> Vec<Splice> {
     splices
 }
 
-/// Where `range` is after a later splice replaced `staged` by `new_len` bytes.
+/// Where `range` is after `spliced`, sorted, disjoint and of one length, were replaced by `new_len` bytes each.
 ///
-/// What the splice took from its ends is gone from it; what the splice put inside it, or over part of it, belongs to it.
-pub fn carry(range: Range<usize>, staged: &Range<usize>, new_len: usize) -> Range<usize> {
-    if range.end <= staged.start {
-        return range;
-    }
-    let moved = |at: usize| at.saturating_sub(staged.len()) + new_len;
-    if range.start >= staged.end {
-        return moved(range.start)..moved(range.end);
-    }
-    range.start.min(staged.start)..moved(range.end.max(staged.end))
+/// What a splice took from its ends is gone from it; what a splice put inside it, or over part of it, belongs to it.
+pub fn carry(range: Range<usize>, spliced: &[Range<usize>], new_len: usize) -> Range<usize> {
+    let before = spliced.partition_point(|splice| splice.end <= range.start);
+    let until = spliced.partition_point(|splice| splice.start < range.end).max(before);
+    let moved = |at: usize, splices: usize| {
+        at + splices * new_len - spliced[..splices].first().map_or(0, Range::len) * splices
+    };
+    let [start, end] = match &spliced[before..until] {
+        [] => [range.start, range.end],
+        [first, ..] => [range.start.min(first.start), range.end.max(spliced[until - 1].end)],
+    };
+    moved(start, before)..moved(end, until)
 }
 
 /// A part of the old text and what stands there in the new one.
@@ -104,6 +120,40 @@ impl Composed {
             later.new = moved(later.new.start)..moved(later.new.end);
         }
         self.regions.splice(from..to, [region]);
+    }
+
+    /// Adds splices that all address the text as staged so far, sorted and disjoint, of `new_len` bytes each.
+    pub fn then_each(&mut self, staged: &[Range<usize>], new_len: usize) {
+        let mut regions = Vec::with_capacity(self.regions.len() + staged.len());
+        let mut known = self.regions.iter().peekable();
+        let mut added = staged.iter().peekable();
+        // How far behind what was passed: the old text is behind the staged one, the staged behind the new one. All
+        // of them may be negative, so lengths are summed up instead.
+        let (mut old, mut before, mut taken, mut put) = (0, 0, 0, 0);
+        loop {
+            let next = [known.peek().map(|region| region.new.start), added.peek().map(|r| r.start)];
+            let Some(start) = next.into_iter().flatten().min() else { break };
+            let (old_start, new_start) = (start + old - before, start + put - taken);
+            // Everything that overlaps or touches becomes one region.
+            let mut end = start;
+            loop {
+                if let Some(region) = known.next_if(|region| region.new.start <= end) {
+                    old += region.old.len();
+                    before += region.new.len();
+                    end = end.max(region.new.end);
+                } else if let Some(range) = added.next_if(|range| range.start <= end) {
+                    taken += range.len();
+                    put += new_len;
+                    end = end.max(range.end);
+                } else {
+                    break;
+                }
+            }
+            let region =
+                Region { old: old_start..end + old - before, new: new_start..end + put - taken };
+            regions.push(region);
+        }
+        self.regions = regions;
     }
 
     /// The old offset of `at`, which is at or after the end of the first `regions` and before the others.
@@ -236,7 +286,11 @@ mod tests {
             (18..25, 1, 10..19),
             (5..25, 3, 5..8),
         ] {
-            assert_eq!(carry(10..20, &splice, new_len), expected, "{splice:?} {new_len}");
+            assert_eq!(
+                carry(10..20, std::slice::from_ref(&splice), new_len),
+                expected,
+                "{splice:?} {new_len}"
+            );
         }
     }
 
@@ -271,6 +325,37 @@ mod tests {
                 }
                 at = (region.old.end, region.new.end);
             }
+        }
+
+        #[test]
+        fn many_splices_at_once_are_as_one_after_another(
+            edits in prop::collection::vec((0usize..30, 0usize..6, 0usize..6), 0..6),
+            gaps in prop::collection::vec(0usize..6, 0..6),
+            (len, new_len) in (1usize..4, 0usize..4),
+            range in (0usize..40, 0usize..10),
+        ) {
+            let mut composed = Composed::new();
+            for (start, len, new_len) in edits {
+                composed.then(start..start + len, new_len);
+            }
+            let mut at = 0;
+            let splices: Vec<_> = gaps
+                .into_iter()
+                .map(|gap| {
+                    at += gap + len;
+                    at - len..at
+                })
+                .collect();
+            let range = range.0..range.0 + range.1;
+            let mut carried = range.clone();
+            let mut expected = composed.clone();
+            for splice in splices.iter().rev() {
+                expected.then(splice.clone(), new_len);
+                carried = carry(carried, std::slice::from_ref(splice), new_len);
+            }
+            composed.then_each(&splices, new_len);
+            prop_assert_eq!(composed, expected);
+            prop_assert_eq!(carry(range, &splices, new_len), carried);
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! Why a call failed: many reasons, few kinds. What a kind is called on the wire is the server's business.
 
 use files::{Hash, StoreError};
-use text::{EditError, NotText};
+use text::{EditError, NotText, StringError};
 
 /// What went wrong, in a sentence an agent can act on. Nothing was written, unless the kind says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Failure {
 pub enum Kind {
     /// The arguments cannot be right.
     Invalid,
+    /// Arguments of the right kind with a value that makes no sense; the text tools tell these apart.
+    Unusable,
     NotFound,
     TooLarge,
     Denied,
@@ -30,6 +32,10 @@ pub enum Kind {
     /// Not text: a NUL byte or broken UTF-8.
     NotText,
     DiskFull,
+    /// What was to be replaced is not there.
+    NoMatch,
+    /// What was to be replaced is there more than once.
+    Ambiguous,
     /// Two edits of one call exclude each other.
     Conflict,
     /// The file changed since the caller read it.
@@ -105,6 +111,18 @@ impl From<&EditError> for Kind {
         match error {
             EditError::LineOutOfRange { .. } => Self::Invalid,
             EditError::LineConflict { .. } => Self::Conflict,
+        }
+    }
+}
+
+impl From<&StringError> for Kind {
+    fn from(error: &StringError) -> Self {
+        match error {
+            StringError::Overtaken { .. } => Self::Conflict,
+            StringError::EmptyString { .. } => Self::Unusable,
+            StringError::NoMatch { .. } | StringError::Uneven { .. } => Self::NoMatch,
+            StringError::Ambiguous { .. } => Self::Ambiguous,
+            StringError::TooLong { .. } => Self::TooLarge,
         }
     }
 }

@@ -1,0 +1,196 @@
+//! Lines that fit but for their blanks, and what the indentation of the replacement must then be.
+//!
+//! Only spaces and tabs are blanks. A run of them inside a line fits any other run, at its ends also none; no line is
+//! left out and no other character is guessed at.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Range;
+
+use crate::lines::{self, Line};
+use crate::positions::positions;
+
+/// How the indentation in the text differs from that in the edit, line for line the same way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shift {
+    Same,
+    /// The text has this much more in front.
+    Deeper(String),
+    /// The text has this much less.
+    Shallower(String),
+    /// The text has one tab for each so many spaces of the edit.
+    Tabs(usize),
+    /// The text has so many spaces for each tab of the edit.
+    Spaces(usize),
+}
+
+/// The lines (from 0) where `old` fits, blanks aside.
+pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> {
+    let key = |text: &str, line: Line| {
+        let mut hasher = DefaultHasher::new();
+        bare(&text[line.start..line.end]).for_each(|byte| byte.hash(&mut hasher));
+        hasher.finish()
+    };
+    let mut needle: Vec<u64> = lines::lines(old).map(|line| key(old, line)).collect();
+    if bare(old).all(|byte| matches!(byte, b'\r' | b'\n' | b' ')) {
+        needle.clear(); // Blank lines fit everywhere, which is nowhere.
+    }
+    let count = needle.len();
+    let keys = lines::lines(text).map(move |line| key(text, line));
+    positions(keys, needle).map(move |first| first..first + count)
+}
+
+/// The bytes of `text` that `old` stands for if it fits at `first`, and the shift; `None` when the indentation of its
+/// lines does not differ by one and the same amount.
+pub(crate) fn measure(text: &str, old: &str, first: usize) -> Option<(Range<usize>, Shift)> {
+    let count = lines::count(old);
+    let place: Vec<Line> = lines::lines(text).skip(first).take(count).collect();
+    let (start, last) = (place.first()?.start, place.last()?);
+    let mut indents = Vec::with_capacity(count);
+    for (there, here) in place.iter().zip(lines::lines(old)) {
+        let (there, here) = (&text[there.start..there.end], &old[here.start..here.end]);
+        if !bare(there).eq(bare(here)) {
+            return None; // Two lines with one hash.
+        }
+        if !is_blank(there) {
+            indents.push((indent(here), indent(there)));
+        }
+    }
+    let closed = old.ends_with(['\n', '\r']);
+    if closed && last.next == last.end {
+        return None;
+    }
+    let end = if closed { last.next } else { last.end };
+    Some((start..end, Shift::between(&indents)?))
+}
+
+impl Shift {
+    /// From each first to its second.
+    fn between(indents: &[(&str, &str)]) -> Option<Self> {
+        let (here, there) = indents.first()?;
+        let all = |fits: &dyn Fn(&str, &str) -> bool| indents.iter().all(|(h, t)| fits(h, t));
+        if all(&|here, there| here == there) {
+            return Some(Self::Same);
+        }
+        if let Some(more) = there.strip_suffix(here)
+            && all(&|here, there| there.strip_suffix(here) == Some(more))
+        {
+            return Some(Self::Deeper(more.into()));
+        }
+        if let Some(less) = here.strip_suffix(there)
+            && all(&|here, there| here.strip_suffix(there) == Some(less))
+        {
+            return Some(Self::Shallower(less.into()));
+        }
+        let only = |blank: char, indent: &str| indent.chars().all(|char| char == blank);
+        let width = |many: usize, few: usize| many.checked_div(few).filter(|width| *width > 0);
+        let deepest = indents.iter().max_by_key(|(here, there)| here.len() + there.len())?;
+        if all(&|here, there| only(' ', here) && only('\t', there)) {
+            let width = width(deepest.0.len(), deepest.1.len())?;
+            return all(&|here, there| here.len() == there.len() * width)
+                .then_some(Self::Tabs(width));
+        }
+        if all(&|here, there| only('\t', here) && only(' ', there)) {
+            let width = width(deepest.1.len(), deepest.0.len())?;
+            let fits = all(&|here, there| there.len() == here.len() * width);
+            return fits.then_some(Self::Spaces(width));
+        }
+        None
+    }
+
+    /// `new` with its lines moved; `None` when a line has less indentation than is to be taken away.
+    pub(crate) fn apply(&self, new: &str) -> Option<String> {
+        let mut moved = String::with_capacity(new.len());
+        for line in lines::lines(new) {
+            let whole = &new[line.start..line.next];
+            if is_blank(&new[line.start..line.end]) {
+                moved.push_str(whole);
+                continue;
+            }
+            let indent = indent(whole);
+            let rest = &whole[indent.len()..];
+            match self {
+                Self::Same => moved.push_str(indent),
+                Self::Deeper(more) => moved.extend([more, indent]),
+                Self::Shallower(less) => moved.push_str(indent.strip_prefix(less.as_str())?),
+                Self::Tabs(width) => {
+                    let spaces = indent.len() - indent.trim_start_matches(' ').len();
+                    moved.push_str(&"\t".repeat(spaces / width));
+                    moved.push_str(&" ".repeat(spaces % width));
+                    moved.push_str(&indent[spaces..]);
+                }
+                Self::Spaces(width) => {
+                    let tabs = indent.len() - indent.trim_start_matches('\t').len();
+                    moved.push_str(&" ".repeat(tabs * width));
+                    moved.push_str(&indent[tabs..]);
+                }
+            }
+            moved.push_str(rest);
+        }
+        Some(moved)
+    }
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// Bytes without the blanks at the ends, and with one space for each run inside.
+fn bare(line: &str) -> impl Iterator<Item = u8> {
+    let mut bytes = line.trim_matches(BLANKS).bytes().peekable();
+    std::iter::from_fn(move || {
+        let byte = bytes.next()?;
+        if byte != b' ' && byte != b'\t' {
+            return Some(byte);
+        }
+        while bytes.next_if(|byte| matches!(byte, b' ' | b'\t')).is_some() {}
+        Some(b' ')
+    })
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim_matches(BLANKS).is_empty()
+}
+
+fn indent(line: &str) -> &str {
+    &line[..line.len() - line.trim_start_matches(BLANKS).len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_blanks_aside() {
+        let check = |text: &str, old: &str, expected: &[usize]| {
+            let found: Vec<_> = fits(text, old).map(|lines| lines.start).collect();
+            assert_eq!(found, expected, "{old:?} in {text:?}");
+        };
+        check("  a  b \nc\n", "a b\nc", &[0]);
+        check("a b\n\ta\tb", "a  b", &[0, 1]);
+        check("ab\n", "a b", &[]);
+        check("a\n\nb\n", "a\nb", &[]);
+        check("a\n \nb\n", " a\n\n  b", &[0]);
+        check("\n\n", "\n", &[]);
+        check("\n\n", "  \t", &[]);
+        check("a\u{a0}b", "a b", &[]);
+        check("xa b\n", "a b", &[]);
+    }
+
+    #[test]
+    fn the_replacement_moves_as_the_lines_do() {
+        fn check(text: &str, old: &str, new: &str, expected: Option<(Range<usize>, &str)>) {
+            let found =
+                measure(text, old, 0).and_then(|(range, shift)| Some((range, shift.apply(new)?)));
+            let expected = expected.map(|(range, text)| (range, text.to_owned()));
+            assert_eq!(found, expected, "{old:?} in {text:?}");
+        }
+        check("a  b\n", "a b", "c", Some((0..4, "c")));
+        check("a  b\n", "a b\n", "c\n", Some((0..5, "c\n")));
+        check("a  b", "a b\n", "c\n", None);
+        check("    a\n      b\n", "a\n  b\n", "c\n\n   d\n", Some((0..14, "    c\n\n       d\n")));
+        check("a\n  b\n", "  a\n    b", "  c\n   d", Some((0..5, "c\n d")));
+        check("a\n  b\n", "  a\n    b", " c", None);
+        check("\ta\n\t\tb\n", "    a\n        b", "     c", Some((0..6, "\t c")));
+        check("  a\n    b\n", "\ta\n\t\tb", "\t\t c", Some((0..9, "     c")));
+        check("  a\n   b\n", "a\nb", "c", None);
+        check("a\n  b\n", "a\nb", "c", None);
+    }
+}

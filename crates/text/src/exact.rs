@@ -1,0 +1,407 @@
+//! String edits, staged one after another: each is looked for in what the ones before it left.
+//!
+//! A string must be found exactly, byte for byte, and mean one place. Two things may be given way to, and both are told:
+//! line breaks written in another style than the file's one and only, and, if asked for, blanks (`blanks.rs`). There is
+//! no other likeness that would do, ever; what is merely near is for a hint (`nearest.rs`).
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::iter;
+use std::ops::Range;
+
+use memchr::memmem;
+
+use crate::blanks::{self, Shift};
+use crate::decode::Text;
+use crate::line_index::{self, LineIndex};
+use crate::lines::{self, Ending};
+use crate::positions::positions;
+use crate::splice::{self, Composed};
+
+/// Places of one edit that are remembered, and matches of a refused one that are named, at most.
+pub const PLACES: usize = 100;
+const NAMED: usize = 10;
+
+/// Replaces `old` by `new`.
+#[derive(Debug, Clone, Copy)]
+pub struct StringEdit<'a> {
+    pub old: &'a str,
+    pub new: &'a str,
+    pub pick: Pick,
+    /// How many matches there must be.
+    pub count: Option<usize>,
+    pub matching: Matching,
+}
+
+/// Which of several matches is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// There must not be several, not even ones that overlap.
+    Only,
+    /// Every one, from left to right, none that overlaps one before it.
+    All,
+    /// The one nearest to this line (from 0) of the text as staged so far.
+    Near(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Matching {
+    Exact,
+    /// When nothing matches exactly: whole lines that fit but for their blanks.
+    IgnoreBlanks,
+}
+
+/// How a string was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    Exactly,
+    /// With its line breaks in the style of the file.
+    WithEndings(Ending),
+    /// Blanks aside; the replacement was moved by the shift.
+    WithBlanks(Shift),
+}
+
+/// What one edit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    pub found: Found,
+    /// How many places were replaced.
+    pub count: usize,
+    /// The first [`PLACES`] of them.
+    pub places: Vec<Place>,
+}
+
+/// Lines (from 0, `end` is the last one's, not after it) of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// What was replaced, in the text just before the edit.
+    pub before: LineSpan,
+    /// What stands there, in the text after all edits.
+    pub after: LineSpan,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineSpan {
+    pub first: usize,
+    pub last: usize,
+}
+
+/// Why an edit of a string could not be applied. The text is untouched in every case; `edit` and `prior` are positions in
+/// the list of edits.
+#[derive(Debug, thiserror::Error, PartialEq, Eq, Clone)]
+pub enum StringError {
+    /// An empty string is everywhere; only an empty text can be filled by it.
+    #[error("Edit {edit}: old_string cannot be empty")]
+    EmptyString { edit: usize },
+    #[error("Edit {edit}: String not found")]
+    NoMatch { edit: usize },
+    /// `named`: the first matches, or those that tie.
+    #[error("Edit {edit}: String appears {count} times")]
+    Ambiguous { edit: usize, count: usize, named: Vec<LineSpan>, why: Mismatch },
+    /// The string was there once, and an edit before took part of it. `now`: what stands there.
+    #[error("Edit {edit} conflicts with edit {prior}")]
+    Overtaken { edit: usize, prior: usize, now: LineSpan },
+    /// Bytes of the text with this edit, which are too many.
+    #[error("Edit {edit} makes the text too long: {size} bytes")]
+    TooLong { edit: usize, size: usize },
+    /// The lines fit but for their blanks, but not by one and the same shift.
+    #[error("Edit {edit}: String not found")]
+    Uneven { edit: usize, place: LineSpan },
+}
+
+/// Why matches do not tell what is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mismatch {
+    /// There is more than one.
+    Several,
+    /// There are not as many as expected.
+    Count,
+    /// Several are equally near.
+    Tie,
+}
+
+/// A text with edits on the way.
+#[derive(Debug)]
+pub struct Staged<'a> {
+    original: &'a Text,
+    /// With the byte order mark, as all offsets here.
+    text: String,
+    bom: usize,
+    /// Bytes the text may have at most, on the way too.
+    max_len: usize,
+    lines: LineIndex,
+    composed: Composed,
+    ending: OnceCell<Option<Ending>>,
+    done: Vec<Done<'a>>,
+}
+
+#[derive(Debug)]
+struct Done<'a> {
+    old: &'a str,
+    found: Found,
+    count: usize,
+    before: Vec<LineSpan>,
+    /// Where the first places are now.
+    now: Vec<Range<usize>>,
+    /// The bytes of the original that all of them took, or stand for.
+    origin: Vec<Range<usize>>,
+}
+
+/// Where an edit applies, and what it puts there.
+struct Fit<'a> {
+    /// Sorted and of one length.
+    ranges: Vec<Range<usize>>,
+    new: Cow<'a, str>,
+    found: Found,
+}
+
+impl<'a> Fit<'a> {
+    fn one(range: Range<usize>, new: Cow<'a, str>, found: Found) -> Self {
+        Self { ranges: iter::once(range).collect(), new, found }
+    }
+}
+
+impl<'a> Staged<'a> {
+    pub fn new(original: &'a Text, max_len: usize) -> Self {
+        let text = original.whole().to_owned();
+        let bom = text.len() - original.as_str().len();
+        let lines = LineIndex::of(&text);
+        let (composed, ending, done) = (Composed::new(), OnceCell::new(), Vec::new());
+        Self { original, text, bom, max_len, lines, composed, ending, done }
+    }
+
+    /// Applies the next edit, or leaves everything as it is and says why.
+    pub fn apply(&mut self, edit: StringEdit<'a>) -> Result<(), StringError> {
+        let Fit { ranges, new, found } = self.fit(edit)?;
+        let taken: usize = ranges.iter().map(Range::len).sum();
+        let size = (self.text.len() - taken).saturating_add(ranges.len().saturating_mul(new.len()));
+        if size > self.max_len {
+            return Err(StringError::TooLong { edit: self.done.len(), size });
+        }
+        let remembered = &ranges[..ranges.len().min(PLACES)];
+        let before = remembered.iter().map(|range| self.span(range)).collect();
+        let origin = ranges.iter().map(|range| self.composed.to_old(range.clone())).collect();
+        for done in &mut self.done {
+            for place in &mut done.now {
+                *place = splice::carry(place.clone(), &ranges, new.len());
+            }
+        }
+        let now = remembered.iter().enumerate().map(|(index, range)| {
+            let start = range.start + index * new.len() - index * range.len();
+            start..start + new.len()
+        });
+        let now = now.collect();
+        if let [range] = &ranges[..] {
+            self.text.replace_range(range.clone(), &new);
+            self.lines.splice(&self.text, range, new.len());
+            self.composed.then(range.clone(), new.len());
+        } else {
+            self.text = splice::replace_each(&self.text, &ranges, &new);
+            self.lines = LineIndex::of(&self.text);
+            self.composed.then_each(&ranges, new.len());
+        }
+        self.done.push(Done { old: edit.old, found, count: ranges.len(), before, now, origin });
+        Ok(())
+    }
+
+    /// The text as staged so far, without its byte order mark.
+    pub fn text(&self) -> &str {
+        &self.text[self.bom..]
+    }
+
+    /// The edit before that replaced the very same string.
+    pub fn replaced_by(&self, old: &str) -> Option<usize> {
+        self.done.iter().position(|done| done.old == old)
+    }
+
+    /// The new text, with the byte order mark, how it came about, and what each edit did.
+    pub fn finish(self) -> (String, Composed, Vec<Applied>) {
+        let after = |range: &Range<usize>| self.span(range);
+        let applied = self.done.iter().map(|done| {
+            let places = done.before.iter().zip(&done.now);
+            let places = places.map(|(before, now)| Place { before: *before, after: after(now) });
+            Applied { found: done.found.clone(), count: done.count, places: places.collect() }
+        });
+        let applied = applied.collect();
+        (self.text, self.composed, applied)
+    }
+
+    fn fit(&self, edit: StringEdit<'a>) -> Result<Fit<'a>, StringError> {
+        let index = self.done.len();
+        if edit.old.is_empty() {
+            if !self.text().is_empty() {
+                return Err(StringError::EmptyString { edit: index });
+            }
+            return Ok(Fit::one(self.bom..self.bom, edit.new.into(), Found::Exactly));
+        }
+        if !self.splits_a_break(edit.old)
+            && let Some(ranges) = self.find(edit, edit.old)?
+        {
+            return Ok(Fit { ranges, new: self.native(edit.new), found: Found::Exactly });
+        }
+        let old = self.native(edit.old);
+        if let (Cow::Owned(_), Some(ending)) = (&old, self.ending())
+            && let Some(ranges) = self.find(edit, &old)?
+        {
+            return Ok(Fit {
+                ranges,
+                new: self.native(edit.new),
+                found: Found::WithEndings(ending),
+            });
+        }
+        if edit.matching == Matching::IgnoreBlanks
+            && let Some(fit) = self.fit_but_for_blanks(edit)?
+        {
+            return Ok(fit);
+        }
+        Err(self.missed(edit, &old))
+    }
+
+    fn missed(&self, edit: StringEdit<'_>, old: &str) -> StringError {
+        let index = self.done.len();
+        let original = self.original.whole();
+        let mut places = positions(original.bytes().skip(self.bom), old.as_bytes());
+        if !self.done.is_empty()
+            && let (Some(at), None) = (places.next(), places.next())
+        {
+            let range = self.bom + at..self.bom + at + old.len();
+            let overlaps =
+                |other: &Range<usize>| other.start < range.end && range.start < other.end;
+            let took = |done: &Done| done.old != edit.old && done.origin.iter().any(overlaps);
+            if let Some(prior) = self.done.iter().position(took) {
+                let now = self.span(&self.composed.to_new(range));
+                return StringError::Overtaken { edit: index, prior, now };
+            }
+        }
+        StringError::NoMatch { edit: index }
+    }
+
+    /// Where `needle` is and what the edit picks of it; `None` when it is nowhere.
+    fn find(
+        &self,
+        edit: StringEdit<'_>,
+        needle: &str,
+    ) -> Result<Option<Vec<Range<usize>>>, StringError> {
+        let index = self.done.len();
+        let text = &self.text.as_bytes()[self.bom..];
+        let finder = memmem::Finder::new(needle);
+        let range = |at: usize| self.bom + at..self.bom + at + needle.len();
+        let Some(first) = finder.find(text) else { return Ok(None) };
+        if edit.pick == Pick::All {
+            let ranges: Vec<_> = finder.find_iter(text).map(range).collect();
+            if edit.count.is_some_and(|count| count != ranges.len()) {
+                let named = ranges.iter().take(NAMED).map(|range| self.span(range)).collect();
+                let why = Mismatch::Count;
+                return Err(StringError::Ambiguous {
+                    edit: index,
+                    count: ranges.len(),
+                    named,
+                    why,
+                });
+            }
+            return Ok(Some(ranges));
+        }
+        if finder.find(&text[first + 1..]).is_none() && edit.count.is_none_or(|count| count == 1) {
+            return Ok(Some(vec![range(first)]));
+        }
+        let rest = text[first..].iter().copied();
+        let matches = positions(rest, needle.as_bytes()).map(|at| range(first + at));
+        // Matches come in order, so that lines are counted once.
+        let (mut counted, mut line) = (0, 0);
+        let height = line_index::breaks(needle, 0..needle.len() - 1);
+        let span = |range: &Range<usize>| {
+            line += line_index::breaks(&self.text, counted..range.start);
+            counted = range.start;
+            LineSpan { first: line, last: line + height }
+        };
+        Ok(Some(vec![pick(edit, index, matches, span)?]))
+    }
+
+    fn fit_but_for_blanks(&self, edit: StringEdit<'a>) -> Result<Option<Fit<'a>>, StringError> {
+        let index = self.done.len();
+        let text = self.text();
+        let mut fits = blanks::fits(text, edit.old).peekable();
+        if fits.peek().is_none() {
+            return Ok(None);
+        }
+        let span = |lines: &Range<usize>| LineSpan { first: lines.start, last: lines.end - 1 };
+        let lines = pick(edit, index, fits, span)?;
+        let uneven = || StringError::Uneven { edit: index, place: span(&lines) };
+        let (range, shift) = blanks::measure(text, edit.old, lines.start).ok_or_else(uneven)?;
+        let new = shift.apply(edit.new).ok_or_else(uneven)?;
+        let new = match self.native(&new) {
+            Cow::Owned(native) => native,
+            Cow::Borrowed(_) => new,
+        };
+        let range = self.bom + range.start..self.bom + range.end;
+        Ok(Some(Fit::one(range, new.into(), Found::WithBlanks(shift))))
+    }
+
+    /// The style of all line breaks of the original, if there is one.
+    fn ending(&self) -> Option<Ending> {
+        *self.ending.get_or_init(|| lines::uniform_ending(self.original.as_str()))
+    }
+
+    /// `string` with its line breaks in the file's style; borrowed when that is as they are.
+    fn native<'s>(&self, string: &'s str) -> Cow<'s, str> {
+        match self.ending() {
+            Some(ending) if string.contains(['\n', '\r']) => lines::with_ending(string, ending),
+            _ => string.into(),
+        }
+    }
+
+    /// Whether `old` can only match in the middle of `\r\n`: replacing half of a line break would break the other.
+    fn splits_a_break(&self, old: &str) -> bool {
+        (old.starts_with('\n') || old.ends_with('\r')) && self.ending() == Some(Ending::CrLf)
+    }
+
+    /// The lines of `range`; a line break belongs to the line it ends, and nothing to the line it stands in.
+    fn span(&self, range: &Range<usize>) -> LineSpan {
+        let line = |offset: usize| self.lines.line_at(&self.text, offset);
+        let first = line(range.start.min(self.text.len().saturating_sub(1)));
+        let last = if range.is_empty() { first } else { line(range.end - 1) };
+        LineSpan { first, last }
+    }
+}
+
+/// The one of several places that the edit means. `span` is asked about them in order, and only where it matters.
+fn pick<T>(
+    edit: StringEdit<'_>,
+    index: usize,
+    places: impl Iterator<Item = T>,
+    mut span: impl FnMut(&T) -> LineSpan,
+) -> Result<T, StringError> {
+    let (mut count, mut named) = (0, Vec::new());
+    let mut nearest: Option<(usize, T)> = None;
+    let mut tied = Vec::new();
+    for place in places {
+        count += 1;
+        let (distance, lines) = match edit.pick {
+            Pick::Near(line) => {
+                let lines = span(&place);
+                (lines.first.saturating_sub(line).max(line.saturating_sub(lines.last)), lines)
+            }
+            Pick::Only | Pick::All if count <= NAMED => (0, span(&place)),
+            Pick::Only | Pick::All => continue,
+        };
+        if count <= NAMED {
+            named.push(lines);
+        }
+        let best = nearest.as_ref().map_or(usize::MAX, |(best, _)| *best);
+        if distance < best {
+            tied = vec![lines];
+            nearest = Some((distance, place));
+        } else if distance == best && tied.len() < NAMED {
+            tied.push(lines);
+        }
+    }
+    let (named, why) = match edit.pick {
+        _ if edit.count.is_some_and(|wanted| wanted != count) => (named, Mismatch::Count),
+        Pick::Near(_) => (tied, Mismatch::Tie),
+        Pick::Only | Pick::All => (named, Mismatch::Several),
+    };
+    match nearest {
+        Some((_, place)) if named.len() == 1 && why != Mismatch::Count => Ok(place),
+        _ => Err(StringError::Ambiguous { edit: index, count, named, why }),
+    }
+}

@@ -1,0 +1,106 @@
+//! Line numbers in a text that changes, without counting it again from the beginning.
+
+use std::ops::Range;
+
+use memchr::memchr_iter;
+
+/// Bytes in a block, when it is made.
+const BLOCK: usize = 8 * 1024;
+
+/// How many lines end in each block of a text. The blocks cover it without gaps.
+#[derive(Debug)]
+pub(crate) struct LineIndex {
+    blocks: Vec<Block>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Block {
+    len: usize,
+    breaks: usize,
+}
+
+impl LineIndex {
+    pub fn of(text: &str) -> Self {
+        Self { blocks: blocks(text, 0..text.len()).collect() }
+    }
+
+    /// The line (from 0) that the byte at `offset` of `text` belongs to. `text` is what the index was made of.
+    pub fn line_at(&self, text: &str, offset: usize) -> usize {
+        let (mut start, mut lines) = (0, 0);
+        for block in &self.blocks {
+            if start + block.len > offset {
+                break;
+            }
+            start += block.len;
+            lines += block.breaks;
+        }
+        lines + breaks(text, start..offset)
+    }
+
+    /// The text is `after` now: `range` of it before was replaced by `new_len` bytes.
+    pub fn splice(&mut self, after: &str, range: &Range<usize>, new_len: usize) {
+        // What stands before the range counts anew, too: whether a `\r` ends a line depends on what follows it.
+        let from = range.start.saturating_sub(1);
+        let (mut first, mut start) = (0, 0);
+        while first < self.blocks.len() && start + self.blocks[first].len <= from {
+            start += self.blocks[first].len;
+            first += 1;
+        }
+        let (mut last, mut end) = (first, start);
+        while last < self.blocks.len() && end < range.end {
+            end += self.blocks[last].len;
+            last += 1;
+        }
+        let end = end.max(range.end) - range.len() + new_len;
+        self.blocks.splice(first..last, blocks(after, start..end));
+    }
+}
+
+/// The blocks of a part of `text`; each that follows is at least half of one.
+fn blocks(text: &str, part: Range<usize>) -> impl Iterator<Item = Block> + '_ {
+    let count = (part.len() / BLOCK).max(usize::from(!part.is_empty()));
+    (0..count).map(move |index| {
+        let start = part.start + index * BLOCK;
+        let end = if index + 1 == count { part.end } else { start + BLOCK };
+        Block { len: end - start, breaks: breaks(text, start..end) }
+    })
+}
+
+/// How many lines of `text` end in `part`: `\r\n` ends one with its `\n`.
+pub(crate) fn breaks(text: &str, part: Range<usize>) -> usize {
+    let bytes = text.as_bytes();
+    let ends_a_line = |at: &usize| bytes.get(part.start + at + 1) != Some(&b'\n');
+    memchr_iter(b'\n', &bytes[part.clone()]).count()
+        + memchr_iter(b'\r', &bytes[part.clone()]).filter(ends_a_line).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::lines;
+
+    proptest! {
+        #[test]
+        fn lines_are_those_of_the_text(
+            pieces in prop::collection::vec(("[a\r\n]{0,4}", 1usize..9000), 1..5),
+            splices in prop::collection::vec((0usize..40_000, 0usize..20_000, "[a\r\n]{0,5}"), 0..8),
+            offsets in prop::collection::vec(0usize..60_000, 5),
+        ) {
+            let mut text: String = pieces.iter().map(|(piece, times)| piece.repeat(*times)).collect();
+            let mut index = LineIndex::of(&text);
+            for (start, len, new) in splices {
+                let start = start.min(text.len());
+                let range = start..(start + len).min(text.len());
+                text.replace_range(range.clone(), &new);
+                index.splice(&text, &range, new.len());
+            }
+            prop_assert_eq!(index.blocks.iter().map(|block| block.len).sum::<usize>(), text.len());
+            for offset in offsets.into_iter().filter(|offset| *offset < text.len()) {
+                let line = lines::lines(&text).position(|line| offset < line.next);
+                prop_assert_eq!(Some(index.line_at(&text, offset)), line);
+            }
+        }
+    }
+}

@@ -63,10 +63,11 @@ struct Raw {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
-    /// Toolsets to serve, a comma list of `flat`, `all` [default: flat]
+    /// Toolsets to serve, a comma list of `flat`, `text`, `all` [default: flat]
     ///
     /// flat: `list_files`, `read_file`, `edit_file`, addressed by file name, lines from 0.
-    #[arg(long, value_name = "LIST")]
+    /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`, by absolute path, lines from 1.
+    #[arg(long, value_name = "LIST", verbatim_doc_comment)]
     tools: Option<String>,
 
     /// Serve only what reads; every edit is refused
@@ -276,8 +277,10 @@ fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
     let mut tools: Vec<&'static Entry> = Vec::new();
     for name in raw.unwrap_or("flat").split(',') {
         match name.trim() {
-            "flat" | "all" => tools.extend(&tools::FLAT),
-            _ => return Err("--tools must be a comma list of: flat, all".into()),
+            "flat" => tools.extend(&tools::FLAT),
+            "text" => tools.extend(&tools::TEXT),
+            "all" => tools.extend(tools::FLAT.iter().chain(&tools::TEXT)),
+            _ => return Err("--tools must be a comma list of: flat, text, all".into()),
         }
     }
     let mut seen = Vec::new();

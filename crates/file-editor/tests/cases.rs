@@ -56,10 +56,12 @@ fn play_all(start: Start) {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
     let (mut played, mut wrong) = (0, Vec::new());
     for folder in std::fs::read_dir(cases).unwrap() {
-        for case in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+        let folder = folder.unwrap();
+        let tools = if folder.file_name() == "text" { "--tools=text" } else { "--tools=flat" };
+        for case in std::fs::read_dir(folder.path()).unwrap() {
             let path = case.unwrap().path();
             let expected = std::fs::read_to_string(&path).unwrap();
-            let Some(found) = play(&expected, start) else { continue };
+            let Some(found) = play(&expected, tools, start) else { continue };
             played += 1;
             if found == expected {
                 continue;
@@ -76,12 +78,12 @@ fn play_all(start: Start) {
 }
 
 /// The case as it turns out.
-fn play(case: &str, start: Start) -> Option<String> {
+fn play(case: &str, tools: &str, start: Start) -> Option<String> {
     let folder = Folder::new();
     let mut sections = sections(case.trim_end());
     let mut shown = sections.next().unwrap().to_owned();
     assert!(!shown.contains("---"), "a section without a name: {case}");
-    let mut flags: Vec<&str> = Vec::new();
+    let mut flags = vec![tools];
     let mut player: Option<Box<dyn Player>> = None;
     for section in sections {
         let (head, body) = section.split_once('\n').unwrap_or((section, ""));
@@ -105,7 +107,7 @@ fn play(case: &str, start: Start) -> Option<String> {
             [name] => player.tool(name, arguments),
             _ => panic!("when what? {case}"),
         };
-        let happened = told(&answer).into_iter().chain(changed(&before, &snapshot(&folder)));
+        let happened = told(what, &answer).into_iter().chain(changed(&before, &snapshot(&folder)));
         for (head, body) in happened {
             write!(shown, "\n--- then {head}\n{}", visible(&body, &folder)).unwrap();
         }
@@ -165,7 +167,7 @@ fn give(folder: &Folder, name: &str, kind: &[&str], body: &str) {
 }
 
 /// What an answer says, as sections.
-fn told(answer: &Value) -> Vec<(String, String)> {
+fn told(what: &[&str], answer: &Value) -> Vec<(String, String)> {
     let data = |data: Value| ("data".to_owned(), data.to_string());
     let text = |text: &Value| text.as_str().unwrap().to_owned();
     if let Some(error) = answer.get("error") {
@@ -174,7 +176,7 @@ fn told(answer: &Value) -> Vec<(String, String)> {
     }
     let result = &answer["result"];
     let Some(is_error) = result.get("isError") else { return vec![data(result.clone())] };
-    let known = ["content", "structuredContent", "isError"];
+    let known = ["content", "structuredContent", "isError", "_meta"];
     assert!(result.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())));
     let mut structured = result.get("structuredContent").cloned();
     let texts: Vec<_> =
@@ -186,12 +188,15 @@ fn told(answer: &Value) -> Vec<(String, String)> {
         if let Some(mut error) = structured.take().map(|mut data| data["error"].take()) {
             let error = error.as_object_mut().unwrap();
             write!(heads[0], " {}", error.remove("code").unwrap()).unwrap();
-            assert_eq!(format!("Error: {}", text(&error.remove("message").unwrap())), texts[0]);
+            let is_text = tools::TEXT.iter().any(|entry| what == [entry.name]);
+            let prefix = if is_text { "" } else { "Error: " };
+            assert_eq!(prefix.to_owned() + &text(&error.remove("message").unwrap()), texts[0]);
             assert_eq!(error.remove("hint").as_ref().map(text).as_ref(), texts.get(1));
             structured = (!error.is_empty()).then(|| json!(error));
         }
     }
-    heads.into_iter().zip(texts).chain(structured.map(data)).collect()
+    let meta = result.get("_meta").map(|meta| ("meta".to_owned(), meta.to_string()));
+    heads.into_iter().zip(texts).chain(structured.map(data)).chain(meta).collect()
 }
 
 /// Each name with what is in it: text as JSON, other bytes as hex, links by target.
@@ -203,6 +208,8 @@ fn snapshot(folder: &Folder) -> Contents {
         let kind = path.symlink_metadata().unwrap().file_type();
         let contents = if kind.is_symlink() {
             ("link", std::fs::read_link(path).unwrap().display().to_string())
+        } else if kind.is_dir() {
+            ("folder", String::new())
         } else if !kind.is_file() {
             ("no file", String::new())
         } else {
@@ -213,7 +220,21 @@ fn snapshot(folder: &Folder) -> Contents {
         };
         (name, contents)
     };
-    folder.names().into_iter().map(describe).collect()
+    names_below(folder.path(), "").into_iter().map(describe).collect()
+}
+
+/// Every name in a folder and in those in it.
+fn names_below(path: &Path, prefix: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let entry = entry.unwrap();
+        let name = prefix.to_owned() + entry.file_name().to_str().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            names.extend(names_below(&entry.path(), &format!("{name}/")));
+        }
+        names.push(name);
+    }
+    names
 }
 
 /// Every file that is not as it was, as sections; of a large one only its size.
@@ -261,7 +282,7 @@ struct InProcess {
 
 impl InProcess {
     fn start(folder: &Folder, flags: &[&str]) -> Option<Self> {
-        let megabytes: u64 = match flags {
+        let megabytes: u64 = match &flags[1..] {
             [] => 10,
             [flag] => flag.strip_prefix("--max-size=")?.parse().unwrap(),
             _ => return None,
@@ -288,10 +309,13 @@ impl InProcess {
 
 impl Player for InProcess {
     fn tool(&mut self, name: &str, arguments: Value) -> Value {
-        let entry = tools::FLAT.iter().find(|entry| entry.name == name).unwrap();
+        let mut entries = tools::FLAT.iter().chain(&tools::TEXT);
+        let entry = entries.find(|entry| entry.name == name).unwrap();
+        let mut meta = None;
         let (texts, data, is_error) = match self.run(entry, arguments) {
             Ok(reply) => {
                 let texts = reply.blocks.iter().map(ToString::to_string).collect();
+                meta = reply.meta.map(Value::Object);
                 (texts, reply.data.map(Value::Object), false)
             }
             Err(failure) => {
@@ -302,7 +326,9 @@ impl Player for InProcess {
         };
         let content: Vec<_> = texts.iter().map(|text| json!({ "text": text })).collect();
         let mut result = json!({ "content": content, "isError": is_error });
-        result.as_object_mut().unwrap().extend(data.map(|data| ("structuredContent".into(), data)));
+        let fields = [("structuredContent", data), ("_meta", meta)];
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
+        result.as_object_mut().unwrap().extend(fields);
         json!({ "result": result })
     }
 

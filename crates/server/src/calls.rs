@@ -9,7 +9,7 @@ use rmcp::model::RequestId;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
-use tools::{Block, Context, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
+use tools::{Block, Context, Dialect, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
 
 use crate::fault;
 use crate::log::{Level, Log};
@@ -30,6 +30,10 @@ const BRIEFLY: Duration = Duration::from_millis(20);
 
 /// A start that takes longer is worth a warning.
 const STARTUP_TARGET: Duration = Duration::from_millis(100);
+
+const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
+
+const TEXT_INSTRUCTIONS: &str = "Text files below one folder, by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
 /// How a tool's failure is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +202,15 @@ impl Calls {
         })
     }
 
+    /// What an agent needs to know first. Some clients show only the first 512 characters.
+    pub fn instructions(&self) -> String {
+        let serves = |dialect| self.options.offered().any(|entry| entry.dialect == dialect);
+        let flat = serves(Dialect::Flat).then(|| FLAT_INSTRUCTIONS.to_owned());
+        let text = serves(Dialect::Text)
+            .then(|| format!("{TEXT_INSTRUCTIONS} The folder is {}", self.root.path().display()));
+        flat.into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
+    }
+
     /// Takes a call in. The order of these calls is the order in which edits of one file are made.
     pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
         let since = Instant::now();
@@ -210,8 +223,8 @@ impl Calls {
             entry.prepare(arguments)
         };
         let place = match &prepared {
-            Ok(Prepared { target: Some(target), .. }) if entry.effect != Effect::Reads => {
-                Some(self.queue.join(target))
+            Ok(prepared) if entry.effect != Effect::Reads => {
+                prepared.path(&self.root).map(|path| self.queue.join(path))
             }
             _ => None,
         };

@@ -45,6 +45,7 @@ pub fn code(kind: Kind) -> Code {
 pub fn text(dialect: Dialect, failure: &Failure) -> String {
     match dialect {
         Dialect::Flat | Dialect::Plain => format!("Error: {}", failure.message),
+        Dialect::Text => failure.message.clone(),
     }
 }
 

@@ -9,8 +9,8 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientRequest,
     ContentBlock, ErrorCode, Implementation, InitializeRequestParams, InitializeResult,
-    JsonRpcMessage, ListToolsResult, PaginatedRequestParams, RequestId, RequestMetaObject,
-    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    JsonRpcMessage, ListToolsResult, MetaObject, PaginatedRequestParams, RequestId,
+    RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
@@ -22,9 +22,6 @@ use crate::calls::{Answered, Arrived, Calls, Recall, Share, Structured, ToolErro
 use crate::fault;
 use crate::flights::Working;
 use crate::wire::{self, Refusal};
-
-/// What an agent needs to know first. Some clients show only the first 512 characters.
-const INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
 /// What a transport sends along with a `tools/call`: the call, which already has its place in the
 /// queue, and where its large texts are to be left for the writer.
@@ -184,7 +181,7 @@ impl ServerHandler for Mcp {
         server.description = Some("High-performance file editing server for AI agents".into());
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(server)
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(self.calls.instructions())
     }
 
     /// As rmcp does it, but the peer is what was agreed on, not what it asked for: otherwise one that asks for a
@@ -257,10 +254,11 @@ impl Mcp {
     ) -> Result<CallToolResult, ErrorData> {
         let structured = self.calls.options.structured == Structured::On;
         match outcome {
-            Ok(Reply { blocks, data, .. }) => {
+            Ok(Reply { blocks, data, meta, .. }) => {
                 let content = blocks.into_iter().map(|block| content(block, parked)).collect();
                 let mut result = CallToolResult::success(content);
                 result.structured_content = data.map(Value::Object).filter(|_| structured);
+                result.meta = meta.map(MetaObject);
                 Ok(result)
             }
             // A defect of ours is no result, whatever was asked for.

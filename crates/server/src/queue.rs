@@ -8,10 +8,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use files::FilePath;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + Sync>>;
-type Lanes = Mutex<HashMap<String, Arc<Semaphore>>>;
+type Lanes = Mutex<HashMap<FilePath, Arc<Semaphore>>>;
 
 /// One lane a file, there only while somebody is in it.
 #[derive(Default)]
@@ -21,7 +22,7 @@ pub struct Queue {
 
 /// A place in a file's lane; dropping it, at the head or waiting, lets the next one on.
 pub struct Place {
-    key: String,
+    key: FilePath,
     lanes: Arc<Lanes>,
     state: State,
 }
@@ -34,11 +35,11 @@ enum State {
 
 impl Queue {
     /// Takes the next place for `key`. The order of these calls is the order of the turns.
-    pub fn join(&self, key: &str) -> Place {
+    pub fn join(&self, key: FilePath) -> Place {
         let lane = {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             let one = || Arc::new(Semaphore::new(1));
-            Arc::clone(lanes.entry(key.to_owned()).or_insert_with(one))
+            Arc::clone(lanes.entry(key.clone()).or_insert_with(one))
         };
         let mut turn: Turn = Box::pin(lane.acquire_owned());
         // A semaphore queues who polls: this first poll is what takes the place.
@@ -46,7 +47,7 @@ impl Queue {
             Poll::Ready(Ok(permit)) => State::Head(permit),
             Poll::Ready(Err(_)) | Poll::Pending => State::Waiting(turn),
         };
-        Place { key: key.to_owned(), lanes: Arc::clone(&self.lanes), state }
+        Place { key, lanes: Arc::clone(&self.lanes), state }
     }
 }
 
@@ -76,12 +77,16 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    fn at(name: &str) -> FilePath {
+        FilePath::flat(name).expect("a name")
+    }
+
     #[tokio::test]
     async fn turns_come_in_order_of_arrival_and_lanes_are_independent() {
         let queue = Queue::default();
         let order = Arc::new(Mutex::new(Vec::new()));
-        let head = queue.join("a");
-        let mut waiting: Vec<_> = (0..50).map(|_| queue.join("a")).collect();
+        let head = queue.join(at("a"));
+        let mut waiting: Vec<_> = (0..50).map(|_| queue.join(at("a"))).collect();
         let given_up = waiting.remove(20);
         let mut tasks = Vec::new();
         for (number, mut place) in waiting.into_iter().enumerate().rev() {
@@ -92,7 +97,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }));
         }
-        queue.join("b").turn().await;
+        queue.join(at("b")).turn().await;
         assert!(order.lock().expect("no panic").is_empty());
         drop(given_up);
         drop(head);

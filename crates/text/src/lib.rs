@@ -22,6 +22,7 @@ pub mod diff;
 pub mod exact;
 mod line_index;
 pub mod lines;
+pub mod nearest;
 mod positions;
 pub mod splice;
 

@@ -57,6 +57,17 @@ impl Failure {
         Self { kind, message: message.into(), hint: None, faults: Vec::new(), current: None }
     }
 
+    /// The file is not what the caller last saw.
+    pub fn stale(name: &str, current: Option<Hash>) -> Self {
+        let hint = match current {
+            Some(hash) => format!("its hash is {hash} now; read it again before editing"),
+            None => "the file does not exist any more".into(),
+        };
+        Self::new(Kind::Stale, format!("File changed since it was read: {name}"))
+            .with_hint(hint)
+            .with_current(current)
+    }
+
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -4,10 +4,14 @@
 //! comments describe the parameters, its schema is what a call is checked against. Adding a tool: its file,
 //! one row below, its cases.
 
+mod aliases;
+mod answer;
 pub mod failure;
 pub mod flat;
 pub mod iso8601;
+mod line_number;
 pub mod schema;
+pub mod text_file;
 pub mod tool;
 
 pub use failure::{Failure, Kind};
@@ -16,6 +20,13 @@ pub use tool::{Block, Complaint, Context, Dialect, Effect, Entry, Limits, Prepar
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
 pub static FLAT: [Entry; 3] =
     [Entry::of::<flat::ListFiles>(), Entry::of::<flat::ReadFile>(), Entry::of::<flat::EditFile>()];
+
+/// Text files by absolute path: lines from 1, edits by exact strings.
+pub static TEXT: [Entry; 3] = [
+    Entry::of::<text_file::ReadTextFile>(),
+    Entry::of::<text_file::WriteTextFile>(),
+    Entry::of::<text_file::MultiEditTextFile>(),
+];
 
 /// The same three as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or out.
 pub static PLAIN: [Entry; 3] = [

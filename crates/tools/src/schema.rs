@@ -10,6 +10,8 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
+use crate::aliases;
+
 /// What a flat file name may hold: the contract's pattern.
 pub const FILE_NAME: &str = "^[a-zA-Z0-9._-]+$";
 /// Faults of one call that are told; an agent that makes more has other worries.
@@ -26,9 +28,10 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
     Missing,
-    /// Not a property of this tool; the ones it has.
+    /// Not a property of this tool; the ones it has, and what may be meant.
     Unknown {
         known: Vec<String>,
+        meant: Option<String>,
     },
     WrongType {
         expected: String,
@@ -65,10 +68,13 @@ impl fmt::Display for Fault {
         let field = &self.field;
         match &self.problem {
             Problem::Missing => write!(f, "`{field}` is required"),
-            Problem::Unknown { known } if known.is_empty() => {
+            Problem::Unknown { meant: Some(meant), .. } => {
+                write!(f, "unknown property `{field}`: {meant}")
+            }
+            Problem::Unknown { known, .. } if known.is_empty() => {
                 write!(f, "unknown property `{field}`: this tool takes none")
             }
-            Problem::Unknown { known } => {
+            Problem::Unknown { known, .. } => {
                 write!(f, "unknown property `{field}`: known are `{}`", known.join("`, `"))
             }
             Problem::WrongType { expected, found } => {
@@ -281,10 +287,24 @@ fn check_object(
             Some(Value::Object(schema)) => check(schema, value, &path(name), found),
             _ => found.push(|| {
                 let known = properties.keys().cloned().collect();
-                Fault { field: path(&cut(name)), problem: Problem::Unknown { known } }
+                let problem = Problem::Unknown { known, meant: meant(properties, name) };
+                Fault { field: path(&cut(name)), problem }
             }),
         }
     }
+}
+
+/// What an unknown property is called here, or where it belongs.
+fn meant(properties: &Map<String, Value>, name: &str) -> Option<String> {
+    let own = aliases::meant(name, properties.keys().map(String::as_str));
+    let own = own.map(|own| format!("it is called `{own}` here"));
+    own.or_else(|| {
+        properties.iter().find_map(|(list, schema)| {
+            let items = schema.get("items")?.get("properties")?.as_object()?;
+            let item = aliases::meant(name, items.keys().map(String::as_str))?;
+            Some(format!("it belongs into `{list}`, as `{list}: [{{ \"{item}\": ... }}]`"))
+        })
+    })
 }
 
 fn fits(schema: &Map<String, Value>, text: &str) -> bool {
@@ -342,7 +362,7 @@ mod tests {
             "enum",
             "default",
         ];
-        for entry in crate::FLAT.iter().chain(&crate::PLAIN) {
+        for entry in crate::FLAT.iter().chain(&crate::PLAIN).chain(&crate::TEXT) {
             let mut found = Vec::new();
             keywords(&Value::Object(entry.input_schema()), &mut found);
             let unknown: Vec<_> =

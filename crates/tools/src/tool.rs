@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use files::{Call, Hash, LineCounts, Root, Store, StoreError};
+use files::{Call, FilePath, Hash, LineCounts, PathError, Root, Store, StoreError};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -43,6 +43,9 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
         None
     }
 
+    /// The path that `target`, as asked for, stands for.
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError>;
+
     /// A store's refusal in the dialect's words; `target` as asked for.
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure;
 
@@ -52,13 +55,23 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
 /// What is wrong with the arguments, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
+    pub kind: Kind,
     pub message: String,
     pub hint: Option<&'static str>,
 }
 
 impl Complaint {
     pub fn new(message: impl Into<String>, hint: &'static str) -> Self {
-        Self { message: message.into(), hint: Some(hint) }
+        Self { kind: Kind::Invalid, message: message.into(), hint: Some(hint) }
+    }
+
+    /// The right kind of argument, with a value that makes no sense.
+    pub fn unusable(message: impl Into<String>, hint: &'static str) -> Self {
+        Self { kind: Kind::Unusable, ..Self::new(message, hint) }
+    }
+
+    fn plain(message: String) -> Self {
+        Self { kind: Kind::Invalid, message, hint: None }
     }
 }
 
@@ -77,6 +90,8 @@ pub enum Effect {
 pub enum Dialect {
     /// The MCP tools of the flat folder: texts begin with `Error: `.
     Flat,
+    /// The text tools: texts are the message alone.
+    Text,
     /// The plain methods of the flat folder: JSON-RPC errors.
     Plain,
 }
@@ -118,6 +133,8 @@ pub struct Reply {
     pub data: Option<Map<String, Value>>,
     /// The file's hash after the call.
     pub hash: Option<Hash>,
+    /// Facts about the answer that stand beside it, for a program rather than a model.
+    pub meta: Option<Map<String, Value>>,
 }
 
 /// One text of an answer. A read borrows the file's own buffer, so that a large file is held once.
@@ -131,6 +148,14 @@ pub struct Block {
 struct Slice {
     text: Text,
     range: Range<usize>,
+    breaks: Breaks,
+}
+
+/// How the line breaks of a file are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Breaks {
+    Exact,
+    Lf,
 }
 
 impl From<String> for Block {
@@ -142,7 +167,12 @@ impl From<String> for Block {
 impl Block {
     /// `head`, then the lines in `range` of `text`, every line break as `\n`.
     pub fn of_lines(head: String, text: Text, range: Range<usize>) -> Self {
-        Self { head, body: Some(Slice { text, range }) }
+        Self { head, body: Some(Slice { text, range, breaks: Breaks::Lf }) }
+    }
+
+    /// Exactly what is in `range` of `text`.
+    pub fn of_text(text: Text, range: Range<usize>) -> Self {
+        Self { head: String::new(), body: Some(Slice { text, range, breaks: Breaks::Exact }) }
     }
 
     /// The next piece of the text, for whoever has seen `seen` of it, and what they have seen then. Pieces are
@@ -155,7 +185,11 @@ impl Block {
         let slice = self.body.as_ref()?;
         let rest = &slice.text.as_str()[slice.range.clone()][seen_of_body..];
         let near = &rest[..rest.floor_char_boundary(PIECE)];
-        match memchr::memchr(b'\r', near.as_bytes()) {
+        let next_return = match slice.breaks {
+            Breaks::Exact => None,
+            Breaks::Lf => memchr::memchr(b'\r', near.as_bytes()),
+        };
+        match next_return {
             Some(0) if rest.as_bytes().get(1) == Some(&b'\n') => Some(("\n", seen + 2)),
             Some(0) => Some(("\n", seen + 1)),
             Some(at) => Some((&near[..at], seen + at)),
@@ -198,6 +232,7 @@ pub struct Entry {
     make_schema: fn() -> Map<String, Value>,
     make_output_schema: fn() -> Option<Map<String, Value>>,
     word: fn(&Fault) -> Option<Complaint>,
+    locate: fn(&Root, &str) -> Result<FilePath, PathError>,
     refused: fn(&str, &StoreError, &Limits) -> Failure,
     parse: fn(Value) -> serde_json::Result<(Parsed, Vec<Complaint>)>,
 }
@@ -223,6 +258,11 @@ impl Prepared {
         (self.run)(cx)
     }
 
+    /// The file it is about; `None` when there is none that could be.
+    pub fn path(&self, root: &Root) -> Option<FilePath> {
+        self.target.as_deref().and_then(|target| (self.entry.locate)(root, target).ok())
+    }
+
     /// Why it was not even run, in the tool's own words.
     pub fn refused(&self, error: &StoreError, limits: &Limits) -> Failure {
         (self.entry.refused)(self.target.as_deref().unwrap_or_default(), error, limits)
@@ -240,6 +280,7 @@ impl Entry {
             make_schema: schema::of::<T>,
             make_output_schema: T::output_schema,
             word: T::word,
+            locate: T::locate,
             refused: T::refused,
             parse: parse::<T>,
         }
@@ -268,7 +309,7 @@ impl Entry {
     /// Checks the arguments; every fault is named at once.
     pub fn prepare(&'static self, arguments: Value) -> Result<Prepared, Failure> {
         let (found, more) = schema::faults(self.schema(), &arguments);
-        let plain = |fault: &Fault| Complaint { message: fault.to_string(), hint: None };
+        let plain = |fault: &Fault| Complaint::plain(fault.to_string());
         let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| plain(fault));
         let mut faults: Vec<Complaint> = found.iter().map(words).collect();
         match (self.parse)(arguments) {
@@ -280,7 +321,7 @@ impl Entry {
             }
             // The schema has found better words for it.
             Err(_) if !faults.is_empty() => {}
-            Err(reason) => faults.push(Complaint { message: reason.to_string(), hint: None }),
+            Err(reason) => faults.push(Complaint::plain(reason.to_string())),
         }
         Err(Failure::invalid(faults, more))
     }
@@ -299,7 +340,9 @@ impl Failure {
     fn invalid(faults: Vec<Complaint>, more: usize) -> Self {
         let (mut messages, mut hints) = (Vec::new(), Vec::new());
         let mut left_out = more;
-        for Complaint { message, hint } in faults {
+        let unusable = more == 0 && faults.iter().all(|fault| fault.kind == Kind::Unusable);
+        let kind = if unusable { Kind::Unusable } else { Kind::Invalid };
+        for Complaint { message, hint, .. } in faults {
             if messages.contains(&message) {
                 continue;
             }
@@ -313,7 +356,7 @@ impl Failure {
         if left_out > 0 {
             messages.push(format!("... and {left_out} more"));
         }
-        let failure = Self::new(Kind::Invalid, messages.join("; ")).with_faults(messages);
+        let failure = Self::new(kind, messages.join("; ")).with_faults(messages);
         if hints.is_empty() { failure } else { failure.with_hint(hints.join("; ")) }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use files::{Change, Durable, Hash, Saved, Stage, StageError, StoreError, Version};
+use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use text::diff::{self, Names};
 use text::{Composed, EditError, LineEdit, LineOp, Text, by_line, splice};
 
-use super::{Base, LineNumber};
+use crate::answer::{self, ErrorShape};
+use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
@@ -82,20 +83,6 @@ struct Answer {
     error: ErrorShape,
 }
 
-/// What went wrong.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-pub(super) struct ErrorShape {
-    /// What kind of failure it is.
-    code: i64,
-    /// What went wrong.
-    message: String,
-    /// What would work instead.
-    hint: String,
-    /// The file's hash as it is now, when the expected one was out of date.
-    hash: String,
-}
-
 impl Tool for EditFile {
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit file";
@@ -118,6 +105,10 @@ impl Tool for EditFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.name)
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.flat_name(target)
     }
 
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
@@ -184,7 +175,7 @@ fn reply(request: &Request, edited: Edited) -> Reply {
     if !notes.is_empty() {
         data.insert("notes".into(), json!(notes));
     }
-    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash }
+    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash, meta: None }
 }
 
 /// The four facts of the contract.
@@ -294,35 +285,12 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
     });
     match outcome {
         Ok((saved, mut edited)) => {
-            edited.notes = notes(&saved);
+            edited.notes = answer::notes(&saved);
             Ok(edited)
         }
         Err(StageError::Change(failure)) => Err(failure),
         Err(StageError::Store(error)) => Err(super::refused(&request.name, &error, cx.limits)),
     }
-}
-
-fn notes(saved: &Saved) -> Vec<String> {
-    let mut notes = Vec::new();
-    if saved.links > 0 {
-        notes.push(format!(
-            "this file had {} more hard link(s); they keep the old text",
-            saved.links
-        ));
-    }
-    if !saved.lost.is_empty() {
-        notes.push(format!(
-            "the server's user may not keep everything; changed: {}",
-            saved.lost.join(", ")
-        ));
-    }
-    match saved.durable {
-        Durable::Unknown => {
-            notes.push("applied, durability unknown: the folder could not be synced".into());
-        }
-        Durable::Yes | Durable::No => {}
-    }
-    notes
 }
 
 /// The new contents of the file and what there is to say about them.
@@ -342,7 +310,7 @@ fn change(
     }
     let current = version.map(|version| Hash::of(&version.bytes));
     if request.expected.is_some() && request.expected != current {
-        return Err(stale(&request.name, current));
+        return Err(Failure::stale(&request.name, current));
     }
     if version.is_none() && request.create == Create::Never {
         return Err(super::not_found(&request.name)
@@ -382,16 +350,6 @@ fn change(
         notes: Vec::new(),
     };
     Ok((new.into_bytes(), edited))
-}
-
-fn stale(name: &str, current: Option<Hash>) -> Failure {
-    let hint = match current {
-        Some(hash) => format!("its hash is {hash} now; read it again before editing"),
-        None => "the file does not exist any more".into(),
-    };
-    Failure::new(Kind::Stale, format!("File changed since it was read: {name}"))
-        .with_hint(hint)
-        .with_current(current)
 }
 
 /// An edit that does not fit, in the caller's line numbers.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use files::{DirPath, StoreError};
+use files::{DirPath, FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ struct Answer {
     /// Files left out because their names hold other characters than letters, digits, `.`, `_` and `-`.
     skipped: usize,
     /// Set instead of everything else when the call failed.
-    error: super::edit_file::ErrorShape,
+    error: crate::answer::ErrorShape,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -56,6 +56,10 @@ impl Tool for ListFiles {
         Some(schema::answer::<Answer>())
     }
 
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.flat_name(target)
+    }
+
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
         super::refused(target, error, limits)
     }
@@ -77,7 +81,7 @@ impl Tool for ListFiles {
         }
         let mut data = data(&rows, cx);
         data.insert("skipped".into(), skipped.into());
-        Ok(Reply { blocks, data: Some(data), hash: None })
+        Ok(Reply { blocks, data: Some(data), hash: None, meta: None })
     }
 }
 

@@ -12,76 +12,13 @@ pub use edit_file::EditFile;
 pub use list_files::ListFiles;
 pub use read_file::ReadFile;
 
-use std::borrow::Cow;
-use std::ops::Range;
-
 use files::{FilePath, Root, StoreError};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
 use text::NotText;
 
+use crate::answer::{self, megabytes};
+use crate::line_number::{Base, LineNumber};
 use crate::schema::{Fault, Problem};
 use crate::{Complaint, Failure, Kind, Limits};
-
-/// The number of a file's first line, as the caller counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Base {
-    Zero = 0,
-    One = 1,
-}
-
-impl Base {
-    /// The caller's number for line `index` (counted from 0).
-    fn show(self, index: usize) -> usize {
-        index.saturating_add(self as usize)
-    }
-
-    /// The lines a caller may name, `valid` counted from 0.
-    fn interval(self, valid: Range<usize>) -> String {
-        if valid.is_empty() {
-            return "valid: none, the file has no lines".into();
-        }
-        let (first, last) = (self.show(valid.start), self.show(valid.end - 1));
-        format!("valid: {first}..{last} ({}-based)", self as usize)
-    }
-}
-
-/// A line number as a caller gives it: any integer, `1.0` included. Beyond all files it stays beyond all files, and one
-/// below all lines is the schema's to refuse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct LineNumber(i128);
-
-impl LineNumber {
-    /// Counted from 0.
-    fn index(self, base: Base) -> usize {
-        usize::try_from(self.0 - base as i128).unwrap_or(0)
-    }
-
-    /// As the caller gave it.
-    fn given(self) -> u64 {
-        u64::try_from(self.0).unwrap_or(0)
-    }
-}
-
-impl<'de> Deserialize<'de> for LineNumber {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = serde_json::Number::deserialize(deserializer)?;
-        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-        let from_float = |float: f64| float as i128;
-        let whole = number.as_i128().or_else(|| number.as_f64().map(from_float));
-        Ok(Self(whole.unwrap_or(i128::MAX).min(u64::MAX.into())))
-    }
-}
-
-impl JsonSchema for LineNumber {
-    fn schema_name() -> Cow<'static, str> {
-        "LineNumber".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer" })
-    }
-}
 
 const NAMES: &str = "a name holds letters, digits, `.`, `_` and `-`, 1 to 255 of them, and no path";
 
@@ -117,8 +54,6 @@ fn path(root: &Root, name: &str) -> Result<FilePath, Failure> {
     })
 }
 
-const FOLDER_GONE: &str = "the folder was removed; make it again and restart the server";
-
 fn not_found(name: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("File '{name}' not found"))
         .with_hint("`list_files` shows the files there are")
@@ -151,22 +86,7 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         | StoreError::SameFile
         | StoreError::Stopped => format!("Filesystem error: {error}"),
     };
-    let hint = match error {
-        StoreError::Denied { reason } => {
-            Some(reason.unwrap_or("the server's user may not do that").into())
-        }
-        StoreError::NotRegular | StoreError::IsFolder => {
-            Some("only regular files can be read and edited".into())
-        }
-        StoreError::NoFolder => Some(FOLDER_GONE.into()),
-        StoreError::ReadOnly => Some("the file system is read-only".into()),
-        StoreError::TooLarge { .. } => Some("the limit is set by --max-size".into()),
-        StoreError::LockTimeout => Some(
-            "another process holds the lock of this file; nothing was written, try again".into(),
-        ),
-        _ => None,
-    };
-    Failure { hint, ..Failure::new(Kind::from(error), message) }
+    Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
 }
 
 fn not_text(reason: &NotText) -> Failure {
@@ -175,28 +95,4 @@ fn not_text(reason: &NotText) -> Failure {
         NotText::Nul { at } => ("Cannot read binary file", at),
     };
     Failure::new(Kind::from(reason), message).with_hint(format!("first at byte {at}"))
-}
-
-/// Megabytes with up to two decimals, rounded up, so that what exceeds a limit never looks equal to it.
-fn megabytes(bytes: u64) -> String {
-    let hundredths = (u128::from(bytes) * 100).div_ceil(1 << 20);
-    let (whole, rest) = (hundredths / 100, hundredths % 100);
-    format!("{whole}.{rest:02}").trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn megabytes_are_rounded_up() {
-        let check = |bytes, shown: &str| assert_eq!(megabytes(bytes), shown);
-        check(0, "0");
-        check(1, "0.01");
-        check(1 << 20, "1");
-        check((1 << 20) + 1, "1.01");
-        check(10 << 20, "10");
-        check((15 << 20) / 10, "1.5");
-        check(u64::MAX, "17592186044416");
-    }
 }

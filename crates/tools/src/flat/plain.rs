@@ -3,7 +3,7 @@
 //! Lines count from 1, unknown properties are refused, and the answers are exactly the objects of the
 //! contract's REST schemas.
 
-use files::StoreError;
+use files::{FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -24,6 +24,10 @@ impl Tool for ListFiles {
     const EFFECT: Effect = Effect::Reads;
     const DIALECT: Dialect = Dialect::Plain;
 
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.flat_name(target)
+    }
+
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
         super::refused(target, error, limits)
     }
@@ -31,7 +35,7 @@ impl Tool for ListFiles {
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         let listing = list_files::list(cx)?;
         let data = list_files::data(&listing.rows, cx);
-        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: None })
+        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: None, meta: None })
     }
 }
 
@@ -68,6 +72,10 @@ impl Tool for ReadFile {
         Some(&self.name)
     }
 
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.flat_name(target)
+    }
+
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
         super::refused(target, error, limits)
     }
@@ -86,7 +94,12 @@ impl Tool for ReadFile {
         }
         let hash = Some(read.hash);
         // The only block becomes the answer's `content`.
-        Ok(Reply { blocks: vec![read.into_block(String::new())], data: Some(data), hash })
+        Ok(Reply {
+            blocks: vec![read.into_block(String::new())],
+            data: Some(data),
+            hash,
+            meta: None,
+        })
     }
 }
 
@@ -139,6 +152,10 @@ impl Tool for EditFile {
         Some(&self.name)
     }
 
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.flat_name(target)
+    }
+
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
         super::refused(target, error, limits)
     }
@@ -160,6 +177,6 @@ impl Tool for EditFile {
         };
         let edited = edit_file::edit(cx, &request)?;
         let data = edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
-        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: Some(edited.after) })
+        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: Some(edited.after), meta: None })
     }
 }

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use files::{Hash, StoreError};
+use files::{FilePath, Hash, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::{LineRange, Text, lines};
 
-use super::{Base, LineNumber};
+use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool};
 
@@ -47,6 +47,10 @@ impl Tool for ReadFile {
         Some(&self.name)
     }
 
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.flat_name(target)
+    }
+
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
         super::refused(target, error, limits)
     }
@@ -79,7 +83,7 @@ impl Tool for ReadFile {
             Some(true) => Block::from(head + &numbered(&read.text.as_str()[read.bytes], first)),
             Some(false) | None => read.into_block(head),
         };
-        Ok(Reply { blocks: vec![block, summary.into()], data: None, hash: Some(hash) })
+        Ok(Reply { blocks: vec![block, summary.into()], data: None, hash: Some(hash), meta: None })
     }
 }
 

@@ -1,0 +1,90 @@
+//! What the answers of several tools have in common.
+
+use files::{Durable, Saved, StoreError};
+use schemars::JsonSchema;
+
+/// What went wrong.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct ErrorShape {
+    /// What kind of failure it is.
+    code: i64,
+    /// What went wrong.
+    message: String,
+    /// What would work instead.
+    hint: String,
+    /// The file's hash as it is now, when the expected one was out of date.
+    hash: String,
+}
+
+/// What else there is to know about a file that was saved.
+pub(crate) fn notes(saved: &Saved) -> Vec<String> {
+    let mut notes = Vec::new();
+    if saved.links > 0 {
+        notes.push(format!(
+            "this file had {} more hard link(s); they keep the old text",
+            saved.links
+        ));
+    }
+    if !saved.lost.is_empty() {
+        notes.push(format!(
+            "the server's user may not keep everything; changed: {}",
+            saved.lost.join(", ")
+        ));
+    }
+    match saved.durable {
+        Durable::Unknown => {
+            notes.push("applied, durability unknown: the folder could not be synced".into());
+        }
+        Durable::Yes | Durable::No => {}
+    }
+    if saved.contested {
+        notes.push("somebody else changed the file at the same moment: read it again".into());
+    }
+    notes
+}
+
+/// What would help against a store's refusal.
+pub(crate) fn hint(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Denied { reason } => {
+            Some(reason.unwrap_or("the server's user may not do that").into())
+        }
+        StoreError::NotRegular | StoreError::IsFolder => {
+            Some("only regular files can be read and edited".into())
+        }
+        StoreError::NoFolder => {
+            Some("the folder was removed; make it again and restart the server".into())
+        }
+        StoreError::ReadOnly => Some("the file system is read-only".into()),
+        StoreError::TooLarge { .. } => Some("the limit is set by --max-size".into()),
+        StoreError::LockTimeout => Some(
+            "another process holds the lock of this file; nothing was written, try again".into(),
+        ),
+        _ => None,
+    }
+}
+
+/// Megabytes with up to two decimals, rounded up, so that what exceeds a limit never looks equal to it.
+pub(crate) fn megabytes(bytes: u64) -> String {
+    let hundredths = (u128::from(bytes) * 100).div_ceil(1 << 20);
+    let (whole, rest) = (hundredths / 100, hundredths % 100);
+    format!("{whole}.{rest:02}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn megabytes_are_rounded_up() {
+        let check = |bytes, shown: &str| assert_eq!(megabytes(bytes), shown);
+        check(0, "0");
+        check(1, "0.01");
+        check(1 << 20, "1");
+        check((1 << 20) + 1, "1.01");
+        check(10 << 20, "10");
+        check((15 << 20) / 10, "1.5");
+        check(u64::MAX, "17592186044416");
+    }
+}

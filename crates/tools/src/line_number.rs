@@ -1,0 +1,67 @@
+//! Line numbers as callers give and read them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+
+/// The number of a file's first line, as the caller counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    Zero = 0,
+    One = 1,
+}
+
+impl Base {
+    /// The caller's number for line `index` (counted from 0).
+    pub fn show(self, index: usize) -> usize {
+        index.saturating_add(self as usize)
+    }
+
+    /// The lines a caller may name, `valid` counted from 0.
+    pub fn interval(self, valid: Range<usize>) -> String {
+        if valid.is_empty() {
+            return "valid: none, the file has no lines".into();
+        }
+        let (first, last) = (self.show(valid.start), self.show(valid.end - 1));
+        format!("valid: {first}..{last} ({}-based)", self as usize)
+    }
+}
+
+/// A line number as a caller gives it: any integer, `1.0` included. Beyond all files it stays beyond all files, and one
+/// below all lines is the schema's to refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LineNumber(pub i128);
+
+impl LineNumber {
+    /// Counted from 0.
+    pub fn index(self, base: Base) -> usize {
+        usize::try_from(self.0 - base as i128).unwrap_or(0)
+    }
+
+    /// As the caller gave it.
+    pub fn given(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(0)
+    }
+}
+
+impl<'de> Deserialize<'de> for LineNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = serde_json::Number::deserialize(deserializer)?;
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+        let from_float = |float: f64| float as i128;
+        let whole = number.as_i128().or_else(|| number.as_f64().map(from_float));
+        Ok(Self(whole.unwrap_or(i128::MAX).min(u64::MAX.into())))
+    }
+}
+
+impl JsonSchema for LineNumber {
+    fn schema_name() -> Cow<'static, str> {
+        "LineNumber".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer" })
+    }
+}

@@ -1,0 +1,200 @@
+//! Text files anywhere below the root, by absolute path: `read_text_file`, `write_text_file`, `multi_edit_text_file`.
+//! Lines count from 1.
+
+mod multi_edit_text_file;
+mod read_text_file;
+mod refusal;
+mod write_text_file;
+
+pub use multi_edit_text_file::MultiEditTextFile;
+pub use read_text_file::ReadTextFile;
+pub use write_text_file::WriteTextFile;
+
+use std::path::Path;
+
+use files::{FilePath, Hash, PathError, Root, StoreError};
+use serde_json::{Map, Value, json};
+use text::NotText;
+
+use crate::answer::{self, megabytes};
+use crate::schema::{Fault, Problem};
+use crate::{Complaint, Failure, Kind, Limits};
+
+const ABSOLUTE: &str =
+    "give the whole path, beginning with `/`; the folder's own path is where to start";
+
+/// What a tool is about to do, for the words that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Read,
+    Write,
+    Edit,
+}
+
+/// The faults that the contracts have words for.
+fn word(fault: &Fault) -> Option<Complaint> {
+    let complaint = match (&fault.problem, fault.name()) {
+        (Problem::TooSmall { found, .. }, "line") => {
+            Complaint::unusable(format!("Line number must be >= 1: {found}"), "lines count from 1")
+        }
+        (Problem::TooSmall { found, .. }, "limit") => Complaint::unusable(
+            format!("Limit must be >= 1: {found}"),
+            "leave `limit` out to read to the end",
+        ),
+        (Problem::Malformed { .. }, "expected_hash") => Complaint::new(
+            "`expected_hash` must be 16 hex digits",
+            "give the `hash` that the last read or edit of the file answered",
+        ),
+        _ => return None,
+    };
+    Some(complaint)
+}
+
+/// What can be said about a path without looking.
+fn path_faults(path: &str) -> Vec<Complaint> {
+    if Path::new(path).is_absolute() {
+        return Vec::new();
+    }
+    vec![Complaint::unusable(format!("Path must be absolute: {}", short(path)), ABSOLUTE)]
+}
+
+/// The file at an absolute path.
+fn locate(root: &Root, path: &str) -> Result<FilePath, PathError> {
+    root.absolute(path)
+}
+
+fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
+    locate(root, path).map_err(|error| {
+        let at = short(path);
+        let invalid = |message: String| {
+            Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])
+        };
+        match error {
+            PathError::Relative => {
+                Failure::new(Kind::Unusable, format!("Path must be absolute: {at}"))
+                    .with_hint(ABSOLUTE)
+            }
+            PathError::Outside => Failure::new(Kind::Denied, format!("Permission denied: {at}"))
+                .with_hint(format!("only files below {} can be reached", root.path().display())),
+            PathError::Temporary => Failure::new(Kind::Denied, format!("Permission denied: {at}"))
+                .with_hint("names like this are the server's own temporary files"),
+            PathError::Folder => not_a_file(path, act),
+            PathError::Length => invalid(format!("Path too long: {at}"))
+                .with_hint("a name has at most 255 bytes, a path at most 4095"),
+            PathError::Characters => {
+                invalid(format!("Path contains a NUL character: {at}")).with_hint("leave it out")
+            }
+            PathError::Dots | PathError::Reserved => invalid(format!("Invalid path: {at}"))
+                .with_hint("a name in it cannot be a file's on this system"),
+        }
+    })
+}
+
+fn not_a_file(path: &str, act: Act) -> Failure {
+    let path = short(path);
+    let message = match act {
+        Act::Read | Act::Edit => format!("{path} is not a file"),
+        Act::Write => format!("{path} is a directory"),
+    };
+    Failure::new(Kind::NotAFile, message).with_hint("it is a folder; name a file in it")
+}
+
+fn not_found(path: &str) -> Failure {
+    Failure::new(Kind::NotFound, format!("File not found: {}", short(path))).with_hint(
+        "check the spelling of every folder in the path; `write_text_file` creates a file",
+    )
+}
+
+/// A store's refusal in the contracts' words.
+fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure {
+    let at = short(path);
+    let message = match error {
+        StoreError::IsFolder => return not_a_file(path, act),
+        StoreError::NoFolder if act == Act::Write => {
+            let parent = Path::new(path).parent().unwrap_or(Path::new(path)).display().to_string();
+            return Failure::new(
+                Kind::NotFound,
+                format!("Parent directory not found: {}", short(&parent)),
+            )
+            .with_hint("set `create_dirs` to true to create missing folders");
+        }
+        StoreError::NoFolder => return not_found(path),
+        StoreError::Denied { .. } => format!("Permission denied: {at}"),
+        StoreError::ReadOnly => format!("Read-only filesystem: {at}"),
+        StoreError::NotRegular => format!("{at} is not a file"),
+        StoreError::TooLarge { size, max } => {
+            let (size, max) = (megabytes(*size), megabytes(*max));
+            format!("File size {size}MB exceeds maximum limit {max}MB: {at}")
+        }
+        StoreError::LockTimeout => "Failed to acquire file lock within timeout".into(),
+        StoreError::TimedOut => {
+            format!("Operation timed out after {} seconds", limits.timeout.as_secs())
+        }
+        StoreError::DiskFull => format!("Disk full: cannot write to {at}"),
+        StoreError::Unconfirmed => "The outcome is unknown, read the file again".into(),
+        StoreError::Cancelled => "The call was cancelled; nothing was written".into(),
+        StoreError::Stopping => "The server is stopping; nothing was written".into(),
+        StoreError::Write { source, .. } => format!("Filesystem error: {source}"),
+        StoreError::NoLocks { .. }
+        | StoreError::Io { .. }
+        | StoreError::SameFile
+        | StoreError::Stopped => format!("Filesystem error: {error}"),
+    };
+    Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
+}
+
+/// The same for a write of so many bytes.
+fn unwritten(path: &str, error: &StoreError, limits: &Limits, act: Act, bytes: usize) -> Failure {
+    let failure = refused(path, error, limits, act);
+    match error {
+        StoreError::DiskFull => {
+            let message = format!("Disk full: cannot write {bytes} bytes to {}", short(path));
+            Failure { message, ..failure }
+        }
+        _ => failure,
+    }
+}
+
+fn not_text(path: &str, reason: &NotText, act: Act) -> Failure {
+    let doing = match act {
+        Act::Read => "read",
+        Act::Write | Act::Edit => "edit",
+    };
+    let hint = match reason {
+        NotText::InvalidUtf8 { at } => {
+            format!("it is not UTF-8 text: byte {at} is the first that is not")
+        }
+        NotText::Nul { at } => format!("it has a NUL at byte {at}"),
+    };
+    let message = format!("Cannot {doing} binary file: {}", short(path));
+    Failure::new(Kind::from(reason), message).with_hint(hint)
+}
+
+fn nul_in(field: &str) -> Complaint {
+    Complaint::new(format!("`{field}` contains a NUL character"), "a text file cannot hold one")
+}
+
+/// What stands beside an answer of a tool that writes.
+fn hash_meta(hash: Option<Hash>) -> Option<Map<String, Value>> {
+    hash.map(|hash| Map::from_iter([("hash".into(), json!(hash.to_string()))]))
+}
+
+/// A caller's own text, as a message repeats it.
+fn short(text: &str) -> String {
+    cut(text, 1000)
+}
+
+/// `text` up to `most` characters, and how many more there are.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => {
+            format!("{}... ({} more characters)", &text[..end], text[end..].chars().count())
+        }
+        None => text.into(),
+    }
+}
+
+/// What a diff calls the file.
+fn file_name(path: &str) -> &str {
+    Path::new(path).file_name().and_then(std::ffi::OsStr::to_str).unwrap_or(path)
+}

@@ -1,0 +1,305 @@
+//! `multi_edit_text_file`: strings replaced one after another, all or nothing, with one diff of it all.
+
+use std::cell::Cell;
+
+use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use text::diff::{self, Names};
+use text::exact::{Applied, Found, Matching, Pick, Staged};
+use text::{Shift, StringEdit, Text};
+
+use super::{Act, refusal};
+use crate::answer::{self, ErrorShape};
+use crate::line_number::{Base, LineNumber};
+use crate::schema::Fault;
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+
+/// Edit a text file by replacing exact strings. Edits are applied in order, each to what the ones before it left; all of them or none. Each `old_string` must occur exactly once, unless `replace_all`, `expected_count` or `near_line` says what else is meant. Line endings and everything else stay as they are. Answers the diff.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct MultiEditTextFile {
+    /// Absolute path to the file
+    path: String,
+    /// Array of edit operations to apply sequentially
+    edits: Vec<Edit>,
+    /// How every `old_string` matches
+    #[serde(rename = "match")]
+    matching: Option<Match>,
+    /// Hash of the last read or edit; if the file has changed since, nothing is written
+    #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
+    expected_hash: Option<String>,
+    /// Answer the same, but write nothing
+    dry_run: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Edit {
+    /// Exact string to find and replace
+    old_string: String,
+    /// Replacement string
+    new_string: String,
+    /// Replace every match
+    replace_all: Option<bool>,
+    /// How many matches there must be; all are replaced
+    #[schemars(range(min = 1))]
+    expected_count: Option<LineNumber>,
+    /// Replace only the match nearest to this line (1-indexed)
+    #[schemars(range(min = 1))]
+    near_line: Option<LineNumber>,
+    /// `ignore_whitespace`: whole lines may differ in blanks; `new_string` is indented as the file is
+    #[serde(rename = "match")]
+    matching: Option<Match>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Match {
+    Exact,
+    IgnoreWhitespace,
+}
+
+/// What `multi_edit_text_file` answers.
+#[derive(JsonSchema)]
+#[expect(dead_code, clippy::struct_excessive_bools, reason = "only its schema is used")]
+struct Answer {
+    success: bool,
+    diff: String,
+    applied_count: usize,
+    line_ranges: Vec<LineRangeShape>,
+    hash: String,
+    hash_would_be: String,
+    changed: bool,
+    eol_adjusted: bool,
+    dry_run: bool,
+    notes: Vec<String>,
+    error: ErrorShape,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct LineRangeShape {
+    edit_index: usize,
+    /// Lines of `old_string` just before this edit
+    start: usize,
+    end: usize,
+    /// Lines of `new_string` after all edits
+    final_start: usize,
+    final_end: usize,
+}
+
+impl Tool for MultiEditTextFile {
+    const NAME: &'static str = "multi_edit_text_file";
+    const TITLE: &'static str = "Edit text file";
+    const EFFECT: Effect = Effect::Edits;
+    const DIALECT: Dialect = Dialect::Text;
+
+    fn output_schema() -> Option<Map<String, Value>> {
+        Some(schema::answer::<Answer>())
+    }
+
+    fn word(fault: &Fault) -> Option<Complaint> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<Complaint> {
+        let mut faults = super::path_faults(&self.path);
+        if self.edits.is_empty() {
+            let hint = "give at least one edit with `old_string` and `new_string`";
+            faults.push(Complaint::unusable("Edits array cannot be empty", hint));
+        }
+        for (index, edit) in self.edits.iter().enumerate() {
+            if edit.new_string.contains('\0') {
+                faults.push(super::nul_in(&format!("edits[{index}].new_string")));
+            }
+            if edit.replace_all == Some(true) && edit.near_line.is_some() {
+                let message = format!("`edits[{index}]` has both `replace_all` and `near_line`");
+                faults.push(Complaint::new(message, "every match is replaced, or the nearest one"));
+            }
+        }
+        faults
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.path)
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        super::locate(root, target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits, Act::Edit)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let path = super::path(cx.root, &self.path, Act::Edit)?;
+        let size = Cell::new(0);
+        // Whether the edits fitted the file when it was looked at before.
+        let fitted = Cell::new(false);
+        let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
+            let (new, edited) = self.change(version, cx).map_err(|failure| match failure.kind {
+                Kind::NoMatch | Kind::Ambiguous | Kind::Conflict if fitted.get() => {
+                    let current = version.map(|version| Hash::of(&version.bytes));
+                    refusal::overtaken(&failure, &self.path, current)
+                }
+                _ => failure,
+            })?;
+            fitted.set(true);
+            size.set(new.len());
+            let change = match self.dry_run {
+                Some(true) => Change::Keep,
+                Some(false) | None => Change::Write(new.into_bytes()),
+            };
+            Ok((change, edited))
+        });
+        match outcome {
+            Ok((saved, edited)) => Ok(self.reply(edited, answer::notes(&saved))),
+            Err(StageError::Change(failure)) => Err(failure),
+            Err(StageError::Store(error)) => {
+                Err(super::unwritten(&self.path, &error, cx.limits, Act::Edit, size.get()))
+            }
+        }
+    }
+}
+
+/// What the edits did, or would do.
+struct Edited {
+    applied: Vec<Applied>,
+    diff: String,
+    changed: bool,
+    /// The hash that was, and the one that is or would be.
+    before: Hash,
+    after: Hash,
+}
+
+impl MultiEditTextFile {
+    fn change(&self, version: Option<&Version>, cx: &Context) -> Result<(String, Edited), Failure> {
+        let version = version.ok_or_else(|| super::not_found(&self.path))?;
+        let before = Hash::of(&version.bytes);
+        let expected: Option<Hash> = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
+        if expected.is_some_and(|expected| expected != before) {
+            return Err(Failure::stale(&super::short(&self.path), Some(before)));
+        }
+        let old = Text::decode(version.bytes.clone())
+            .map_err(|reason| super::not_text(&self.path, &reason, Act::Edit))?;
+        let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
+        let mut staged = Staged::new(&old, max_size);
+        for edit in &self.edits {
+            // A list can be long, and every edit looks through the whole text.
+            cx.call.check().map_err(|error| Self::refused(&self.path, &error, cx.limits))?;
+            let edit = self.string_edit(edit);
+            staged
+                .apply(edit)
+                .map_err(|error| refusal::of(&error, edit, &staged, &self.path, cx))?;
+        }
+        let (new, composed, applied) = staged.finish();
+        let name = super::file_name(&self.path);
+        let diff = diff::unified(old.whole(), &new, &composed, Names { old: name, new: name });
+        let (changed, after) = (new != old.whole(), Hash::of(new.as_bytes()));
+        Ok((new, Edited { applied, diff, changed, before, after }))
+    }
+
+    fn string_edit<'a>(&'a self, edit: &'a Edit) -> StringEdit<'a> {
+        let count = edit.expected_count.map(|count| count.index(Base::Zero));
+        let pick = match edit.near_line {
+            Some(line) => Pick::Near(line.index(Base::One)),
+            None if edit.replace_all == Some(true) || count > Some(1) => Pick::All,
+            None => Pick::Only,
+        };
+        let matching = match edit.matching.or(self.matching) {
+            Some(Match::IgnoreWhitespace) => Matching::IgnoreBlanks,
+            Some(Match::Exact) | None => Matching::Exact,
+        };
+        StringEdit { old: &edit.old_string, new: &edit.new_string, pick, count, matching }
+    }
+
+    fn reply(&self, edited: Edited, saved: Vec<String>) -> Reply {
+        let Edited { applied, diff, changed, before, after } = edited;
+        let dry_run = self.dry_run == Some(true);
+        // A hash is what the file is, so that it can be given as the next `expected_hash`.
+        let hash = if dry_run { before } else { after };
+        let count = applied.len();
+        let notes: Vec<_> = applied.iter().enumerate().flat_map(note).chain(saved).collect();
+
+        let plural = if count == 1 { "" } else { "s" };
+        let mut more = match (dry_run, changed) {
+            (true, _) => vec![format!("dry run: nothing was written; the hash would be {after}")],
+            (false, true) => vec![format!("{count} edit{plural} applied")],
+            (false, false) => vec!["nothing changed: the file already reads so".into()],
+        };
+        more.push(format!("hash {hash}"));
+        more.extend_from_slice(&notes);
+
+        let mut data = Map::new();
+        data.insert("success".into(), true.into());
+        data.insert("diff".into(), diff.clone().into());
+        data.insert("applied_count".into(), count.into());
+        data.insert("line_ranges".into(), line_ranges(&applied));
+        data.insert("hash".into(), hash.to_string().into());
+        data.insert("changed".into(), changed.into());
+        if applied.iter().any(|edit| matches!(edit.found, Found::WithEndings(_))) {
+            data.insert("eol_adjusted".into(), true.into());
+        }
+        if dry_run {
+            data.insert("dry_run".into(), true.into());
+            data.insert("hash_would_be".into(), after.to_string().into());
+        }
+        if !notes.is_empty() {
+            data.insert("notes".into(), json!(notes));
+        }
+        let blocks = vec![diff.into(), more.join("\n").into()];
+        Reply { blocks, data: Some(data), hash: Some(hash), meta: super::hash_meta(Some(hash)) }
+    }
+}
+
+fn line_ranges(applied: &[Applied]) -> Value {
+    let places = applied.iter().enumerate().flat_map(|(index, edit)| {
+        edit.places.iter().map(move |place| {
+            json!({
+                "edit_index": index,
+                "start": place.before.first + 1,
+                "end": place.before.last + 1,
+                "final_start": place.after.first + 1,
+                "final_end": place.after.last + 1,
+            })
+        })
+    });
+    places.collect()
+}
+
+/// What an agent would not expect of an edit.
+fn note((index, edit): (usize, &Applied)) -> Vec<String> {
+    let mut notes = Vec::new();
+    match &edit.found {
+        Found::Exactly => {}
+        Found::WithEndings(ending) => notes.push(format!(
+            "edit {index}: the line breaks of old_string were taken as {:?}, as in the file",
+            ending.as_str()
+        )),
+        Found::WithBlanks(shift) => {
+            let moved = match shift {
+                Shift::Same => "as it is".into(),
+                Shift::Deeper(more) => format!("with {more:?} more in front"),
+                Shift::Shallower(less) => format!("with {less:?} less in front"),
+                Shift::Tabs(width) => format!("with a tab for every {width} spaces"),
+                Shift::Spaces(width) => format!("with {width} spaces for every tab"),
+            };
+            notes.push(format!(
+                "edit {index}: matched with whitespace ignored; new_string was put in {moved}"
+            ));
+        }
+    }
+    let shown = edit.places.len();
+    if edit.count > 1 {
+        let rest = if shown < edit.count {
+            format!("; line_ranges has the first {shown}")
+        } else {
+            String::new()
+        };
+        notes.push(format!("edit {index}: {} matches replaced{rest}", edit.count));
+    }
+    notes
+}

@@ -1,0 +1,131 @@
+//! Refusals that teach: what a string edit that did not land is told.
+
+use std::fmt::Write as _;
+
+use files::{Hash, StoreError};
+use text::exact::{Mismatch, Staged};
+use text::{LineSpan, StringEdit, StringError, lines, nearest};
+
+use super::{Act, cut};
+use crate::{Context, Failure, Kind};
+
+/// Characters of a string that a message repeats.
+const STRING_SHOWN: usize = 200;
+/// Characters of a line that a hint shows.
+const LINE_SHOWN: usize = 80;
+/// Bytes of a hint, at most.
+const HINT_BYTES: usize = nearest::HINT_BYTES;
+
+/// An edit that does not apply to what the edits before it left.
+pub(super) fn of(
+    error: &StringError,
+    edit: StringEdit<'_>,
+    staged: &Staged<'_>,
+    path: &str,
+    cx: &Context,
+) -> Failure {
+    let kind = Kind::from(error);
+    let shown = cut(edit.old, STRING_SHOWN);
+    let text = staged.text();
+    let (message, hint) = match error {
+        StringError::EmptyString { edit } => (
+            format!("Edit {edit}: old_string cannot be empty"),
+            "give the text that is to be replaced; an empty one fills an empty file, and `write_text_file` replaces all of a file".into(),
+        ),
+        StringError::NoMatch { edit: index } => (
+            format!("Edit {index}: String not found: {shown}"),
+            match staged.replaced_by(edit.old) {
+                Some(prior) => format!("edit {prior} of this call has replaced it: edits are applied one after another, each to what the ones before it left"),
+                None => nearest::explain(text, edit.old),
+            },
+        ),
+        StringError::Uneven { edit: index, place } => (
+            format!("Edit {index}: String not found: {shown}"),
+            format!(
+                "{} fit but for their blanks, but not by one and the same indentation, so the replacement cannot be indented; copy them exactly:\n{}",
+                named(*place),
+                passage(text, *place),
+            ),
+        ),
+        StringError::Ambiguous { edit: index, count, named: places, why } => (
+            format!("Edit {index}: String appears {count} times: {shown}"),
+            several(text, places, *count, *why, edit),
+        ),
+        StringError::Overtaken { edit, prior, now } => (
+            format!("Edit {edit} conflicts with edit {prior}"),
+            format!(
+                "edit {prior} changed part of what edit {edit} was to replace; put both into one edit, or write old_string as it stands now, at {}:\n{}",
+                named(*now),
+                passage(text, *now),
+            ),
+        ),
+        StringError::TooLong { size, .. } => {
+            let error = StoreError::TooLarge { size: *size as u64, max: cx.limits.max_size };
+            return super::refused(path, &error, cx.limits, Act::Edit);
+        }
+    };
+    Failure::new(kind, message).with_hint(within(hint))
+}
+
+/// It applied to the file as it was a moment ago, and does not any more.
+pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) -> Failure {
+    let why = format!(
+        "somebody changed it during the call, and the edits no longer fit: {}",
+        failure.message
+    );
+    Failure::stale(&super::short(path), current).with_hint(within(why))
+}
+
+fn several(
+    text: &str,
+    places: &[LineSpan],
+    count: usize,
+    why: Mismatch,
+    edit: StringEdit<'_>,
+) -> String {
+    let mut hint = match why {
+        Mismatch::Several => "make old_string longer, so that it means one place, or say which by near_line, replace_all or expected_count".to_owned(),
+        Mismatch::Tie => "these are equally near; give a near_line that is closer to one of them, or make old_string longer".to_owned(),
+        Mismatch::Count => format!("expected_count is {}", edit.count.unwrap_or_default()),
+    };
+    hint.push_str("; it is at");
+    for place in places {
+        let line = line(text, place.first);
+        let _ = write!(hint, "\n{}: `{}`", named(*place), cut(line.trim(), LINE_SHOWN));
+        let above = (0..place.first).rev().map(|index| self::line(text, index).trim());
+        if let Some(above) = above.take(3).find(|above| !above.is_empty()) {
+            let _ = write!(hint, " below `{}`", cut(above, LINE_SHOWN));
+        }
+    }
+    if places.len() < count && why != Mismatch::Tie {
+        let _ = write!(hint, "\n... and {} more", count - places.len());
+    }
+    hint
+}
+
+/// Lines as a caller counts them.
+fn named(LineSpan { first, last }: LineSpan) -> String {
+    if first == last {
+        format!("line {}", first + 1)
+    } else {
+        format!("lines {}-{}", first + 1, last + 1)
+    }
+}
+
+fn line(text: &str, index: usize) -> &str {
+    lines::lines(text).nth(index).map_or("", |line| &text[line.start..line.end])
+}
+
+/// The text of some lines.
+fn passage(text: &str, LineSpan { first, last }: LineSpan) -> &str {
+    lines::select(text, lines::LineRange { first, last }).map_or("", |found| &text[found.bytes])
+}
+
+fn within(mut hint: String) -> String {
+    const CUT: &str = "\n... (cut)";
+    if hint.len() > HINT_BYTES {
+        hint.truncate(hint.floor_char_boundary(HINT_BYTES - CUT.len()));
+        hint.push_str(CUT);
+    }
+    hint
+}

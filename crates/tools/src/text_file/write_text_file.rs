@@ -1,0 +1,209 @@
+//! `write_text_file`: a whole file, created or replaced.
+
+use std::cell::Cell;
+
+use files::{
+    Change, FilePath, Folders, Hash, PathError, Root, Stage, StageError, StoreError, Version,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use text::diff::{self, Names};
+use text::{Composed, Text};
+
+use super::Act;
+use crate::answer::{self, ErrorShape};
+use crate::schema::Fault;
+use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, schema};
+
+const BOM: &str = "\u{feff}";
+
+/// Write a whole text file, creating or overwriting it. To change parts of a file use `multi_edit_text_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct WriteTextFile {
+    /// Absolute path to the file
+    path: String,
+    /// Complete file content to write
+    content: String,
+    /// Create missing parent folders
+    create_dirs: Option<bool>,
+    /// Hash of the last read or edit; if the file has changed since, nothing is written
+    #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
+    expected_hash: Option<String>,
+    /// Answer the same, with a diff, but write nothing
+    dry_run: Option<bool>,
+}
+
+/// What `write_text_file` answers.
+#[derive(JsonSchema)]
+#[expect(dead_code, clippy::struct_excessive_bools, reason = "only its schema is used")]
+struct Answer {
+    success: bool,
+    bytes_written: usize,
+    created: bool,
+    hash: String,
+    hash_would_be: String,
+    changed: bool,
+    bom_kept: bool,
+    dry_run: bool,
+    diff: String,
+    notes: Vec<String>,
+    error: ErrorShape,
+}
+
+impl Tool for WriteTextFile {
+    const NAME: &'static str = "write_text_file";
+    const TITLE: &'static str = "Write text file";
+    const EFFECT: Effect = Effect::Overwrites;
+    const DIALECT: Dialect = Dialect::Text;
+
+    fn output_schema() -> Option<Map<String, Value>> {
+        Some(schema::answer::<Answer>())
+    }
+
+    fn word(fault: &Fault) -> Option<Complaint> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<Complaint> {
+        let nul = self.content.contains('\0').then(|| super::nul_in("content"));
+        super::path_faults(&self.path).into_iter().chain(nul).collect()
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.path)
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        super::locate(root, target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits, Act::Write)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let path = super::path(cx.root, &self.path, Act::Write)?;
+        let folders = match self.create_dirs {
+            Some(true) => Folders::Made,
+            Some(false) | None => Folders::Found,
+        };
+        let size = Cell::new(self.content.len());
+        let outcome =
+            Stage::new(cx.store).with_folders(folders).update_one(&path, cx.call, |version| {
+                let (bytes, written) = self.change(version, cx)?;
+                size.set(bytes.len());
+                let change = if self.is_dry_run() { Change::Keep } else { Change::Write(bytes) };
+                Ok((change, written))
+            });
+        match outcome {
+            Ok((saved, written)) => Ok(self.reply(written, &answer::notes(&saved))),
+            Err(StageError::Change(failure)) => Err(failure),
+            Err(StageError::Store(error)) => {
+                Err(super::unwritten(&self.path, &error, cx.limits, Act::Write, size.get()))
+            }
+        }
+    }
+}
+
+/// What becomes of the file.
+struct Written {
+    size: usize,
+    created: bool,
+    changed: bool,
+    bom_kept: bool,
+    /// The hash that was, if there was a file, and the one that is or would be.
+    before: Option<Hash>,
+    after: Hash,
+    /// Of a dry run.
+    diff: Option<String>,
+}
+
+impl WriteTextFile {
+    fn is_dry_run(&self) -> bool {
+        self.dry_run == Some(true)
+    }
+
+    fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Written), Failure> {
+        let expected: Option<Hash> = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
+        let before = old.map(|old| Hash::of(&old.bytes));
+        if expected.is_some() && expected != before {
+            return Err(Failure::stale(&super::short(&self.path), before));
+        }
+        // A mark that the old text had is not seen by whoever writes the new one.
+        let had_bom = old.is_some_and(|old| old.bytes.starts_with(BOM.as_bytes()));
+        let bom_kept = had_bom && !self.content.starts_with(BOM);
+        let mark = if bom_kept { BOM } else { "" };
+        let text = [mark, &self.content].concat();
+        let (size, max) = (text.len() as u64, cx.limits.max_size);
+        if size > max {
+            let error = StoreError::TooLarge { size, max };
+            return Err(Self::refused(&self.path, &error, cx.limits));
+        }
+        let written = Written {
+            size: text.len(),
+            created: old.is_none(),
+            changed: old.is_none_or(|old| *old.bytes != *text.as_bytes()),
+            bom_kept,
+            before,
+            after: Hash::of(text.as_bytes()),
+            diff: self.is_dry_run().then(|| self.diff(old, &text, cx.limits)),
+        };
+        Ok((text.into_bytes(), written))
+    }
+
+    fn reply(&self, written: Written, notes: &[String]) -> Reply {
+        let Written { size, created, changed, bom_kept, before, after, diff } = written;
+        // A hash is what the file is, so that it can be given as the next `expected_hash`.
+        let hash = if diff.is_some() { before } else { Some(after) };
+        let did = if diff.is_some() { "Would write" } else { "Wrote" };
+        let what = if created { ", a new file" } else { "" };
+        let bytes = if size == 1 { "byte" } else { "bytes" };
+        let text = format!("{did} {size} {bytes} to {}{what}", super::short(&self.path));
+        let mut more = Vec::new();
+        if diff.is_some() {
+            more.push(format!("dry run: nothing was written; the hash would be {after}"));
+        } else if !changed {
+            more.push("nothing changed: the file already reads so".into());
+        }
+        more.extend(hash.map(|hash| format!("hash {hash}")));
+        if bom_kept {
+            more.push("the file's byte order mark was kept".into());
+        }
+        more.extend_from_slice(notes);
+        if let Some(diff) = &diff {
+            more.push(format!("\n{diff}"));
+        }
+
+        let mut data = Map::new();
+        data.insert("success".into(), true.into());
+        data.insert("bytes_written".into(), size.into());
+        data.insert("created".into(), created.into());
+        data.extend(hash.map(|hash| ("hash".into(), hash.to_string().into())));
+        data.insert("changed".into(), changed.into());
+        if bom_kept {
+            data.insert("bom_kept".into(), true.into());
+        }
+        if let Some(diff) = diff {
+            data.insert("dry_run".into(), true.into());
+            data.insert("hash_would_be".into(), after.to_string().into());
+            data.insert("diff".into(), diff.into());
+        }
+        if !notes.is_empty() {
+            data.insert("notes".into(), json!(notes));
+        }
+        let blocks = vec![text.into(), more.join("\n").into()];
+        Reply { blocks, data: Some(data), hash, meta: super::hash_meta(hash) }
+    }
+
+    fn diff(&self, old: Option<&Version>, new: &str, limits: &Limits) -> String {
+        let old = old.map_or(Ok(Text::empty()), |old| Text::decode(old.bytes.clone()));
+        let Ok(old) = old else { return "the file is not text now, so there is no diff".into() };
+        let name = super::file_name(&self.path);
+        let mut changed = Composed::new();
+        changed.then(0..old.whole().len(), new.len());
+        let names = Names { old: name, new: name };
+        diff::unified_within(old.whole(), new, &changed, names, limits.diff_lines)
+    }
+}

@@ -44,6 +44,10 @@ pub enum Durability {
     Full,
 }
 
+/// How often folders are made anew because one they are in is gone: others who gave up a file take theirs away one by
+/// one. After that it is a link to nothing, or the root is gone.
+const FOLDER_TRIES: usize = 16;
+
 #[derive(Debug)]
 pub struct DiskStore {
     root: Arc<Root>,
@@ -302,18 +306,22 @@ impl Store for DiskStore {
     }
 
     fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError> {
-        let mut made = Vec::new();
-        for folder in folder.with_parents() {
-            match call.check().and_then(|()| self.make_folder(&folder)) {
-                Ok(true) => made.push(folder),
-                Ok(false) => {}
-                Err(error) => {
-                    self.remove_folders(&made);
-                    return Err(error);
+        for _ in 0..FOLDER_TRIES {
+            let mut made = Vec::new();
+            let outcome = folder.with_parents().try_for_each(|folder| {
+                call.check()?;
+                if self.make_folder(&folder)? {
+                    made.push(folder);
                 }
+                Ok(())
+            });
+            let Err(halt) = outcome else { return Ok(made) };
+            self.remove_folders(&made);
+            if let Halt::Failed(error) = halt {
+                return Err(error);
             }
         }
-        Ok(made)
+        Err(StoreError::NoFolder)
     }
 
     fn remove_folders(&self, made: &[DirPath]) {
@@ -325,16 +333,17 @@ impl Store for DiskStore {
 
 impl DiskStore {
     /// Whether `folder` was missing and was made.
-    fn make_folder(&self, folder: &DirPath) -> Result<bool, StoreError> {
+    fn make_folder(&self, folder: &DirPath) -> Result<bool, Halt> {
         let (root, path) = (self.root.dir(), folder.as_path());
         match root.create_dir(path) {
             Ok(()) => {}
             // Something else may be there, but that is for whoever opens it to find out.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Halt::Retry),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                return Err(StoreError::NoFolder);
+                return Err(StoreError::NoFolder.into());
             }
-            Err(error) => return Err(StoreError::unwritten("make the folder", error)),
+            Err(error) => return Err(StoreError::unwritten("make the folder", error).into()),
         }
         if self.options.durability == Durability::Full {
             // What is in it is synced with it, its own name is not. If that fails, so does the write's own sync.

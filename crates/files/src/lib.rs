@@ -1,9 +1,9 @@
 //! The only crate that touches the OS file system.
 //!
 //! Everything goes through a [`Store`]: read a file, list a folder, or run a [`Store::update`], which reads, lets the
-//! caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] is the real one;
-//! [`MemoryStore`] and [`Faulty`] stand in for it in tests. A path can only be made by [`Root`], and a [`Stage`] puts
-//! the caller's own error type around an update.
+//! caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] keeps files on disk,
+//! [`EditorStore`] asks an editor for its buffers; [`MemoryStore`] and [`Faulty`] stand in for them in tests. A path can
+//! only be made by [`Root`], and a [`Stage`] puts the caller's own error type around an update.
 //!
 //! The crate is synchronous and knows nothing of text beyond counting lines, nor of protocols. Messages carry no file
 //! names: whoever asked has them.
@@ -12,6 +12,7 @@
 
 mod call;
 mod disk;
+mod editor;
 mod faulty;
 mod hash;
 mod line_counts;
@@ -38,6 +39,7 @@ use std::io;
 
 pub use call::{Call, Cancel};
 pub use disk::{DiskOptions, DiskStore, Durability};
+pub use editor::{Editor, EditorStore};
 pub use faulty::{Faulty, Step};
 pub use hash::{Hash, HashError};
 pub use line_counts::LineCounts;

@@ -19,7 +19,7 @@ use std::{
 };
 
 use common::{Disk, append, at, call};
-use files::{Durability, StoreError};
+use files::{Change, Durability, Folders, Root, Stage, StageError, StoreError};
 
 const FOLDER: &str = "FILES_TEST_FOLDER";
 const ARGUMENT: &str = "FILES_TEST_ARGUMENT";
@@ -201,4 +201,85 @@ fn a_full_disk_leaves_the_old_text() {
     assert_eq!(fs::read_to_string(dir.path().join("note")).unwrap(), "no space left on device");
     assert_eq!(fs::read_to_string(root.join("a")).unwrap(), "one");
     assert_eq!(fs::read_dir(root).unwrap().count(), 1);
+}
+
+/// Appends a letter to `root/x/y/a`, making the folders; the argument is the letter.
+#[test]
+fn child_makes_folders() {
+    let Some((folder, letter)) = given() else { return };
+    let root = folder.join("root");
+    let path = Root::open(&root).unwrap().absolute(root.join("x/y/a").to_str().unwrap()).unwrap();
+    let store = common::open(&root);
+    let outcome =
+        Stage::new(&store).with_folders(Folders::Made).update_one(&path, &call(), |version| {
+            let old = version.map(|version| version.bytes.to_vec()).unwrap_or_default();
+            Ok::<_, ()>((Change::Write([&old, letter.as_bytes()].concat()), ()))
+        });
+    let note = match outcome {
+        Ok(_) => "saved",
+        Err(StageError::Store(StoreError::Denied { .. })) => "denied",
+        Err(_) => "failed",
+    };
+    fs::write(folder.join(letter), note).unwrap();
+}
+
+/// The same under a umask.
+fn start_with_umask(umask: &str, folder: &Path, letter: &str) -> Command {
+    let inner = start("child_makes_folders", folder, letter);
+    let mut masked = Command::new("sh");
+    let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+    masked.args(["-c", &script]).arg(inner.get_program()).args(inner.get_args());
+    masked.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    masked.stdout(Stdio::null());
+    masked
+}
+
+#[test]
+fn processes_that_make_the_same_folders_lose_nothing() {
+    for _ in 0..5 {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("root")).unwrap();
+        let letters = ["a", "b", "c", "d"];
+        let children =
+            letters.map(|letter| start("child_makes_folders", dir.path(), letter).spawn().unwrap());
+        children.into_iter().for_each(assert_well);
+        let text = fs::read_to_string(dir.path().join("root/x/y/a")).unwrap();
+        assert_eq!(text.len(), letters.len());
+        for letter in letters {
+            assert_eq!(fs::read_to_string(dir.path().join(letter)).unwrap(), "saved");
+            assert!(text.contains(letter), "{text}");
+        }
+    }
+}
+
+#[test]
+fn made_folders_obey_the_umask() {
+    for (umask, expected) in [("027", 0o750), ("0", 0o777), ("077", 0o700)] {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("root")).unwrap();
+        assert_well(start_with_umask(umask, dir.path(), "a").spawn().unwrap());
+        for folder in ["root/x", "root/x/y"] {
+            let found = fs::metadata(dir.path().join(folder)).unwrap().mode() & 0o7777;
+            assert_eq!(found, expected, "{folder} under {umask}");
+        }
+    }
+}
+
+#[test]
+fn folders_we_may_not_make_are_denied_and_those_made_before_taken_back() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // The root is not ours to write to; or we may not enter the first folder we made.
+    for (root_mode, umask) in [(0o555, "022"), (0o777, "0777")] {
+        let (dir, root) = shared_folder(0o666);
+        fs::set_permissions(&root, fs::Permissions::from_mode(root_mode)).unwrap();
+        let child = start_with_umask(umask, dir.path(), "b").uid(65534).gid(65534).spawn().unwrap();
+        assert_well(child);
+        let note = dir.path().join("b");
+        assert_eq!(fs::read_to_string(note).unwrap(), "denied", "under {umask}");
+        let left: Vec<_> =
+            fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["a"], "under {umask}");
+    }
 }

@@ -14,10 +14,13 @@ use std::{
     time::Duration,
 };
 
-use common::{Disk, MAX, append, at, call, call_for};
+use common::{
+    Disk, MAX, append, at, call, call_for,
+    fake_editor::{FakeEditor, plain},
+};
 use files::{
-    Change, DirPath, Durable, Faulty, FilePath, Hash, MemoryStore, Saved, Stage, StageError, Stamp,
-    Step, Stop, Store, StoreError,
+    Change, DirPath, Durable, EditorStore, Faulty, FilePath, Hash, MemoryStore, Saved, Stage,
+    StageError, Stamp, Step, Stop, Store, StoreError, Version,
 };
 
 /// Writes a file by name.
@@ -27,12 +30,14 @@ type Put = dyn Fn(&str, &str);
 struct Subject {
     store: Arc<dyn Store>,
     put: Box<Put>,
+    /// Lists what is there, where the store itself cannot.
+    names: Option<Box<dyn Fn() -> Vec<String>>>,
 }
 
 impl Subject {
     fn text(&self, name: &str) -> Option<String> {
         let version = self.store.read(&at(name), &call()).unwrap();
-        version.map(|version| String::from_utf8(version.bytes.to_vec()).unwrap())
+        version.map(|version| text_of(&version))
     }
 
     fn write(&self, name: &str, text: &str) -> Result<Saved, StoreError> {
@@ -45,6 +50,9 @@ impl Subject {
     }
 
     fn names(&self) -> Vec<String> {
+        if let Some(names) = &self.names {
+            return names();
+        }
         let mut names = Vec::new();
         let each = &mut |entry: files::Entry| {
             names.push(entry.name.into_string().unwrap());
@@ -56,18 +64,24 @@ impl Subject {
     }
 }
 
+/// The text, without what the restless person typed into it.
+fn text_of(version: &Version) -> String {
+    plain(std::str::from_utf8(&version.bytes).unwrap())
+}
+
 fn on_disk(disk: Disk) -> Subject {
     let dir = disk.dir;
     Subject {
         store: Arc::new(disk.store),
         put: Box::new(move |name, text| std::fs::write(dir.path().join(name), text).unwrap()),
+        names: None,
     }
 }
 
 fn in_memory() -> Subject {
     let store = Arc::new(MemoryStore::new(MAX));
     let outside = Arc::clone(&store);
-    Subject { store, put: Box::new(move |name, text| outside.put(&at(name), text)) }
+    Subject { store, put: Box::new(move |name, text| outside.put(&at(name), text)), names: None }
 }
 
 /// Faults that are never due change nothing.
@@ -77,7 +91,8 @@ fn faulty_in_memory() -> Subject {
         store.fail(step, usize::MAX, StoreError::DiskFull);
     }
     let outside = Arc::clone(&store);
-    Subject { store, put: Box::new(move |name, text| outside.inner().put(&at(name), text)) }
+    let put = move |name: &str, text: &str| outside.inner().put(&at(name), text);
+    Subject { store, put: Box::new(put), names: None }
 }
 
 fn faulty_on_disk() -> Subject {
@@ -85,16 +100,37 @@ fn faulty_on_disk() -> Subject {
     Subject {
         store: Arc::new(Faulty::new(store)),
         put: Box::new(move |name, text| std::fs::write(dir.path().join(name), text).unwrap()),
+        names: None,
+    }
+}
+
+fn in_editor(editor: FakeEditor) -> Subject {
+    let store = Arc::new(EditorStore::new(editor, MAX));
+    let (outside, listing) = (Arc::clone(&store), Arc::clone(&store));
+    Subject {
+        store,
+        put: Box::new(move |name, text| outside.editor().put(name, text)),
+        names: Some(Box::new(move || listing.editor().names())),
     }
 }
 
 macro_rules! suite {
-    ($($case:ident)*) => {
-        suite!(@store disk, on_disk(Disk::new()), $($case)*);
-        suite!(@store disk_with_named_temps, on_disk(Disk::with_named_temps()), $($case)*);
-        suite!(@store memory, in_memory(), $($case)*);
-        suite!(@store faulty_memory, faulty_in_memory(), $($case)*);
-        suite!(@store faulty_disk, faulty_on_disk(), $($case)*);
+    (
+        always: $($always:ident)*,
+        unless_somebody_types: $($alone:ident)*,
+        unless_in_an_editor: $($files:ident)*,
+    ) => {
+        suite!(@store disk, on_disk(Disk::new()), $($always)* $($alone)* $($files)*);
+        suite!(
+            @store disk_with_named_temps,
+            on_disk(Disk::with_named_temps()),
+            $($always)* $($alone)* $($files)*
+        );
+        suite!(@store memory, in_memory(), $($always)* $($alone)* $($files)*);
+        suite!(@store faulty_memory, faulty_in_memory(), $($always)* $($alone)* $($files)*);
+        suite!(@store faulty_disk, faulty_on_disk(), $($always)* $($alone)* $($files)*);
+        suite!(@store editor, in_editor(FakeEditor::default()), $($always)* $($alone)*);
+        suite!(@store restless_editor, in_editor(FakeEditor::restless()), $($always)*);
     };
     (@store $store:ident, $make:expr, $($case:ident)*) => {
         mod $store {
@@ -105,26 +141,34 @@ macro_rules! suite {
 }
 
 suite! {
-    a_missing_file_is_none
-    writing_creates_once
-    an_edit_sees_what_was_there
-    keeping_touches_nothing
-    writing_the_same_bytes_touches_nothing
-    an_empty_file_is_not_a_missing_one
-    removing
-    a_change_that_gives_up_leaves_everything
-    sizes_are_checked_both_ways
-    a_late_or_cancelled_call_leaves_everything
-    cancelling_during_the_change_leaves_everything
-    a_stop_does_not_hold_up_a_free_lock
-    an_outsider_is_noticed_before_publishing
-    an_outsider_who_creates_the_file_first_is_noticed
-    several_files_at_once
-    several_files_or_none
-    the_list_has_every_file
-    a_list_can_be_cut_short
-    a_stage_gives_back_the_callers_own_values
-    threads_lose_nothing
+    always:
+        a_missing_file_is_none
+        writing_creates_once
+        an_edit_sees_what_was_there
+        an_empty_file_is_not_a_missing_one
+        a_change_that_gives_up_leaves_everything
+        a_late_or_cancelled_call_leaves_everything
+        cancelling_during_the_change_leaves_everything
+        a_stop_does_not_hold_up_a_free_lock
+        an_outsider_is_noticed_before_publishing
+        an_outsider_who_creates_the_file_first_is_noticed
+        several_files_at_once
+        several_files_or_none
+        one_path_given_twice_is_one_file
+        threads_lose_nothing,
+    // These compare bytes, or stamps, of before with those of after, and what is typed counts.
+    unless_somebody_types:
+        a_stamp_is_that_of_what_was_saved
+        keeping_touches_nothing
+        writing_the_same_bytes_touches_nothing
+        sizes_are_checked_both_ways
+        a_stage_gives_back_the_callers_own_values,
+    // An editor has no message for these; see `an_editor_refuses_what_it_has_no_message_for`.
+    unless_in_an_editor:
+        removing
+        removing_one_of_several_files
+        the_list_has_every_file
+        a_list_can_be_cut_short,
 }
 
 fn a_missing_file_is_none(subject: &Subject) {
@@ -141,7 +185,15 @@ fn writing_creates_once(subject: &Subject) {
     assert!(!second.created);
     assert_ne!(second.stamp, first.stamp);
     assert_eq!(subject.text("a").unwrap(), "two\n");
-    assert_eq!(subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp, second.stamp);
+}
+
+fn a_stamp_is_that_of_what_was_saved(subject: &Subject) {
+    for text in ["one", "two", ""] {
+        let saved = subject.write("a", text).unwrap();
+        assert!(!saved.contested);
+        assert_ne!(saved.stamp, Stamp::MISSING);
+        assert_eq!(subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp, saved.stamp);
+    }
 }
 
 fn an_edit_sees_what_was_there(subject: &Subject) {
@@ -266,7 +318,7 @@ fn an_outsider_is_noticed_before_publishing(subject: &Subject) {
     (subject.put)("a", "one");
     let mut seen = Vec::new();
     let saved = subject.store.update(&[at("a")], &call(), &mut |versions| {
-        let text = String::from_utf8(versions[0].as_ref().unwrap().bytes.to_vec()).unwrap();
+        let text = text_of(versions[0].as_ref().unwrap());
         if seen.is_empty() {
             (subject.put)("a", "outside");
         }
@@ -274,26 +326,26 @@ fn an_outsider_is_noticed_before_publishing(subject: &Subject) {
         Ok(vec![Change::Write(format!("{text}!").into_bytes())])
     });
     assert!(!saved.unwrap()[0].created);
+    seen.dedup();
     assert_eq!(seen, ["one", "outside"]);
     assert_eq!(subject.text("a").unwrap(), "outside!");
     assert_eq!(subject.names(), ["a"]);
 }
 
 fn an_outsider_who_creates_the_file_first_is_noticed(subject: &Subject) {
-    let mut runs = 0;
+    let mut seen = Vec::new();
     let saved = subject.store.update(&[at("a")], &call(), &mut |versions| {
-        runs += 1;
-        if runs == 1 {
-            assert!(versions[0].is_none());
+        let text = versions[0].as_ref().map(text_of);
+        if seen.is_empty() {
             (subject.put)("a", "outside");
         }
-        let text = versions[0]
-            .as_ref()
-            .map_or("new".into(), |version| [&version.bytes[..], b"!"].concat());
-        Ok(vec![Change::Write(text)])
+        seen.push(text.clone());
+        Ok(vec![Change::Write(text.map_or("new".into(), |text| format!("{text}!").into_bytes()))])
     });
     assert!(!saved.unwrap()[0].created, "the outsider made it");
-    assert_eq!((runs, subject.text("a").unwrap().as_str()), (2, "outside!"));
+    seen.dedup();
+    assert_eq!(seen, [None, Some("outside".into())]);
+    assert_eq!(subject.text("a").unwrap(), "outside!");
     assert_eq!(subject.names(), ["a"]);
 }
 
@@ -303,18 +355,28 @@ fn several_files_at_once(subject: &Subject) {
     (subject.put)("c", "three");
     let paths = ["c", "new", "a", "b"].map(at);
     let saved = subject.store.update(&paths, &call(), &mut |versions| {
-        assert_eq!(
-            versions.iter().map(Option::is_some).collect::<Vec<_>>(),
-            [true, false, true, true]
-        );
+        let texts: Vec<_> = versions.iter().map(|one| one.as_ref().map(text_of)).collect();
+        let found = ["three", "", "one", "two"].map(|text| (!text.is_empty()).then(|| text.into()));
+        assert_eq!(texts, found);
         let write = |text: &str| Change::Write(text.into());
-        Ok(vec![write("THREE"), write("NEW"), Change::Keep, Change::Remove])
+        Ok(vec![write("THREE"), write("NEW"), Change::Keep, write("TWO")])
     });
     let created: Vec<_> = saved.unwrap().into_iter().map(|saved| saved.created).collect();
     assert_eq!(created, [false, true, false, false]);
-    assert_eq!(subject.names(), ["a", "c", "new"]);
-    let texts = ["a", "c", "new"].map(|name| subject.text(name).unwrap());
-    assert_eq!(texts, ["one", "THREE", "NEW"]);
+    assert_eq!(subject.names(), ["a", "b", "c", "new"]);
+    let texts = ["a", "b", "c", "new"].map(|name| subject.text(name).unwrap());
+    assert_eq!(texts, ["one", "TWO", "THREE", "NEW"]);
+}
+
+fn removing_one_of_several_files(subject: &Subject) {
+    (subject.put)("a", "one");
+    (subject.put)("b", "two");
+    let saved = subject.store.update(&[at("b"), at("a")], &call(), &mut |_| {
+        Ok(vec![Change::Remove, Change::Write(b"ONE".into())])
+    });
+    assert_eq!(saved.unwrap()[0].stamp, Stamp::MISSING);
+    assert_eq!(subject.names(), ["a"]);
+    assert_eq!(subject.text("a").unwrap(), "ONE");
 }
 
 fn several_files_or_none(subject: &Subject) {
@@ -325,6 +387,23 @@ fn several_files_or_none(subject: &Subject) {
     assert!(matches!(outcome, Err(StoreError::TooLarge { size: 2000, max: MAX })));
     assert_eq!(subject.text("a").unwrap(), "one");
     assert_eq!(subject.names(), ["a"]);
+}
+
+fn one_path_given_twice_is_one_file(subject: &Subject) {
+    (subject.put)("a", "one");
+    let write = |text: &str| Change::Write(text.into());
+    let update = |changes: [Change; 2]| {
+        subject.store.update(&[at("a"), at("a")], &call(), &mut |versions| {
+            let [one, other] = versions else { panic!("two paths") };
+            assert_eq!(one.as_ref().unwrap().stamp, other.as_ref().unwrap().stamp);
+            Ok(changes.to_vec())
+        })
+    };
+    update([Change::Keep, write("two")]).unwrap();
+    assert_eq!(subject.text("a").unwrap(), "two");
+    let saved = update([write("three"), write("three")]).unwrap();
+    assert_eq!(saved[0].stamp, saved[1].stamp);
+    assert_eq!(subject.text("a").unwrap(), "three");
 }
 
 fn the_list_has_every_file(subject: &Subject) {
@@ -400,6 +479,24 @@ fn threads_lose_nothing(subject: &Subject) {
     }
     assert_eq!(created.into_inner(), 1, "exactly one call created it");
     assert_eq!(subject.names(), ["a"], "nothing is left over");
+}
+
+#[test]
+fn an_editor_refuses_what_it_has_no_message_for() {
+    let subject = in_editor(FakeEditor::default());
+    (subject.put)("a", "one");
+    let why = |outcome: Result<(), StoreError>| outcome.unwrap_err().to_string();
+    let removed = subject.change("a", &Change::Remove).map(drop);
+    assert_eq!(why(removed), "permission denied: an editor cannot remove files");
+    let both = subject.store.update(&[at("a"), at("b")], &call(), &mut |_| {
+        Ok(vec![Change::Remove, Change::Write(b"two".into())])
+    });
+    assert_eq!(why(both.map(drop)), "permission denied: an editor cannot remove files");
+    let listed = subject.store.list(&DirPath::root(), &call(), &mut |_| unreachable!());
+    assert_eq!(why(listed), "permission denied: an editor cannot list files");
+    assert_eq!((subject.names(), subject.text("a").unwrap()), (vec!["a".into()], "one".into()));
+    // What is not there need not be removed.
+    assert_eq!(subject.change("b", &Change::Remove).unwrap().stamp, Stamp::MISSING);
 }
 
 fn faulty_with(name: &FilePath, text: &str) -> Faulty<MemoryStore> {

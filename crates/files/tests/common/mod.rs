@@ -6,6 +6,8 @@
     reason = "each test binary uses its own part, and may panic"
 )]
 
+pub mod fake_editor;
+
 use std::{
     fs,
     path::Path,

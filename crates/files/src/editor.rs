@@ -1,0 +1,276 @@
+//! A store over an editor's buffers, with all that is not saved in them.
+//!
+//! An editor has no lock and cannot write "only if it is still this", and a person may type at any time. So an update
+//! reads, changes, and reads again just before it writes: what was typed meanwhile is what the change is made from
+//! next. After the write it reads back. Whatever it notices of others is told by [`Saved::contested`].
+//!
+//! One window stays open: what is typed between the last read and the arrival of the write is overwritten. Nothing in
+//! the editor's answers would show that, so it is not noticed either. Several files are all read again before the first
+//! is written, and read back after the last; if one cannot be written, those before it are put back as far as that is
+//! possible.
+//!
+//! Calls of one process take turns, by path. Two paths that lead to one file by links are two files here.
+
+use std::{
+    collections::BTreeSet,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Saved, Stamp, Stop, Store, StoreError,
+    Version, lock,
+};
+
+/// How often a change is made anew because the text had changed. Somebody who types without a pause must not keep an
+/// update for ever: the last of these changes is written without another look.
+const RERUNS_MAX: usize = 3;
+
+/// What an editor offers: two messages, and whatever a person does between them.
+pub trait Editor: Send + Sync {
+    /// The whole text as the editor has it, saved or not; `None` when there is neither a buffer nor a file.
+    fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Replaces the whole text, of a buffer or of a file, new or not. Every error says that the text is as it was,
+    /// but for [`StoreError::TimedOut`]: the message was sent, and its answer did not come.
+    fn write(&self, at: &FilePath, bytes: &[u8], call: &Call) -> Result<(), StoreError>;
+}
+
+/// A store that asks an editor. It can neither list nor remove files: there are no messages for that.
+#[derive(Debug)]
+pub struct EditorStore<E> {
+    editor: E,
+    max_size: u64,
+    /// What some call is at.
+    busy: Mutex<BTreeSet<FilePath>>,
+}
+
+/// One file of an update.
+struct Buffer<'a> {
+    at: &'a FilePath,
+    /// As it was last read.
+    seen: Option<Version>,
+    /// What is to be written, if anything.
+    new: Option<Vec<u8>>,
+    /// Somebody else's change was noticed.
+    contested: bool,
+}
+
+/// The right to be the only call at some files.
+struct Turn<'a> {
+    files: Vec<&'a FilePath>,
+    busy: &'a Mutex<BTreeSet<FilePath>>,
+}
+
+impl<E: Editor> EditorStore<E> {
+    /// `max_size` in bytes.
+    pub fn new(editor: E, max_size: u64) -> EditorStore<E> {
+        EditorStore { editor, max_size, busy: Mutex::default() }
+    }
+
+    pub fn editor(&self) -> &E {
+        &self.editor
+    }
+
+    fn check_size(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        let (size, max) = (bytes.len() as u64, self.max_size);
+        if size > max { Err(StoreError::TooLarge { size, max }) } else { Ok(()) }
+    }
+
+    /// All at once or none, so that two calls never wait for each other.
+    fn take_turn<'a>(
+        &'a self,
+        files: Vec<&'a FilePath>,
+        call: &Call,
+    ) -> Result<Turn<'a>, StoreError> {
+        lock::wait(call, || {
+            let mut busy = hold(&self.busy);
+            let is_free = files.iter().all(|at| !busy.contains(*at));
+            if is_free {
+                busy.extend(files.iter().copied().cloned());
+            }
+            Ok(is_free)
+        })?;
+        Ok(Turn { files, busy: &self.busy })
+    }
+
+    /// Reads everything again, also what is kept, since the change was made from that too. Whether anything differs.
+    fn look_again(&self, buffers: &mut [Buffer<'_>], call: &Call) -> Result<bool, StoreError> {
+        let mut differs = false;
+        for buffer in buffers {
+            let now = self.read(buffer.at, call)?;
+            if bytes(now.as_ref()) != bytes(buffer.seen.as_ref()) {
+                buffer.contested = true;
+                differs = true;
+            }
+            buffer.seen = now;
+        }
+        Ok(differs)
+    }
+
+    /// Asks what becomes of what was last read; whether anything is to be written. `slots` has the index of the buffer
+    /// for each path.
+    fn decide(
+        &self,
+        buffers: &mut [Buffer<'_>],
+        slots: &[usize],
+        change: &mut Decide<'_>,
+    ) -> Result<bool, StoreError> {
+        let versions: Vec<_> = slots.iter().map(|&slot| buffers[slot].seen.clone()).collect();
+        let changes = change(&versions).map_err(|Stop| StoreError::Stopped)?;
+        assert_eq!(changes.len(), slots.len(), "one change for each path");
+        for buffer in buffers.iter_mut() {
+            buffer.new = None;
+        }
+        for (&slot, change) in slots.iter().zip(changes) {
+            let Buffer { seen, new, .. } = &mut buffers[slot];
+            let wanted = match change {
+                Change::Remove if seen.is_some() => {
+                    return Err(StoreError::denied("an editor cannot remove files"));
+                }
+                Change::Write(wanted) if bytes(seen.as_ref()) != Some(&wanted) => wanted,
+                Change::Keep | Change::Write(_) | Change::Remove => continue,
+            };
+            self.check_size(&wanted)?;
+            if new.as_ref().is_some_and(|other| *other != wanted) {
+                return Err(StoreError::SameFile);
+            }
+            *new = Some(wanted);
+        }
+        Ok(buffers.iter().any(|buffer| buffer.new.is_some()))
+    }
+
+    /// Writes one after another. No write is sent twice: when its answer is missing, it may have arrived.
+    fn write_all(&self, buffers: &[Buffer<'_>], call: &Call) -> Result<(), StoreError> {
+        let mut written = Vec::new();
+        let (old, missing): (Vec<_>, Vec<_>) =
+            buffers.iter().partition(|buffer| buffer.seen.is_some());
+        // What is new comes last, since it could not be taken back.
+        for buffer in old.into_iter().chain(missing) {
+            let Some(new) = &buffer.new else { continue };
+            if let Err(error) = self.editor.write(buffer.at, new, call) {
+                self.put_back(&written, call);
+                return Err(match error {
+                    StoreError::TimedOut => StoreError::Unconfirmed,
+                    error => error,
+                });
+            }
+            written.push(buffer);
+        }
+        Ok(())
+    }
+
+    /// Undoes writes of which a later one failed, as well as it can: what somebody typed into meanwhile stays, and so
+    /// does a new file.
+    fn put_back(&self, written: &[&Buffer<'_>], call: &Call) {
+        for Buffer { at, seen, new, .. } in written.iter().rev() {
+            let is_ours = self.editor.read(at, call).is_ok_and(|now| now == *new);
+            if let (true, Some(old)) = (is_ours, seen) {
+                let _ = self.editor.write(at, &old.bytes, call);
+            }
+        }
+    }
+
+    /// Reads back what was written.
+    fn confirm(&self, buffer: &Buffer<'_>, call: &Call) -> Saved {
+        let Buffer { at, seen, new: Some(new), contested } = buffer else {
+            let stamp = buffer.seen.as_ref().map_or(Stamp::MISSING, |version| version.stamp);
+            return Saved { contested: buffer.contested, ..Saved::kept(stamp) };
+        };
+        // It is written, so a read that fails now is no failure; it has noticed nobody.
+        let now = self.editor.read(at, call).unwrap_or_else(|_| Some(new.clone()));
+        Saved {
+            created: seen.is_none(),
+            durable: Durable::No,
+            contested: *contested || now.as_ref() != Some(new),
+            ..Saved::kept(now.as_deref().map_or(Stamp::MISSING, stamp))
+        }
+    }
+}
+
+impl<E: Editor> Store for EditorStore<E> {
+    fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
+        call.check()?;
+        let Some(bytes) = self.editor.read(at, call)? else { return Ok(None) };
+        self.check_size(&bytes)?;
+        Ok(Some(Version { stamp: stamp(&bytes), bytes: Arc::new(bytes) }))
+    }
+
+    fn list(
+        &self,
+        _: &DirPath,
+        call: &Call,
+        _: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        call.check()?;
+        Err(StoreError::denied("an editor cannot list files"))
+    }
+
+    fn update(
+        &self,
+        at: &[FilePath],
+        call: &Call,
+        change: &mut Decide<'_>,
+    ) -> Result<Vec<Saved>, StoreError> {
+        let mut files: Vec<_> = at.iter().collect();
+        files.sort_unstable();
+        files.dedup();
+        let slot = |at| files.binary_search(&at).expect("it is one of them");
+        let slots: Vec<_> = at.iter().map(slot).collect();
+
+        let turn = self.take_turn(files, call)?;
+        let mut buffers = Vec::with_capacity(turn.files.len());
+        for &at in &turn.files {
+            let seen = self.read(at, call)?;
+            buffers.push(Buffer { at, seen, new: None, contested: false });
+        }
+        let mut writes = self.decide(&mut buffers, &slots, change)?;
+        for _ in 0..RERUNS_MAX {
+            if !writes || !self.look_again(&mut buffers, call)? {
+                break;
+            }
+            writes = self.decide(&mut buffers, &slots, change)?;
+        }
+        if writes {
+            call.check()?;
+        }
+        // What is sent cannot be taken back, so from here on only the deadline counts.
+        let publishing = Call::until(call.deadline);
+        self.write_all(&buffers, &publishing)?;
+        let saved: Vec<_> =
+            buffers.iter().map(|buffer| self.confirm(buffer, &publishing)).collect();
+        Ok(slots.into_iter().map(|slot| saved[slot].clone()).collect())
+    }
+
+    /// An editor makes a missing folder when it writes, or never.
+    fn make_folders(&self, _: &DirPath, _: &Call) -> Result<Vec<DirPath>, StoreError> {
+        Err(StoreError::NoFolder)
+    }
+
+    fn remove_folders(&self, _: &[DirPath]) {}
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut busy = hold(self.busy);
+        for at in &self.files {
+            busy.remove(*at);
+        }
+    }
+}
+
+fn hold(busy: &Mutex<BTreeSet<FilePath>>) -> MutexGuard<'_, BTreeSet<FilePath>> {
+    // Nothing in here calls anybody else's code, so the set is whole.
+    busy.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn bytes(version: Option<&Version>) -> Option<&Vec<u8>> {
+    version.map(|version| &*version.bytes)
+}
+
+/// An editor tells nothing of a text but the text: two of the same contents have one stamp.
+fn stamp(bytes: &[u8]) -> Stamp {
+    Stamp { inode: xxh3_64(bytes), size: bytes.len() as u64, ..Stamp::MISSING }
+}

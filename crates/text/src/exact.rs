@@ -357,9 +357,9 @@ impl<'a> Staged<'a> {
 
     /// The lines of `range`; a line break belongs to the line it ends, and nothing to the line it stands in.
     fn span(&self, range: &Range<usize>) -> LineSpan {
-        let line = |offset: usize| self.lines.line_at(&self.text, offset);
-        let first = line(range.start.min(self.text.len().saturating_sub(1)));
-        let last = if range.is_empty() { first } else { line(range.end - 1) };
+        let start = range.start.min(self.text.len().saturating_sub(1));
+        let first = self.lines.line_at(&self.text, start);
+        let last = first + line_index::breaks(&self.text, start..range.end.max(start + 1) - 1);
         LineSpan { first, last }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 
 /// Bytes in a block, when it is made.
-const BLOCK: usize = 8 * 1024;
+const BLOCK: usize = 2 * 1024;
 
 /// How many lines end in each block of a text. The blocks cover it without gaps.
 #[derive(Debug)]

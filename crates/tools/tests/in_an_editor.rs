@@ -73,7 +73,7 @@ impl Session {
         let name = name.as_str().unwrap_or("a.txt").to_owned();
         arguments["path"] = json!(self.root.path().join(name));
         let entry = tools::TEXT.iter().find(|entry| entry.name == tool).unwrap();
-        let limits = Limits::new(1 << 20, Duration::from_secs(60));
+        let limits = Limits::new(1 << 20, Duration::from_mins(1));
         let call = Call::until(Instant::now() + limits.timeout);
         entry.prepare(arguments)?.run(&Context {
             root: &self.root,

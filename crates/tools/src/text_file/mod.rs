@@ -2,6 +2,7 @@
 //! Lines count from 1.
 
 mod multi_edit_text_file;
+mod names;
 mod read_text_file;
 mod refusal;
 mod write_text_file;
@@ -18,7 +19,7 @@ use text::NotText;
 
 use crate::answer::{self, megabytes};
 use crate::schema::{Fault, Problem};
-use crate::{Complaint, Failure, Kind, Limits};
+use crate::{Complaint, Context, Failure, Kind, Limits};
 
 const ABSOLUTE: &str =
     "give the whole path, beginning with `/`; the folder's own path is where to start";
@@ -99,10 +100,18 @@ fn not_a_file(path: &str, act: Act) -> Failure {
     Failure::new(Kind::NotAFile, message).with_hint("it is a folder; name a file in it")
 }
 
+/// There is no file there; `at` is where it was looked for.
+fn missing(path: &str, at: &FilePath, cx: &Context) -> Failure {
+    let failure = not_found(path);
+    match names::alike(at, cx) {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
+
 fn not_found(path: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("File not found: {}", short(path))).with_hint(
-        "check the spelling of every folder in the path; `write_text_file` creates a file",
-    )
+    Failure::new(Kind::NotFound, format!("File not found: {}", short(path)))
+        .with_hint("check the spelling; `write_text_file` creates a file")
 }
 
 /// A store's refusal in the contracts' words.
@@ -118,7 +127,9 @@ fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure
             )
             .with_hint("set `create_dirs` to true to create missing folders");
         }
-        StoreError::NoFolder => return not_found(path),
+        StoreError::NoFolder => {
+            return not_found(path).with_hint("the folder it would be in does not exist");
+        }
         StoreError::Denied { .. } => format!("Permission denied: {at}"),
         StoreError::ReadOnly => format!("Read-only filesystem: {at}"),
         StoreError::NotRegular => format!("{at} is not a file"),

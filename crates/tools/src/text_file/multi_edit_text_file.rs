@@ -16,7 +16,7 @@ use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
-/// Edit a text file by replacing exact strings. Edits are applied in order, each to what the ones before it left; all of them or none. Each `old_string` must occur exactly once, unless `replace_all`, `expected_count` or `near_line` says what else is meant. Line endings and everything else stay as they are. Answers the diff.
+/// Edit a text file by replacing exact strings. Edits apply in order, each to what the ones before it left; all or none. Each `old_string` must occur exactly once, unless `replace_all`, `expected_count` or `near_line` says otherwise. Line endings and everything else stay as they are. Answers a diff. Lines count from 1.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct MultiEditTextFile {
@@ -157,6 +157,9 @@ impl Tool for MultiEditTextFile {
         });
         match outcome {
             Ok((saved, edited)) => Ok(self.reply(edited, answer::notes(&saved))),
+            Err(StageError::Change(Failure { kind: Kind::NotFound, .. })) => {
+                Err(super::missing(&self.path, &path, cx))
+            }
             Err(StageError::Change(failure)) => Err(failure),
             Err(StageError::Store(error)) => {
                 Err(super::unwritten(&self.path, &error, cx.limits, Act::Edit, size.get()))

@@ -62,7 +62,7 @@ impl Tool for ReadTextFile {
             .store
             .read(&path, cx.call)
             .map_err(|error| Self::refused(&self.path, &error, cx.limits))?
-            .ok_or_else(|| super::not_found(&self.path))?;
+            .ok_or_else(|| super::missing(&self.path, &path, cx))?;
         let hash = Hash::of(&version.bytes);
         let text = Text::decode(version.bytes)
             .map_err(|reason| super::not_text(&self.path, &reason, Act::Read))?;

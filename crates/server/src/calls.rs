@@ -215,13 +215,12 @@ impl Calls {
     pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
         let since = Instant::now();
         self.stir();
-        let prepared = if self.options.access == Access::ReadOnly && entry.effect != Effect::Reads {
-            let message = "Permission denied: the server is read-only";
-            let hint = "it was started with --read-only";
-            Err(Failure::new(Kind::Denied, message).with_hint(hint))
-        } else {
-            entry.prepare(arguments)
-        };
+        let prepared = entry.prepare(arguments).and_then(|prepared| {
+            let allowed = self.options.access == Access::ReadWrite || entry.effect == Effect::Reads;
+            let denied =
+                StoreError::Denied { reason: Some("the server was started with --read-only") };
+            if allowed { Ok(prepared) } else { Err(prepared.refused(&denied, &self.limits)) }
+        });
         let place = match &prepared {
             Ok(prepared) if entry.effect != Effect::Reads => {
                 prepared.path(&self.root).map(|path| self.queue.join(path))

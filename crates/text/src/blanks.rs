@@ -35,8 +35,12 @@ pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> 
         needle.clear(); // Blank lines fit everywhere, which is nowhere.
     }
     let count = needle.len();
+    // A line break that is asked for must be there.
+    let closed = |text: &str| text.ends_with(['\n', '\r']);
+    let is_missing = closed(old) && !closed(text);
+    let end = if is_missing { lines::count(text).saturating_sub(1) } else { usize::MAX };
     let keys = lines::lines(text).map(move |line| key(text, line));
-    positions(keys, needle).map(move |first| first..first + count)
+    positions(keys, needle).map(move |first| first..first + count).filter(move |fit| fit.end <= end)
 }
 
 /// The bytes of `text` that `old` stands for if it fits at `first`, and the shift; `None` when the indentation of its
@@ -55,12 +59,17 @@ pub(crate) fn measure(text: &str, old: &str, first: usize) -> Option<(Range<usiz
             indents.push((indent(here), indent(there)));
         }
     }
-    let closed = old.ends_with(['\n', '\r']);
-    if closed && last.next == last.end {
-        return None;
-    }
-    let end = if closed { last.next } else { last.end };
+    let end = if old.ends_with(['\n', '\r']) { last.next } else { last.end };
     Some((start..end, Shift::between(&indents)?))
+}
+
+/// Whether `old` fits one place, and by one shift.
+pub(crate) fn fits_once(text: &str, old: &str) -> bool {
+    let mut fits = fits(text, old);
+    match (fits.next(), fits.next()) {
+        (Some(lines), None) => measure(text, old, lines.start).is_some(),
+        _ => false,
+    }
 }
 
 impl Shift {
@@ -172,6 +181,7 @@ mod tests {
         check("\n\n", "  \t", &[]);
         check("a\u{a0}b", "a b", &[]);
         check("xa b\n", "a b", &[]);
+        check("a  b\na  b", "a b\n", &[0]);
     }
 
     #[test]
@@ -184,7 +194,6 @@ mod tests {
         }
         check("a  b\n", "a b", "c", Some((0..4, "c")));
         check("a  b\n", "a b\n", "c\n", Some((0..5, "c\n")));
-        check("a  b", "a b\n", "c\n", None);
         check("    a\n      b\n", "a\n  b\n", "c\n\n   d\n", Some((0..14, "    c\n\n       d\n")));
         check("a\n  b\n", "  a\n    b", "  c\n   d", Some((0..5, "c\n d")));
         check("a\n  b\n", "  a\n    b", " c", None);

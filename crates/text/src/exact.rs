@@ -40,7 +40,7 @@ pub enum Pick {
     Only,
     /// Every one, from left to right, none that overlaps one before it.
     All,
-    /// The one nearest to this line (from 0) of the text as staged so far.
+    /// The one nearest to where this line (from 0) of the original is now.
     Near(usize),
 }
 
@@ -107,6 +107,9 @@ pub enum StringError {
     /// The lines fit but for their blanks, but not by one and the same shift.
     #[error("Edit {edit}: String not found")]
     Uneven { edit: usize, place: LineSpan },
+    /// The lines fit but for their blanks, and the new ones have less indentation than the shift would take away.
+    #[error("Edit {edit}: String not found")]
+    TooShallow { edit: usize, place: LineSpan, shift: Shift },
 }
 
 /// Why matches do not tell what is meant.
@@ -226,11 +229,18 @@ impl<'a> Staged<'a> {
         (self.text, self.composed, applied)
     }
 
-    fn fit(&self, edit: StringEdit<'a>) -> Result<Fit<'a>, StringError> {
+    fn fit(&self, mut edit: StringEdit<'a>) -> Result<Fit<'a>, StringError> {
         let index = self.done.len();
+        if let Pick::Near(line) = &mut edit.pick {
+            *line = self.line_now(*line);
+        }
         if edit.old.is_empty() {
             if !self.text().is_empty() {
                 return Err(StringError::EmptyString { edit: index });
+            }
+            if edit.count.is_some_and(|count| count != 1) {
+                let (named, why) = (vec![LineSpan { first: 0, last: 0 }], Mismatch::Count);
+                return Err(StringError::Ambiguous { edit: index, count: 1, named, why });
             }
             return Ok(Fit::one(self.bom..self.bom, edit.new.into(), Found::Exactly));
         }
@@ -267,8 +277,10 @@ impl<'a> Staged<'a> {
             let range = self.bom + at..self.bom + at + old.len();
             let overlaps =
                 |other: &Range<usize>| other.start < range.end && range.start < other.end;
-            let took = |done: &Done| done.old != edit.old && done.origin.iter().any(overlaps);
-            if let Some(prior) = self.done.iter().position(took) {
+            let took = |done: &Done| done.origin.iter().any(overlaps);
+            if let Some(prior) = self.done.iter().position(took)
+                && self.done[prior].old != edit.old
+            {
                 let now = self.span(&self.composed.to_new(range));
                 return StringError::Overtaken { edit: index, prior, now };
             }
@@ -328,13 +340,28 @@ impl<'a> Staged<'a> {
         let lines = pick(edit, index, fits, span)?;
         let uneven = || StringError::Uneven { edit: index, place: span(&lines) };
         let (range, shift) = blanks::measure(text, edit.old, lines.start).ok_or_else(uneven)?;
-        let new = shift.apply(edit.new).ok_or_else(uneven)?;
+        let new = shift.apply(edit.new).ok_or_else(|| StringError::TooShallow {
+            edit: index,
+            place: span(&lines),
+            shift: shift.clone(),
+        })?;
         let new = match self.native(&new) {
             Cow::Owned(native) => native,
             Cow::Borrowed(_) => new,
         };
         let range = self.bom + range.start..self.bom + range.end;
         Ok(Some(Fit::one(range, new.into(), Found::WithBlanks(shift))))
+    }
+
+    /// Where a line of the original is now.
+    fn line_now(&self, line: usize) -> usize {
+        if self.composed.is_empty() {
+            return line;
+        }
+        let original = self.original.whole();
+        let at = lines::lines(original).nth(line).map_or(original.len(), |line| line.start);
+        let now = self.composed.to_new(at..at).start;
+        self.span(&(now..now)).first
     }
 
     /// The style of all line breaks of the original, if there is one.

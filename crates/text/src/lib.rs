@@ -7,6 +7,7 @@
 //! - [`lines`]: what a line is, counting and selecting them
 //! - [`by_line`]: edits addressed by line number, turned into splices
 //! - [`exact`]: edits addressed by the string they replace, staged one after another
+//! - [`nearest`]: why a string was not found, and where it nearly fits
 //! - [`splice`]: applying splices, and [`Composed`]: what a sequence of them did
 //! - [`diff`]: what they did, as a unified diff
 //!

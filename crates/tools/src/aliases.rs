@@ -95,7 +95,7 @@ const ELSEWHERE: [(&[&str], &[&str]); 15] = [
         &["line", "start_line"],
     ),
     (&["numlines", "maxlines", "count", "length", "lines", "linecount", "head"], &["limit"]),
-    (&["endline", "end", "toline", "lastline"], &["end_line", "limit"]),
+    (&["end", "toline", "lastline"], &["end_line"]),
     (
         &[
             "createdirectories",

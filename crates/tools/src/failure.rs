@@ -61,7 +61,7 @@ impl Failure {
     pub fn stale(name: &str, current: Option<Hash>) -> Self {
         let hint = match current {
             Some(hash) => format!("its hash is {hash} now; read it again before editing"),
-            None => "the file does not exist any more".into(),
+            None => "the file does not exist; leave `expected_hash` out to create it".into(),
         };
         Self::new(Kind::Stale, format!("File changed since it was read: {name}"))
             .with_hint(hint)
@@ -131,7 +131,9 @@ impl From<&StringError> for Kind {
         match error {
             StringError::Overtaken { .. } => Self::Conflict,
             StringError::EmptyString { .. } => Self::Unusable,
-            StringError::NoMatch { .. } | StringError::Uneven { .. } => Self::NoMatch,
+            StringError::NoMatch { .. }
+            | StringError::Uneven { .. }
+            | StringError::TooShallow { .. } => Self::NoMatch,
             StringError::Ambiguous { .. } => Self::Ambiguous,
             StringError::TooLong { .. } => Self::TooLarge,
         }

@@ -276,8 +276,14 @@ fn check_object(
     let path = |name: &str| {
         if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
     };
+    let ours = properties.keys().map(String::as_str);
+    let misnamed = |name: &str| {
+        let mut unknown = map.keys().filter(|key| !properties.contains_key(*key));
+        unknown.any(|key| aliases::meant(key, ours.clone()) == Some(name))
+    };
     for name in required.iter().filter_map(Value::as_str) {
-        if map.get(name).is_none_or(Value::is_null) {
+        // One that is there by another name is told by that name.
+        if map.get(name).is_none_or(Value::is_null) && !misnamed(name) {
             found.push(|| Fault { field: path(name), problem: Problem::Missing });
         }
     }

@@ -33,6 +33,11 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
         None
     }
 
+    /// What can be said of arguments even if they cannot be read, and what a schema cannot say.
+    fn look(_arguments: &Value) -> Vec<Complaint> {
+        Vec::new()
+    }
+
     /// What a schema cannot say. Every fault found, in the contract's words.
     fn check(&self) -> Vec<Complaint> {
         Vec::new()
@@ -232,6 +237,7 @@ pub struct Entry {
     make_schema: fn() -> Map<String, Value>,
     make_output_schema: fn() -> Option<Map<String, Value>>,
     word: fn(&Fault) -> Option<Complaint>,
+    look: fn(&Value) -> Vec<Complaint>,
     locate: fn(&Root, &str) -> Result<FilePath, PathError>,
     refused: fn(&str, &StoreError, &Limits) -> Failure,
     parse: fn(Value) -> serde_json::Result<(Parsed, Vec<Complaint>)>,
@@ -280,6 +286,7 @@ impl Entry {
             make_schema: schema::of::<T>,
             make_output_schema: T::output_schema,
             word: T::word,
+            look: T::look,
             locate: T::locate,
             refused: T::refused,
             parse: parse::<T>,
@@ -312,6 +319,7 @@ impl Entry {
         let plain = |fault: &Fault| Complaint::plain(fault.to_string());
         let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| plain(fault));
         let mut faults: Vec<Complaint> = found.iter().map(words).collect();
+        faults.extend((self.look)(&arguments));
         match (self.parse)(arguments) {
             Ok((Parsed { target, run }, senseless)) => {
                 faults.extend(senseless);

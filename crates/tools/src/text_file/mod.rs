@@ -52,10 +52,11 @@ fn word(fault: &Fault) -> Option<Complaint> {
 }
 
 /// What can be said about a path without looking.
-fn path_faults(path: &str) -> Vec<Complaint> {
-    if Path::new(path).is_absolute() {
+fn path_faults(arguments: &Value) -> Vec<Complaint> {
+    let Some(path) = arguments["path"].as_str().filter(|path| !Path::new(path).is_absolute())
+    else {
         return Vec::new();
-    }
+    };
     vec![Complaint::unusable(format!("Path must be absolute: {}", short(path)), ABSOLUTE)]
 }
 
@@ -79,7 +80,9 @@ fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
                 .with_hint(format!("only files below {} can be reached", root.path().display())),
             PathError::Temporary => Failure::new(Kind::Denied, format!("Permission denied: {at}"))
                 .with_hint("names like this are the server's own temporary files"),
-            PathError::Folder => not_a_file(path, act),
+            PathError::Folder => {
+                not_a_file(path, act).with_hint("it names a folder, by how it ends; name a file")
+            }
             PathError::Length => invalid(format!("Path too long: {at}"))
                 .with_hint("a name has at most 255 bytes, a path at most 4095"),
             PathError::Characters => {

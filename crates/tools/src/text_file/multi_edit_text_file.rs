@@ -43,10 +43,10 @@ struct Edit {
     new_string: String,
     /// Replace every match
     replace_all: Option<bool>,
-    /// How many matches there must be; all are replaced
+    /// How many matches there must be; all are replaced, unless `near_line` picks one
     #[schemars(range(min = 1))]
     expected_count: Option<LineNumber>,
-    /// Replace only the match nearest to this line (1-indexed)
+    /// Replace only the match nearest to this line of the file before the call (1-indexed)
     #[schemars(range(min = 1))]
     near_line: Option<LineNumber>,
     /// `ignore_whitespace`: whole lines may differ in blanks; `new_string` is indented as the file is
@@ -104,12 +104,17 @@ impl Tool for MultiEditTextFile {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
-        let mut faults = super::path_faults(&self.path);
-        if self.edits.is_empty() {
+    fn look(arguments: &Value) -> Vec<Complaint> {
+        let mut faults = super::path_faults(arguments);
+        if arguments["edits"].as_array().is_some_and(Vec::is_empty) {
             let hint = "give at least one edit with `old_string` and `new_string`";
             faults.push(Complaint::unusable("Edits array cannot be empty", hint));
         }
+        faults
+    }
+
+    fn check(&self) -> Vec<Complaint> {
+        let mut faults = Vec::new();
         for (index, edit) in self.edits.iter().enumerate() {
             if edit.new_string.contains('\0') {
                 faults.push(super::nul_in(&format!("edits[{index}].new_string")));
@@ -229,7 +234,10 @@ impl MultiEditTextFile {
 
         let plural = if count == 1 { "" } else { "s" };
         let mut more = match (dry_run, changed) {
-            (true, _) => vec![format!("dry run: nothing was written; the hash would be {after}")],
+            (true, true) => {
+                vec![format!("dry run: nothing was written; the hash would be {after}")]
+            }
+            (true, false) => vec!["dry run: nothing would change".into()],
             (false, true) => vec![format!("{count} edit{plural} applied")],
             (false, false) => vec!["nothing changed: the file already reads so".into()],
         };
@@ -302,7 +310,7 @@ fn note((index, edit): (usize, &Applied)) -> Vec<String> {
         } else {
             String::new()
         };
-        notes.push(format!("edit {index}: {} matches replaced{rest}", edit.count));
+        notes.push(format!("edit {index}: {} matches{rest}", edit.count));
     }
     notes
 }

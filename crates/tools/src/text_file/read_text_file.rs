@@ -40,8 +40,8 @@ impl Tool for ReadTextFile {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
-        super::path_faults(&self.path)
+    fn look(arguments: &Value) -> Vec<Complaint> {
+        super::path_faults(arguments)
     }
 
     fn target(&self) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use files::{Hash, StoreError};
-use text::exact::{Mismatch, Staged};
+use text::exact::{Matching, Mismatch, Staged};
 use text::{LineSpan, StringEdit, StringError, lines, nearest};
 
 use super::{Act, cut};
@@ -42,7 +42,15 @@ pub(super) fn of(
         StringError::Uneven { edit: index, place } => (
             format!("Edit {index}: String not found: {shown}"),
             format!(
-                "{} fit but for their blanks, but not by one and the same indentation, so the replacement cannot be indented; copy them exactly:\n{}",
+                "but for blanks it fits {}, though not by one and the same indentation, so that new_string cannot be indented; copy from there exactly:\n{}",
+                named(*place),
+                passage(text, *place),
+            ),
+        ),
+        StringError::TooShallow { edit: index, place, shift } => (
+            format!("Edit {index}: String not found: {shown}"),
+            format!(
+                "but for blanks it fits {}, which is indented less than old_string ({shift:?}), and new_string is not indented as old_string is; indent both as the file is:\n{}",
                 named(*place),
                 passage(text, *place),
             ),
@@ -61,7 +69,8 @@ pub(super) fn of(
         ),
         StringError::TooLong { size, .. } => {
             let error = StoreError::TooLarge { size: *size as u64, max: cx.limits.max_size };
-            return super::refused(path, &error, cx.limits, Act::Edit);
+            return super::refused(path, &error, cx.limits, Act::Edit)
+                .with_hint("the file would become that large; the limit is set by --max-size");
         }
     };
     Failure::new(kind, message).with_hint(within(hint))
@@ -83,15 +92,24 @@ fn several(
     why: Mismatch,
     edit: StringEdit<'_>,
 ) -> String {
+    let loosely = edit.matching == Matching::IgnoreBlanks && !text.contains(edit.old);
+    let overlap = !loosely && why != Mismatch::Tie && text.matches(edit.old).count() != count;
     let mut hint = match why {
+        _ if overlap => "its matches overlap; make old_string longer, so that it means one place, or set replace_all to replace them from left to right".to_owned(),
+        Mismatch::Several if loosely => "with whitespace ignored one place can be replaced; make old_string longer, or say which by near_line".to_owned(),
         Mismatch::Several => "make old_string longer, so that it means one place, or say which by near_line, replace_all or expected_count".to_owned(),
-        Mismatch::Tie => "these are equally near; give a near_line that is closer to one of them, or make old_string longer".to_owned(),
+        Mismatch::Tie => "these are equally near; make old_string longer, or give another near_line".to_owned(),
         Mismatch::Count => format!("expected_count is {}", edit.count.unwrap_or_default()),
     };
     hint.push_str("; it is at");
-    for place in places {
+    for on_line in places.chunk_by(|one, other| one == other) {
+        let (place, times) = (on_line[0], on_line.len());
         let line = line(text, place.first);
-        let _ = write!(hint, "\n{}: `{}`", named(*place), cut(line.trim(), LINE_SHOWN));
+        let _ = write!(hint, "\n{}", named(place));
+        if times > 1 {
+            let _ = write!(hint, ", {times} times");
+        }
+        let _ = write!(hint, ": `{}`", cut(line.trim(), LINE_SHOWN));
         let above = (0..place.first).rev().map(|index| self::line(text, index).trim());
         if let Some(above) = above.take(3).find(|above| !above.is_empty()) {
             let _ = write!(hint, " below `{}`", cut(above, LINE_SHOWN));

@@ -66,9 +66,12 @@ impl Tool for WriteTextFile {
         super::word(fault)
     }
 
+    fn look(arguments: &Value) -> Vec<Complaint> {
+        super::path_faults(arguments)
+    }
+
     fn check(&self) -> Vec<Complaint> {
-        let nul = self.content.contains('\0').then(|| super::nul_in("content"));
-        super::path_faults(&self.path).into_iter().chain(nul).collect()
+        self.content.contains('\0').then(|| super::nul_in("content")).into_iter().collect()
     }
 
     fn target(&self) -> Option<&str> {
@@ -101,7 +104,17 @@ impl Tool for WriteTextFile {
             Ok((saved, written)) => Ok(self.reply(written, &answer::notes(&saved))),
             Err(StageError::Change(failure)) => Err(failure),
             Err(StageError::Store(error)) => {
-                Err(super::unwritten(&self.path, &error, cx.limits, Act::Write, size.get()))
+                let failure =
+                    super::unwritten(&self.path, &error, cx.limits, Act::Write, size.get());
+                Err(match error {
+                    StoreError::NoFolder if folders == Folders::Made => failure.with_hint(
+                        "something on the way is a file, or a link to nothing, not a folder",
+                    ),
+                    StoreError::TooLarge { .. } => failure.with_hint(
+                        "the file there now is that large; the limit is set by --max-size",
+                    ),
+                    _ => failure,
+                })
             }
         }
     }
@@ -139,7 +152,8 @@ impl WriteTextFile {
         let (size, max) = (text.len() as u64, cx.limits.max_size);
         if size > max {
             let error = StoreError::TooLarge { size, max };
-            return Err(Self::refused(&self.path, &error, cx.limits));
+            return Err(Self::refused(&self.path, &error, cx.limits)
+                .with_hint("the content is that large; the limit is set by --max-size"));
         }
         let written = Written {
             size: text.len(),
@@ -157,22 +171,28 @@ impl WriteTextFile {
         let Written { size, created, changed, bom_kept, before, after, diff } = written;
         // A hash is what the file is, so that it can be given as the next `expected_hash`.
         let hash = if diff.is_some() { before } else { Some(after) };
-        let did = if diff.is_some() { "Would write" } else { "Wrote" };
-        let what = if created { ", a new file" } else { "" };
-        let bytes = if size == 1 { "byte" } else { "bytes" };
-        let text = format!("{did} {size} {bytes} to {}{what}", super::short(&self.path));
+        let (path, bytes) = (super::short(&self.path), if size == 1 { "byte" } else { "bytes" });
+        let text = match (diff.is_some(), changed, created) {
+            (_, false, _) => format!("{path} already holds these {size} {bytes}"),
+            (true, ..) => format!("Would write {size} {bytes} to {path}"),
+            (false, true, true) => format!("Wrote {size} {bytes} to {path}, a new file"),
+            (false, true, false) => format!("Wrote {size} {bytes} to {path}"),
+        };
         let mut more = Vec::new();
-        if diff.is_some() {
-            more.push(format!("dry run: nothing was written; the hash would be {after}"));
-        } else if !changed {
-            more.push("nothing changed: the file already reads so".into());
+        match (diff.is_some(), changed) {
+            (true, true) => {
+                more.push(format!("dry run: nothing was written; the hash would be {after}"));
+            }
+            (true, false) => more.push("dry run: nothing would change".into()),
+            (false, true) => {}
+            (false, false) => more.push("nothing changed".into()),
         }
         more.extend(hash.map(|hash| format!("hash {hash}")));
         if bom_kept {
             more.push("the file's byte order mark was kept".into());
         }
         more.extend_from_slice(notes);
-        if let Some(diff) = &diff {
+        if let Some(diff) = diff.as_ref().filter(|diff| !diff.is_empty()) {
             more.push(format!("\n{diff}"));
         }
 
@@ -199,7 +219,8 @@ impl WriteTextFile {
 
     fn diff(&self, old: Option<&Version>, new: &str, limits: &Limits) -> String {
         let old = old.map_or(Ok(Text::empty()), |old| Text::decode(old.bytes.clone()));
-        let Ok(old) = old else { return "the file is not text now, so there is no diff".into() };
+        // What is not text has no lines that could differ.
+        let Ok(old) = old else { return String::new() };
         let name = super::file_name(&self.path);
         let mut changed = Composed::new();
         changed.then(0..old.whole().len(), new.len());

@@ -1,0 +1,196 @@
+//! What exactly differs between a place and a needle that fold alike.
+//!
+//! Both are walked together, so that every difference is met and named: the reasons found are all there are.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::blanks::{Edge, endings};
+use super::fold::{is_blank, kept, plain, step};
+use super::{Reason, Side};
+
+/// Spots looked at closely, and kinds of differences kept. After so many there is enough to tell.
+const SPOTS: usize = 4096;
+const REASONS: usize = 32;
+
+/// The differences met so far.
+#[derive(Default)]
+pub(super) struct Comparison {
+    pub(super) reasons: Vec<Reason>,
+    /// At how many places something differs.
+    pub(super) spots: usize,
+    /// Where in the text the first difference is.
+    pub(super) first: Option<usize>,
+}
+
+impl Comparison {
+    pub(super) fn note(&mut self, reason: Reason) {
+        if self.reasons.len() < REASONS && !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Counts a difference; whether it should be looked at closely.
+    pub(super) fn spot(&mut self, at: usize) -> bool {
+        self.spots += 1;
+        self.first = Some(self.first.map_or(at, |first| first.min(at)));
+        self.spots <= SPOTS
+    }
+
+    /// Compares `place` of `text` with `needle`. `None` if they do not fold alike.
+    pub(super) fn add(&mut self, text: &str, place: Range<usize>, needle: &str) -> Option<()> {
+        let mut ours = Walk { text: &text[..place.end], at: place.start, folded: Vec::new() };
+        let mut theirs = Walk { text: needle, at: 0, folded: Vec::new() };
+        let starts_line =
+            matches!(text.as_bytes()[..place.start].last(), None | Some(b'\n' | b'\r'));
+        let mut indents = Vec::new();
+        let mut opens = true;
+        loop {
+            let at = ours.at;
+            let gaps = (ours.gap(), theirs.gap());
+            let closes = theirs.at == needle.len();
+            if gaps.0 != gaps.1 && self.spot(at + common(gaps.0, gaps.1)) {
+                let edge = match (opens, closes) {
+                    (true, _) if starts_line => Edge::LineStart,
+                    (_, true) if ours.at == text.len() => Edge::TextEnd,
+                    (_, true) => Edge::End,
+                    _ => Edge::None,
+                };
+                let after = (text[ours.at..].chars().next(), needle[theirs.at..].chars().next());
+                self.gap(gaps, after, edge, &mut indents);
+            }
+            if closes || ours.at == place.end {
+                self.indentation(&indents);
+                return (closes && ours.at == place.end).then_some(());
+            }
+            let start = (ours.at, theirs.at);
+            ours.take();
+            theirs.take();
+            while ours.folded.len() != theirs.folded.len() {
+                let shorter =
+                    if ours.folded.len() < theirs.folded.len() { &mut ours } else { &mut theirs };
+                if !shorter.take() {
+                    return None;
+                }
+            }
+            if ours.folded != theirs.folded {
+                return None;
+            }
+            self.characters(start.0, &text[start.0..ours.at], &needle[start.1..theirs.at]);
+            ours.folded.clear();
+            theirs.folded.clear();
+            opens = false;
+        }
+    }
+
+    /// Two runs of characters that fold alike.
+    fn characters(&mut self, at: usize, file: &str, needle: &str) {
+        if file == needle || !self.spot(at) {
+            return;
+        }
+        let (mut ours, mut theirs) = (Cow::Borrowed(file), Cow::Borrowed(needle));
+        for (side, text) in [(Side::File, &mut ours), (Side::Needle, &mut theirs)] {
+            if text.starts_with('&') && text.len() > 1 {
+                let mut folded = Vec::new();
+                step(text, 0, &mut folded);
+                let entity = text.to_string();
+                *text = folded.into_iter().map(char::from).collect();
+                self.note(Reason::Entities { side, entity });
+            }
+        }
+        let typographic = |text: &str| text.chars().any(|character| plain(character).is_some());
+        if ours != theirs && (typographic(&ours) || typographic(&theirs)) {
+            self.note(Reason::Typography { file: ours.into(), needle: theirs.into() });
+        } else if ours != theirs {
+            let without_blanks =
+                |text: &str| text.chars().filter(|c| !is_blank(*c)).collect::<String>();
+            let (ours, theirs) = (without_blanks(&ours), without_blanks(&theirs));
+            if ours.nfd().ne(theirs.nfd()) {
+                self.note(Reason::Case);
+            }
+            if ours.to_lowercase() != theirs.to_lowercase() {
+                self.note(Reason::Composition);
+            }
+            if ours == theirs {
+                self.note(Reason::InnerBlanks);
+            }
+        }
+    }
+}
+
+/// A string and how far it was walked.
+struct Walk<'a> {
+    text: &'a str,
+    at: usize,
+    folded: Vec<u8>,
+}
+
+impl<'a> Walk<'a> {
+    /// Passes what is dropped.
+    fn gap(&mut self) -> &'a str {
+        let start = self.at;
+        while self.at < self.text.len() {
+            let next = step(self.text, self.at, &mut self.folded);
+            if !self.folded.is_empty() {
+                self.folded.clear();
+                break;
+            }
+            self.at = next;
+        }
+        &self.text[start..self.at]
+    }
+
+    /// Takes one more character; `false` at the end.
+    fn take(&mut self) -> bool {
+        let before = self.folded.len();
+        while self.at < self.text.len() && self.folded.len() == before {
+            self.at = step(self.text, self.at, &mut self.folded);
+        }
+        self.folded.len() > before
+    }
+}
+
+/// `place` of `text` with the blanks around it that belong to `needle`, which folds alike: none where the needle has
+/// none, else those up to as many line breaks as the needle has there.
+pub(super) fn around(text: &str, place: Range<usize>, needle: &str) -> Range<usize> {
+    let Some(inner) = kept(needle) else { return place };
+    let (before, after) = (&needle[..inner.start], &needle[inner.end..]);
+    let (mut start, mut end) = (place.start, place.end);
+    let mut left = breaks(before);
+    let wide = !(before.starts_with(['\n', '\r']) || before.starts_with("\\n"));
+    for (at, character) in text[..place.start].char_indices().rev() {
+        let ends_line = character == '\n' || character == '\r' && !text[at + 1..].starts_with('\n');
+        let closed = left == 0 && !(wide || character == '\r' && !ends_line);
+        if before.is_empty() || !is_blank(character) || closed || ends_line && left == 0 {
+            break;
+        }
+        left -= usize::from(ends_line);
+        start = at;
+    }
+    let mut left = breaks(after);
+    let wide = !(after.ends_with(['\n', '\r']) || after.ends_with("\\n"));
+    for (at, character) in text[place.end..].char_indices() {
+        let at = place.end + at;
+        let ends_line = character == '\n' || character == '\r' && !text[at + 1..].starts_with('\n');
+        let closed = left == 0 && (!wide || matches!(character, '\n' | '\r'));
+        if after.is_empty() || !is_blank(character) || closed {
+            break;
+        }
+        left -= usize::from(ends_line);
+        end = at + character.len_utf8();
+    }
+    start..end
+}
+
+/// How many bytes two strings have in common at their start.
+pub(super) fn common(left: &str, right: &str) -> usize {
+    let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
+    left.floor_char_boundary(same)
+}
+
+/// Line breaks, real ones and those written `\n`.
+fn breaks(gap: &str) -> usize {
+    endings(gap).count() + gap.matches("\\n").count()
+}

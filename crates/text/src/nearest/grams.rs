@@ -1,0 +1,106 @@
+//! How much two folded strings have in common, by the short runs of bytes they share.
+
+use std::ops::Range;
+
+use super::PLACES;
+
+/// Bytes in a row that are compared, in short strings and in long ones: these have most short runs, whatever they say.
+const GRAM: usize = 3;
+const LONG_GRAM: usize = 8;
+const LONG: usize = 256;
+/// The share of a window worth a closer look, in percent.
+const WINDOW: usize = 30;
+/// Two strings shorter than this together may start and end alike by chance.
+const FRAMED: usize = 24;
+
+/// The parts of `text` as long as `wanted` that share most grams with it: the best few, disjoint, sorted.
+pub(super) fn windows(text: &[u8], wanted: &[u8]) -> Vec<Range<usize>> {
+    let gram = gram_of(wanted);
+    let mut missing = Missing::new(wanted, gram);
+    let width = wanted.len().min(text.len());
+    let least = (wanted.len() + 1).saturating_sub(gram) * WINDOW / 100;
+    // The best window that overlaps the last one seen, and the best ones before it.
+    let mut current: Option<(usize, usize)> = None;
+    let mut best: Vec<(usize, usize)> = Vec::new();
+    let close = |best: &mut Vec<(usize, usize)>, window| {
+        best.extend(window);
+        best.sort_by_key(|(common, start)| (usize::MAX - common, *start));
+        best.truncate(PLACES);
+    };
+    for (at, entering) in text.windows(gram).enumerate() {
+        missing.enter(entering);
+        let Some(start) = (at + gram).checked_sub(width) else { continue };
+        if current.is_some_and(|(_, other)| start >= other + width) {
+            close(&mut best, current.take());
+        }
+        if missing.common > least && current.is_none_or(|(common, _)| common < missing.common) {
+            current = Some((missing.common, start));
+        }
+        missing.leave(&text[start..start + gram]);
+    }
+    close(&mut best, current);
+    best.sort_by_key(|(_, start)| *start);
+    best.into_iter().map(|(_, start)| start..start + width).collect()
+}
+
+fn gram_of(string: &[u8]) -> usize {
+    if string.len() < LONG { GRAM } else { LONG_GRAM }
+}
+
+/// How often a window lacks each gram of a needle; below zero where it has more.
+struct Missing {
+    /// By hash: a collision makes a window look slightly better than it is.
+    count: Vec<i32>,
+    common: usize,
+}
+
+impl Missing {
+    fn new(wanted: &[u8], gram: usize) -> Self {
+        let mut count = vec![0; 1 << 16];
+        for gram in wanted.windows(gram) {
+            count[slot(gram)] += 1;
+        }
+        Self { count, common: 0 }
+    }
+
+    fn enter(&mut self, gram: &[u8]) {
+        let count = &mut self.count[slot(gram)];
+        self.common += usize::from(*count > 0);
+        *count -= 1;
+    }
+
+    fn leave(&mut self, gram: &[u8]) {
+        let count = &mut self.count[slot(gram)];
+        *count += 1;
+        self.common -= usize::from(*count > 0);
+    }
+}
+
+fn slot(gram: &[u8]) -> usize {
+    // Both lengths spelled out: this is done for every byte of a text.
+    let number = match gram {
+        [a, b, c] => u64::from_le_bytes([*a, *b, *c, 0, 0, 0, 0, 0]),
+        _ => gram.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
+    };
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
+}
+
+/// How much two folded strings have in common, in percent.
+pub(super) fn alike(left: &[u8], right: &[u8]) -> usize {
+    let gram = gram_of(left).min(gram_of(right));
+    let grams = (left.len() + 1).saturating_sub(gram) + (right.len() + 1).saturating_sub(gram);
+    let mut missing = Missing::new(left, gram);
+    right.windows(gram).for_each(|gram| missing.enter(gram));
+    missing.common * 200 / grams.max(1)
+}
+
+/// How much of two folded strings is the same start and the same end, in percent, if they are long enough for that to
+/// mean something: all but one word, say.
+pub(super) fn framed(left: &[u8], right: &[u8]) -> usize {
+    let start = left.iter().zip(right).take_while(|(left, right)| left == right).count();
+    let (left_rest, right_rest) = (&left[start..], &right[start..]);
+    let pairs = left_rest.iter().rev().zip(right_rest.iter().rev());
+    let end = pairs.take_while(|(left, right)| left == right).count();
+    let both = left.len() + right.len();
+    if both < FRAMED { 0 } else { (start + end) * 200 / both }
+}

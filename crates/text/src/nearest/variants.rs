@@ -1,0 +1,110 @@
+//! Needles less what agents copy along with a text: line numbers, diff markers, code fences, a word too many.
+
+use super::Reason;
+use super::fold::fold;
+use crate::lines::lines;
+
+/// A rest of a needle that folds to less could be anywhere.
+const SHORTEST_REST: usize = 8;
+
+/// A needle as it may have been meant, and what was undone to get it.
+pub(super) struct Variant<'a> {
+    pub(super) needle: std::borrow::Cow<'a, str>,
+    pub(super) undone: Vec<Reason>,
+}
+
+/// The needle itself first.
+pub(super) fn variants(needle: &str) -> Vec<Variant<'_>> {
+    let mut variants = vec![Variant { needle: needle.into(), undone: Vec::new() }];
+    if let Some(inside) = unfenced(needle) {
+        variants.push(Variant { needle: inside.into(), undone: vec![Reason::Fence] });
+    }
+    for base in 0..variants.len() {
+        let more =
+            |reason| variants[base].undone.iter().cloned().chain([reason]).collect::<Vec<_>>();
+        let (numbered, marked) = (more(Reason::LineNumbers), more(Reason::DiffMarkers));
+        let base = variants[base].needle.clone();
+        let unnumbered = each_line(&base, after_number);
+        variants.extend(unnumbered.map(|it| Variant { needle: it.into(), undone: numbered }));
+        for other in ['+', '-'] {
+            if let Some(side) = one_side_of_a_diff(&base, other) {
+                variants.push(Variant { needle: side.into(), undone: marked.clone() });
+            }
+        }
+    }
+    variants
+}
+
+/// The needle less the first or last word of several in a line, where that leaves most of it.
+pub(super) fn shorter(needle: &str) -> Vec<Variant<'_>> {
+    let trimmed = needle.trim();
+    let blanks = [' ', '\t'];
+    let first = trimmed.split_once(blanks).map(|(word, rest)| (word, rest, true));
+    let last = trimmed.rsplit_once(blanks).map(|(rest, word)| (word, rest, false));
+    let shortest = SHORTEST_REST.max(fold(trimmed).len() / 2);
+    let variants = first.into_iter().chain(last).filter(|(word, rest, _)| {
+        // A whole line that is not there is for a comparison by lines to find.
+        !word.contains(['\n', '\r']) && fold(rest).len() >= shortest
+    });
+    variants
+        .map(|(word, rest, at_start)| Variant {
+            needle: rest.trim().into(),
+            undone: vec![Reason::Extra { at_start, text: word.into() }],
+        })
+        .collect()
+}
+
+/// What is between a line that opens a code fence and one that closes it.
+fn unfenced(needle: &str) -> Option<&str> {
+    let trimmed = needle.trim();
+    let (opening, rest) = trimmed.split_once('\n')?;
+    let (inside, closing) = rest.rsplit_once('\n')?;
+    (opening.starts_with("```") && closing.trim() == "```").then_some(inside)
+}
+
+/// `needle` with `change` made to the lines that are not blank; `None` if one of them has nothing to change.
+fn each_line(needle: &str, change: impl Fn(&str) -> Option<&str>) -> Option<String> {
+    let mut changed = String::with_capacity(needle.len());
+    for line in lines(needle) {
+        let content = &needle[line.start..line.end];
+        changed.push_str(if content.trim().is_empty() { content } else { change(content)? });
+        changed.push_str(&needle[line.end..line.next]);
+    }
+    Some(changed)
+}
+
+/// What follows a line number and its separator.
+fn after_number(line: &str) -> Option<&str> {
+    let number = line.trim_start();
+    let rest = number.trim_start_matches(|character: char| character.is_ascii_digit());
+    if rest.len() == number.len() {
+        return None;
+    }
+    let rest = rest.trim_start_matches(' ');
+    match rest.chars().next()? {
+        separator @ ('\t' | '→') => rest.strip_prefix(separator),
+        ':' | '|' => Some(rest[1..].strip_prefix(' ').unwrap_or(&rest[1..])),
+        _ => None,
+    }
+}
+
+/// The lines of a diff that do not start with `other`, without their markers. `None` if it is no diff or if no
+/// line is marked as theirs.
+fn one_side_of_a_diff(needle: &str, other: char) -> Option<String> {
+    let own = if other == '+' { '-' } else { '+' };
+    let mut side = String::with_capacity(needle.len());
+    let mut marked = false;
+    for line in lines(needle) {
+        let content = &needle[line.start..line.next];
+        if content.starts_with(other) || content.starts_with("@@") {
+            continue;
+        }
+        marked |= content.starts_with(own);
+        match content.strip_prefix([own, ' ']) {
+            Some(rest) => side.push_str(rest),
+            None if line.start == line.end => side.push_str(content),
+            None => return None,
+        }
+    }
+    marked.then_some(side)
+}

@@ -1,0 +1,504 @@
+//! Hints for edits that missed, as an agent gets them.
+
+#![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use text::Ending;
+use text::nearest::{HINT_BYTES, PLACES, Reason, Side, explain, places};
+
+const RUST: &str = "\
+use std::fs;
+
+/// Adds up what is paid.
+fn total(prices: &[u64], discount: u64) -> u64 {
+    let sum: u64 = prices.iter().sum();
+    if sum > discount {
+        return sum - discount;
+    }
+    0
+}
+
+fn main() {
+    let text = fs::read_to_string(\"prices.txt\").unwrap_or_default();
+    let prices: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    println!(\"total: {}\\n\", total(&prices, 3));
+}
+";
+
+/// The lines of the best place, from 1 as a hint has them, and why it did not fit.
+#[track_caller]
+fn check(text: &str, needle: &str, lines: std::ops::RangeInclusive<usize>, reasons: &[Reason]) {
+    assert!(!text.contains(needle));
+    let places = places(text, needle);
+    let Some(best) = places.first() else { panic!("nothing near {needle:?}") };
+    assert_eq!(best.reasons, reasons, "{:?} for {needle:?}", &text[best.bytes.clone()]);
+    assert_eq!((best.lines.start + 1, best.lines.end), lines.into_inner(), "{needle:?}");
+}
+
+#[test]
+fn blanks() {
+    let file = Side::File;
+    let needle = Side::Needle;
+    check("a {\n\tb\n}\n", "a {\n    b\n}", 1..=3, &[Reason::Tabs { side: file }]);
+    check("a {\n    b\n}\n", "a {\n\tb\n}", 1..=3, &[Reason::Tabs { side: needle }]);
+    let depth = |side, by, tabs| [Reason::Depth { side, by, tabs }];
+    check("x\n    a {\n        b\n    }\n", "a {\n    b\n}", 2..=4, &depth(file, 4, false));
+    check("x\n    a\n    b\n", "  a\n  b\n", 2..=3, &depth(file, 2, false));
+    check("\ta\n\tb\n", "\t\ta\n\t\tb\n", 1..=2, &depth(needle, 1, true));
+    check("a:\n  b\n   c\n", "a:\n b\n c\n", 1..=3, &[Reason::Indentation]);
+    check("let a  = 1;\n", "let a = 1;", 1..=1, &[Reason::InnerBlanks]);
+    check("f( a, b )\n", "f(a, b)", 1..=1, &[Reason::InnerBlanks]);
+    check("one  \ntwo\n", "one\ntwo", 1..=2, &[Reason::TrailingBlanks { side: file }]);
+    check("one\ntwo\n", "one \ntwo", 1..=2, &[Reason::TrailingBlanks { side: needle }]);
+    check("one\ntwo\n", "one\ntwo ", 1..=2, &[Reason::TrailingBlanks { side: needle }]);
+    check("one\n\n\ntwo\n", "one\ntwo", 1..=4, &[Reason::BlankLines { side: file, by: 2 }]);
+    check("one\n\ntwo\n", "one\n\n\ntwo\n", 1..=3, &[Reason::BlankLines { side: needle, by: 1 }]);
+    check("call(a, b)\n", "call(a,\n    b)", 1..=1, &[Reason::LineBreaks]);
+    check("one\nlast", "last\n", 2..=2, &[Reason::NoFinalBreak]);
+    check(
+        "a {\n\tb \n}\n",
+        "a {\n    b\n}",
+        1..=3,
+        &[Reason::TrailingBlanks { side: file }, Reason::Tabs { side: file }],
+    );
+}
+
+#[test]
+fn characters() {
+    let (file, needle) = (Side::File, Side::Needle);
+    let blank = |side, character| [Reason::UnusualBlank { side, character }];
+    check("a = 1;\nb\u{a0}= 2;\n", "b = 2;", 2..=2, &blank(file, '\u{a0}'));
+    check("b = 2;\n", "b\u{202f}= 2;", 1..=1, &blank(needle, '\u{202f}'));
+    check("wo\u{200b}rd\n", "word", 1..=1, &blank(file, '\u{200b}'));
+    check("first\n", "\u{feff}first", 1..=1, &blank(needle, '\u{feff}'));
+    let typed =
+        |file: &str, needle: &str| Reason::Typography { file: file.into(), needle: needle.into() };
+    check("say “hi”\n", "say \"hi\"", 1..=1, &[typed("“", "\""), typed("”", "\"")]);
+    check("it's\n", "it’s", 1..=1, &[typed("'", "’")]);
+    check("a – b\n", "a - b", 1..=1, &[typed("–", "-")]);
+    check("and so on…\n", "and so on...", 1..=1, &[typed("…", "...")]);
+    check("x\ncafe\u{301} noir\n", "caf\u{e9} noir", 2..=2, &[Reason::Composition]);
+    check("\u{d55c}글\n", "\u{1112}\u{1161}\u{11ab}글", 1..=1, &[Reason::Composition]);
+    check("const MAX_SIZE: u8;\n", "const max_size: u8;", 1..=1, &[Reason::Case]);
+    check("ÄRGER\n", "ärger", 1..=1, &[Reason::Case]);
+    check("A\u{308}RGER\n", "ärger", 1..=1, &[Reason::Case, Reason::Composition]);
+    let ends = Reason::LineEnds { file: Ending::CrLf, needle: Ending::Lf };
+    check("x\na\r\nb\r\n", "a\nb\n", 2..=3, &[ends]);
+    let ends = Reason::LineEnds { file: Ending::Lf, needle: Ending::CrLf };
+    check("x\r\na\nb\n", "a\r\nb", 2..=3, &[ends]);
+}
+
+#[test]
+fn copied_along() {
+    let (file, needle) = (Side::File, Side::Needle);
+    let numbered = [
+        "     9\t    0\n    10\t}\n",
+        "  9→    0\n 10→}",
+        "9:     0\n10: }\n",
+        " 9 |     0\n10 | }\n",
+    ];
+    for needle in numbered {
+        check(RUST, needle, 9..=10, &[Reason::LineNumbers]);
+    }
+    let escape = |side, escape: &str| Reason::Escapes { side, escape: escape.into() };
+    check("a\nb\n", "a\\nb", 1..=2, &[escape(needle, "\\n")]);
+    check(
+        "if x {\n\ty(\"z\")\n}\n",
+        "if x {\\n\\ty(\\\"z\\\")\\n}",
+        1..=3,
+        &[escape(needle, "\\n"), escape(needle, "\\\"")],
+    );
+    check("let a = \"\\d\";\n", "let a = \"\\\\d\";", 1..=1, &[escape(needle, "\\\\")]);
+    check("print(\"a\\n\")\nx\n", "print(\"a\n\")\nx", 1..=2, &[escape(file, "\\n")]);
+    check("print(\"a\\tb\")\n", "print(\"a\tb\")", 1..=1, &[escape(file, "\\t")]);
+    let entity = |side, entity: &str| Reason::Entities { side, entity: entity.into() };
+    check(
+        "if a < b && c > d\n",
+        "if a &lt; b &amp;&amp; c &gt; d",
+        1..=1,
+        &[entity(needle, "&lt;"), entity(needle, "&amp;"), entity(needle, "&gt;")],
+    );
+    check("<p>a &lt; b</p>\n", "<p>a < b</p>", 1..=1, &[entity(file, "&lt;")]);
+    check(RUST, "-    0\n-}\n", 9..=10, &[Reason::DiffMarkers]);
+    check(
+        RUST,
+        " fn main() {\n-    let text = fs::read_to_string(\"prices.txt\").unwrap_or_default();\n+    let text = String::new();\n",
+        12..=13,
+        &[Reason::DiffMarkers],
+    );
+    check(RUST, "```rust\nfn main() {\n```", 12..=12, &[Reason::Fence]);
+    check(RUST, "```\n 9\t    0\n10\t}\n```\n", 9..=10, &[Reason::Fence, Reason::LineNumbers]);
+}
+
+#[test]
+fn dots() {
+    let elided = |dots, lines| [Reason::Elided { dots, lines }];
+    let head = "fn total(prices: &[u64], discount: u64) -> u64 {";
+    for dots in [
+        "...",
+        "    // ...",
+        "# …",
+        "/* ... */",
+        "// ... rest of the code",
+        "    // ... existing code ...",
+    ] {
+        check(RUST, &format!("{head}\n{dots}\n    0\n}}"), 4..=10, &elided(1, 4..8));
+    }
+    // Only alike when folded, and the brace nearest to what is before it.
+    check(RUST, &format!("{head}\n...\n}}"), 4..=10, &elided(1, 4..9));
+    check("a(1)\nx\n\ta(1)\ny\nz\n", "a(1)\n...\n\tz", 3..=5, &elided(1, 3..4));
+}
+
+#[test]
+fn lines_that_differ() {
+    let lines = |file, needle| Reason::Lines { file, needle };
+    check(
+        RUST,
+        "fn total(prices: &[u64], discount: u64) -> u64 {\n    let sum = prices.iter().sum();\n    if sum > discount {\n",
+        4..=6,
+        &[lines(4..5, 1..2)],
+    );
+    check(
+        RUST,
+        "    if sum > discount {\n        return sum;\n    }\n    0\n}\n",
+        6..=10,
+        &[lines(6..7, 1..2)],
+    );
+    check(RUST, "    if sum > discount {\n    }\n    0\n}\n", 6..=10, &[lines(6..7, 1..1)]);
+    check(RUST, "println!(\"sum: {}\\n\", total(&prices, 3));", 15..=15, &[lines(14..15, 0..1)]);
+    check(RUST, "fn total(prices: &[u64], rebate: u64) -> u64 {", 4..=4, &[lines(3..4, 0..1)]);
+    // The needle's first and last line are parts of lines.
+    check(
+        RUST,
+        "discount {\n        return 0;\n    }\n    0\n}\n\nfn mai",
+        6..=12,
+        &[lines(6..7, 1..2)],
+    );
+    let extra = |at_start, text: &str| [Reason::Extra { at_start, text: text.into() }];
+    check(RUST, "pub fn total(prices: &[u64]", 4..=4, &extra(true, "pub"));
+    check(RUST, "/// Adds up what is paid. Twice.", 3..=3, &extra(false, "Twice."));
+    check(
+        RUST,
+        "#[inline]\nfn total(prices: &[u64], discount: u64) -> u64 {\n",
+        4..=4,
+        &[lines(3..3, 0..1)],
+    );
+}
+
+#[test]
+fn what_is_not_near_is_not_called_near() {
+    for needle in [
+        "const fn checksum(bytes: &[u8]) -> u32 {\n    crc32(bytes)\n}\n",
+        "import numpy as np\nimport pandas as pd\n",
+        "    for entry in walk(root) {\n        visit(entry)?;\n    }\n",
+        "SELECT name, price FROM items WHERE price > 100;",
+        "let mut count = 0;",
+        "return None;",
+        "}\n\n#[test]\nfn works() {\n    assert_eq!(1 + 1, 2);\n}\n",
+        "x",
+        "=> {",
+        "struct Point { x: f64, y: f64 }",
+        "    if let Some(value) = self.cache.get(&key) {\n        return value.clone();\n    }\n",
+        "\u{301}",
+        "日本語のテキスト",
+    ] {
+        assert_eq!(places(RUST, needle), [], "{needle:?}");
+        expect!["nothing in the file resembles old_string; read the file again and copy the text from it"]
+            .assert_eq(&explain(RUST, needle));
+    }
+    assert_eq!(places("", "a"), []);
+    assert_eq!(explain("a", ""), "old_string is empty");
+    assert_eq!(places(RUST, "\n\n\n\n"), []);
+}
+
+#[track_caller]
+fn hint(text: &str, needle: &str, expected: &Expect) {
+    let hint = explain(text, needle);
+    assert!(hint.len() <= HINT_BYTES);
+    expected.assert_eq(&hint);
+}
+
+#[test]
+fn hints() {
+    hint(
+        RUST,
+        "fn main() {\n\tlet text",
+        &expect![[r#"
+        nearest: lines 12-13: old_string indents with tabs, the file with spaces; first at line 13
+        <file_text>
+        fn main() {
+            let text = fs::read_to_string("prices.txt").unwrap_or_default();
+        </file_text>
+        copy the text from the file exactly"#]],
+    );
+    hint(
+        RUST,
+        "if sum > discount {\n    return sum - discount;\n}\n",
+        &expect![[r#"
+        nearest: lines 6-8: the file indents by 4 more spaces; first at line 7
+        <file_text>
+            if sum > discount {
+                return sum - discount;
+            }
+        </file_text>
+        copy the text from the file exactly, or use match: "ignore_whitespace""#]],
+    );
+    hint(
+        RUST,
+        "    if sum > discount {\n        return discount - sum;\n    }\n    0\n",
+        &expect![[r#"
+            nearest: lines 6-9: line 7 differs from line 2 of old_string
+              the file:   `return sum - discount;`
+              old_string: `return discount - sum;`
+            <file_text>
+                if sum > discount {
+                    return sum - discount;
+                }
+                0
+            </file_text>
+            copy the text from the file exactly"#]],
+    );
+    hint(
+        RUST,
+        "fn main() {\n    // ...\n}\n",
+        &expect![[r#"
+        nearest: lines 12-16: the dots in line 2 of old_string stand for 3 lines (lines 13-15)
+        <file_text>
+        fn main() {
+            let text = fs::read_to_string("prices.txt").unwrap_or_default();
+            let prices: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+            println!("total: {}\n", total(&prices, 3));
+        }
+        </file_text>
+        write out the lines the dots stand for, or make an edit for each part"#]],
+    );
+    hint(
+        RUST,
+        " 9\t    0\n10\t}\n",
+        &expect![[r#"
+            nearest: lines 9-10: old_string has line numbers in front of its lines
+            <file_text>
+                0
+            }
+            </file_text>
+            copy the text from the file exactly"#]],
+    );
+    hint(
+        RUST,
+        "Let text = fs::read_to_string(“prices.txt”)",
+        &expect![[r#"
+        nearest: line 13: upper and lower case differ; the file has `"` where old_string has `“` (U+201C); the file has `"` where old_string has `”` (U+201D)
+        <file_text>
+            let text = fs::read_to_string("prices.txt").unwrap_or_default();
+        </file_text>
+        copy the text from the file exactly"#]],
+    );
+    hint(
+        "a = 1\nb\na  = 1\n",
+        "a   = 1",
+        &expect![[r#"
+        2 places are equally near
+        nearest: line 1: blanks within a line differ
+        <file_text>
+        a = 1
+        </file_text>
+        nearest: line 3: blanks within a line differ
+        <file_text>
+        a  = 1
+        </file_text>
+        copy the text from the file exactly, with enough lines around it to tell the places apart"#]],
+    );
+    hint(
+        &format!("{}let x = 1;{}", "ab ".repeat(2000), " cd".repeat(2000)),
+        "let  x  = 1;",
+        &expect![[r#"
+            nearest: line 1: blanks within a line differ
+            <file_text part of line 1>
+            let x = 1;
+            </file_text>
+            copy the text from the file exactly"#]],
+    );
+}
+
+#[test]
+fn long_places_are_cut() {
+    let long = (1..300).fold(String::new(), |text, n| {
+        let words = (1..30).fold(String::new(), |words, k| format!("{words}w{}, ", k * n));
+        format!("{text}    line_{n}({words});\n")
+    });
+    hint(
+        &long,
+        &long.replace("line_200", "lime_200"),
+        &expect![[r#"
+            nearest: lines 198-273: line 200 differs from line 200 of old_string
+              the file:   `line_200(w200, w400, w600, w800, w1000, w1200, w1400, w1600, w1800, w2000, w2200, w2400, w2600, w2800, w3000, w3200, w34`…
+              old_string: `lime_200(w200, w400, w600, w800, w1000, w1200, w1400, w1600, w1800, w2000, w2200, w2400, w2600, w2800, w3000, w3200, w34`…
+            <file_text cut to lines 199-200>
+                line_199(w199, w398, w597, w796, w995, w1194, w1393, w1592, w1791, w1990, w2189, w2388, w2587, w2786, w2985, w3184, w3383, w3582, w3781, w3980, w4179, w4378, w4577, w4776, w4975, w5174, w5373, w5572, w5771, );
+                line_200(w200, w400, w600, w800, w1000, w1200, w1400, w1600, w1800, w2000, w2200, w2400, w2600, w2800, w3000, w3200, w3400, w3600, w3800, w4000, w4200, w4400, w4600, w4800, w5000, w5200, w5400, w5600, w5800, );
+            </file_text>
+            read these lines and copy their text exactly"#]],
+    );
+    hint(
+        &long.replace('\n', ""),
+        &long.replace('\n', "").replace("line_200", "lime_200"),
+        &expect![[r#"
+            nearest: line 1: line 1 differs from line 1 of old_string
+              the file:   …`75, w5174, w5373, w5572, w5771, );    line_200(w200, w400, w600, w800, w1000, w1200, w1400, w1600, w1800, w2000, w2200, `…
+              old_string: …`75, w5174, w5373, w5572, w5771, );    lime_200(w200, w400, w600, w800, w1000, w1200, w1400, w1600, w1800, w2000, w2200, `…
+            <file_text cut to part of line 1>
+            281, w3474, w3667, w3860, w4053, w4246, w4439, w4632, w4825, w5018, w5211, w5404, w5597, );    line_194(w194, w388, w582, w776, w970, w1164, w1358, w1552, w1746, w1940, w2134, w2328, w2522, w2716, w2910, w3104, w3298, w3492, w3686, w3880, w4074, w4268, w4462, w4656, w4850, w5044, w5238, w5432, w5626, );    line_195(w195, w390, w585, w780, w975, w1170, w1365, w1560, w1755, w1950, w2145, w2340, w2535, w2730, w2925, w3120, w3315, w3510, w3705, w3900, w4095, w4290, w4485, w4680, w4875, w5070, w5265, w5460, w5655, );    line_196(w196, w392, w588, w784, w980, w1176, w1372, w1568, w1764, w1960, w2156
+            </file_text>
+            read these lines and copy their text exactly"#]],
+    );
+    hint(
+        &format!("x{}", long.replace('\n', "")),
+        &long.replace('\n', "").replace("line_200", "line _200"),
+        &expect![[r#"
+            nearest: line 1: blanks within a line differ
+            <file_text cut to part of line 1>
+            , w5174, w5373, w5572, w5771, );    line_200(w200, w400, w600, w800, w1000, w1200, w1400, w1600, w1800, w2000, w2200, w2400, w2600, w2800, w3000, w3200, w3400, w3600, w3800, w4000, w4200, w4400, w4600, w4800, w5000, w5200, w5400, w5600, w5800, );    line_201(w201, w402, w603, w804, w1005, w1206, w1407, w1608, w1809, w2010, w2211, w2412, w2613, w2814, w3015, w3216, w3417, w3618, w3819, w4020, w4221, w4422, w4623, w4824, w5025, w5226, w5427, w5628, w5829, );    line_202(w202, w404, w606, w808, w1010, w1212, w1414, w1616, w1818, w2020, w2222, w2424, w2626, w2828, w3030, w3232, w3434, w3636, w3838
+            </file_text>
+            read these lines and copy their text exactly"#]],
+    );
+}
+
+/// Only the start of a long needle is searched for, but from where it leaves the text.
+#[test]
+fn a_late_difference_is_found() {
+    let long = (0..9000).fold(String::new(), |text, n| format!("{text}    call_{n}(a, b);\n"));
+    let needle = long.replace("call_8000(", "call_8oo0(").replace("    ", "\t");
+    let lines = Reason::Lines { file: 8000..8001, needle: 8000..8001 };
+    let places = places(&long, &needle);
+    assert_eq!(places[0].reasons, [lines, Reason::Tabs { side: Side::Needle }]);
+}
+
+/// Anything quadratic would not come back.
+#[test]
+fn vast_and_repetitive_texts_are_no_trouble() {
+    let texts = [
+        "\n".repeat(1 << 18),
+        "let a = b; ".repeat(1 << 15),
+        "same line again\n".repeat(1 << 14),
+        "ab".repeat(1 << 17),
+        "a\nb\n".repeat(1 << 16),
+        "\u{a0}".repeat(1 << 17),
+        format!("a b{}c d", "\u{a0}\t".repeat(1 << 16)),
+        "&amp;".repeat(1 << 16),
+        "\\n".repeat(1 << 17),
+    ];
+    let needles = [
+        "let a = c; ".repeat(1000),
+        "same line agein\n".repeat(600),
+        "same line again\nanother\n".repeat(300),
+        "b\na\na\n".repeat(2500),
+        format!("{}c{}", "ab".repeat(2500), "ab".repeat(2500)),
+        "AB".repeat(5000),
+        "a b c  d".into(),
+        "foo(x)\n...\n".repeat(900),
+    ];
+    for text in &texts {
+        for needle in &needles {
+            assert!(explain(text, needle).len() <= HINT_BYTES);
+        }
+    }
+}
+
+/// Lines an agent could quote, each unlike the others.
+fn source() -> impl Strategy<Value = String> {
+    let line = "[ \t]{0,6}[a-zéü_]{3,9}( = |\\(\"|: ')[a-z0-9]{2,8}[;\")']{0,2}( [a-z]{1,5}){0,3}";
+    prop::collection::vec(line, 1..12).prop_map(|lines| {
+        lines
+            .iter()
+            .enumerate()
+            .fold(String::new(), |text, (n, line)| format!("{text}{line} q{n}z\n"))
+    })
+}
+
+/// A needle made from whole lines by one mutation, and how to know its reason.
+type Mutation = (fn(&str) -> String, fn(&Reason) -> bool);
+
+fn mutations() -> Vec<Mutation> {
+    vec![
+        (
+            |s| s.replace('\t', "    "),
+            |r| {
+                matches!(
+                    r,
+                    Reason::Tabs { .. }
+                        | Reason::Depth { .. }
+                        | Reason::Indentation
+                        | Reason::InnerBlanks
+                )
+            },
+        ),
+        (|s| s.replace('\n', "  \n"), |r| *r == Reason::TrailingBlanks { side: Side::Needle }),
+        (
+            |s| s.replace(" q", "\u{a0}q"),
+            |r| *r == Reason::UnusualBlank { side: Side::Needle, character: '\u{a0}' },
+        ),
+        (|s| s.replace('"', "”").replace('\'', "’"), |r| matches!(r, Reason::Typography { .. })),
+        (|s| s.to_uppercase(), |r| *r == Reason::Case),
+        (
+            |s| s.replace('\n', "\r\n"),
+            |r| *r == Reason::LineEnds { file: Ending::Lf, needle: Ending::CrLf },
+        ),
+        (
+            |s| {
+                s.lines()
+                    .zip(7..)
+                    .fold(String::new(), |s, (line, n)| format!("{s}{n:>5}\t{line}\n"))
+            },
+            |r| *r == Reason::LineNumbers,
+        ),
+        (|s| s.replace('\n', "\\n"), |r| matches!(r, Reason::Escapes { side: Side::Needle, .. })),
+        (|s| s.replace('é', "e\u{301}"), |r| *r == Reason::Composition),
+        (
+            |s| s.lines().fold(String::new(), |s, line| format!("{s}-{line}\n")),
+            |r| *r == Reason::DiffMarkers,
+        ),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_strings_give_a_hint(text in any_text(), needle in any_text()) {
+        let hint = explain(&text, &needle);
+        prop_assert!(!hint.is_empty() && hint.len() <= HINT_BYTES);
+        for near in places(&text, &needle) {
+            prop_assert!(text.get(near.bytes.clone()).is_some());
+            prop_assert!(near.lines.end <= text::lines::count(&text));
+            prop_assert!(near.reasons.is_empty() == (text[near.bytes.clone()] == needle));
+        }
+    }
+
+    #[test]
+    fn a_mutated_quote_is_found_where_it_was(
+        text in source(), from in 0_usize..12, len in 1_usize..6, which in 0..mutations().len(),
+    ) {
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let from = from.min(lines.len() - 1);
+        let until = (from + len).min(lines.len());
+        let (mutate, is_reason) = mutations()[which];
+        let needle = mutate(&lines[from..until].concat());
+        prop_assume!(!text.contains(&needle));
+        let places = places(&text, &needle);
+        prop_assert!(places.len() <= PLACES);
+        let found = places.iter().find(|near| near.lines == (from..until));
+        let Some(found) = found else {
+            return Err(TestCaseError::fail(format!("{places:?}")));
+        };
+        prop_assert!(found.reasons.iter().any(is_reason), "{:?}", found.reasons);
+        let line = if until - from == 1 { format!("line {until}") } else { format!("lines {}-{until}", from + 1) };
+        prop_assert!(explain(&text, &needle).contains(&line));
+    }
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        "[ab\\\\n&lt;.\"“…é\u{301}\u{a0}\u{200b}\u{feff}\r\n\t 1+-]{0,40}",
+        "((foo|bar|// \\.\\.\\.|```|\\+x|2: y| {2}\\}|)(\n|\r\n|\r)){0,9}",
+    ]
+}

@@ -1,4 +1,5 @@
-//! `cargo bench --bench edits`: many string edits in one call, against the plainest loop that could do them.
+//! `cargo bench --bench edits`: many string edits in one call, against the plainest loop that could do them; and what it
+//! takes to explain one that missed.
 //!
 //! The loop finds each string and replaces it, and nothing else: it does not look for a second match, count lines, make
 //! a diff or write a file. Everything is measured in turns in one run, and what counts is the ratio.
@@ -18,16 +19,43 @@ use memchr::memmem;
 use serde_json::{Value, json};
 use text::diff::{self, Names};
 use text::exact::{Matching, Pick, Staged};
-use text::{StringEdit, Text};
+use text::{StringEdit, Text, nearest};
 use tools::{Context, Limits};
 
 const ROUNDS: usize = 15;
 
 fn main() {
+    explain();
     println!("| edits | file | way | median ms | of the loop |\n|---|---|---|---|---|");
     for (edits, size) in [(100, 100 << 10), (1000, 1 << 20)] {
         measure(edits, size);
     }
+}
+
+/// How long it takes to say why a string is not there.
+fn explain() {
+    let (text, _) = scene(1, 1 << 20);
+    let part = |from: usize| &text[text.floor_char_boundary(from)..][..10 << 10];
+    let tabs = part(500_000).replace("    ", "\t");
+    let changed = part(500_000).replace("compute", "calculate");
+    let unrelated = "fn unrelated() -> Nothing { todo!() }\n".repeat(270);
+    let line = text.replace('\n', " ");
+    let same = "    value += 1;\n".repeat(1 << 16);
+    let rows = [
+        ("tabs for spaces", &text, tabs),
+        ("a word in every line", &text, changed),
+        ("nothing like it", &text, unrelated.clone()),
+        ("a file of one line", &line, part(500_000).replace("compute", "calculate")),
+        ("a file of equal lines", &same, "\tvalue += 2;\n".repeat(700)),
+    ];
+    println!("| 1 MB, old_string of 10 KB | median ms |\n|---|---|");
+    for (name, text, old) in rows {
+        let mut times: Vec<_> =
+            (0..ROUNDS).map(|_| time(|| nearest::explain(text, &old))).collect();
+        times.sort();
+        println!("| {name} | {:.1} |", times[ROUNDS / 2].as_secs_f64() * 1000.0);
+    }
+    println!();
 }
 
 /// Lines of code-like text, some of which are edited, in no order.

@@ -367,14 +367,30 @@ fn edits_of_one_file_keep_their_order_across_tools_and_spellings() {
 fn a_large_file_is_read_and_written_whole() {
     let folder = Folder::new();
     let path = folder.file("large.txt");
-    let text = "päge\r\n".repeat(1 << 17);
-    let mut server = folder.serve_with(TEXT);
+    let text = "päg\r\n".repeat(1 << 20).split_at(1 << 20).0.to_owned();
+    assert_eq!(text.len(), 1_048_576);
+    let mut server = folder.serve_with(&["--tools=text", "--max-size=1"]);
     let answer = server.tool("write_text_file", json!({ "path": path, "content": text }));
-    assert_eq!(answer["result"]["structuredContent"]["bytes_written"], text.len());
+    let data = &answer["result"]["structuredContent"];
+    assert_eq!((&data["bytes_written"], &data["created"]), (&json!(1_048_576), &json!(true)));
     let answer = server.tool("read_text_file", json!({ "path": path }));
     assert!(texts(&answer)[0] == text, "the text is another");
-    assert_eq!(answer["result"]["_meta"]["total_lines"], 1 << 17);
-    assert_eq!(folder.read("large.txt"), text);
+    let meta = &answer["result"]["_meta"];
+    assert_eq!((&meta["total_lines"], &meta["has_more"]), (&json!(174_763), &json!(false)));
+    // One byte more is one too many, for a write and for what an edit would make.
+    for (tool, mut arguments) in [
+        ("write_text_file", json!({ "content": text.clone() + "x" })),
+        (
+            "multi_edit_text_file",
+            json!({ "edits": [{ "old_string": "päg\r\n", "new_string": "pagesss", "near_line": 1 }] }),
+        ),
+    ] {
+        arguments["path"] = json!(path);
+        let answer = server.tool(tool, arguments);
+        let message = format!("File size 1.01MB exceeds maximum limit 1MB: {}", path.display());
+        assert_eq!(failure(&answer, -32001), message);
+    }
+    assert!(folder.read("large.txt") == text, "the file is another");
 }
 
 /// The contract's 100 edits, and what a thousand do.

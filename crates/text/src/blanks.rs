@@ -43,31 +43,51 @@ pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> 
     positions(keys, needle).map(move |first| first..first + count).filter(move |fit| fit.end <= end)
 }
 
-/// The bytes of `text` that `old` stands for if it fits at `first`, and the shift; `None` when the indentation of its
-/// lines does not differ by one and the same amount.
-pub(crate) fn measure(text: &str, old: &str, first: usize) -> Option<(Range<usize>, Shift)> {
+/// Why lines do not fit after all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// Their line breaks are others, and those are no blanks.
+    Breaks,
+    /// Their indentation does not differ by one and the same amount.
+    Uneven,
+}
+
+/// The bytes of `text` that `old` stands for if it fits at `first`, and the shift.
+pub(crate) fn measure(
+    text: &str,
+    old: &str,
+    first: usize,
+) -> Result<(Range<usize>, Shift), Misfit> {
     let count = lines::count(old);
     let place: Vec<Line> = lines::lines(text).skip(first).take(count).collect();
-    let (start, last) = (place.first()?.start, place.last()?);
+    let [Line { start, .. }, ..] = place[..] else { return Err(Misfit::Breaks) };
+    let mut end = start;
     let mut indents = Vec::with_capacity(count);
     for (there, here) in place.iter().zip(lines::lines(old)) {
+        let broken = here.next > here.end;
+        if broken && text[there.end..there.next] != old[here.end..here.next] {
+            return Err(Misfit::Breaks);
+        }
+        end = if broken { there.next } else { there.end };
         let (there, here) = (&text[there.start..there.end], &old[here.start..here.end]);
         if !bare(there).eq(bare(here)) {
-            return None; // Two lines with one hash.
+            return Err(Misfit::Breaks); // Two lines with one hash.
         }
         if !is_blank(there) {
             indents.push((indent(here), indent(there)));
         }
     }
-    let end = if old.ends_with(['\n', '\r']) { last.next } else { last.end };
-    Some((start..end, Shift::between(&indents)?))
+    let shift = Shift::between(&indents).ok_or(Misfit::Uneven)?;
+    Ok((start..end, shift))
 }
 
 /// Whether `old` fits one place, and by one shift.
 pub(crate) fn fits_once(text: &str, old: &str) -> bool {
-    let mut fits = fits(text, old);
+    let old =
+        lines::uniform_ending(text).map_or(old.into(), |ending| lines::with_ending(old, ending));
+    let mut fits = fits(text, &old);
     match (fits.next(), fits.next()) {
-        (Some(lines), None) => measure(text, old, lines.start).is_some(),
+        (Some(lines), None) => measure(text, &old, lines.start).is_ok(),
         _ => false,
     }
 }
@@ -187,8 +207,9 @@ mod tests {
     #[test]
     fn the_replacement_moves_as_the_lines_do() {
         fn check(text: &str, old: &str, new: &str, expected: Option<(Range<usize>, &str)>) {
-            let found =
-                measure(text, old, 0).and_then(|(range, shift)| Some((range, shift.apply(new)?)));
+            let found = measure(text, old, 0)
+                .ok()
+                .and_then(|(range, shift)| Some((range, shift.apply(new)?)));
             let expected = expected.map(|(range, text)| (range, text.to_owned()));
             assert_eq!(found, expected, "{old:?} in {text:?}");
         }
@@ -201,5 +222,6 @@ mod tests {
         check("  a\n    b\n", "\ta\n\t\tb", "\t\t c", Some((0..9, "     c")));
         check("  a\n   b\n", "a\nb", "c", None);
         check("a\n  b\n", "a\nb", "c", None);
+        check("a\r\n b\n", " a\n  b", "c", None);
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::blanks::{self, Shift};
+use crate::blanks::{self, Misfit, Shift};
 use crate::decode::Text;
 use crate::line_index::{self, LineIndex};
 use crate::lines::{self, Ending};
@@ -109,7 +109,7 @@ pub enum StringError {
     Uneven { edit: usize, place: LineSpan },
     /// The lines fit but for their blanks, and the new ones have less indentation than the shift would take away.
     #[error("Edit {edit}: String not found")]
-    TooShallow { edit: usize, place: LineSpan, shift: Shift },
+    TooShallow { edit: usize, place: LineSpan },
 }
 
 /// Why matches do not tell what is meant.
@@ -215,6 +215,11 @@ impl<'a> Staged<'a> {
     /// The edit before that replaced the very same string.
     pub fn replaced_by(&self, old: &str) -> Option<usize> {
         self.done.iter().position(|done| done.old == old)
+    }
+
+    /// Whether the text before all edits had it.
+    pub fn was_there(&self, old: &str) -> bool {
+        memmem::find(self.original.as_str().as_bytes(), self.native(old).as_bytes()).is_some()
     }
 
     /// The new text, with the byte order mark, how it came about, and what each edit did.
@@ -332,19 +337,21 @@ impl<'a> Staged<'a> {
     fn fit_but_for_blanks(&self, edit: StringEdit<'a>) -> Result<Option<Fit<'a>>, StringError> {
         let index = self.done.len();
         let text = self.text();
-        let mut fits = blanks::fits(text, edit.old).peekable();
+        let old = self.native(edit.old);
+        let mut fits = blanks::fits(text, &old).peekable();
         if fits.peek().is_none() {
             return Ok(None);
         }
         let span = |lines: &Range<usize>| LineSpan { first: lines.start, last: lines.end - 1 };
         let lines = pick(edit, index, fits, span)?;
-        let uneven = || StringError::Uneven { edit: index, place: span(&lines) };
-        let (range, shift) = blanks::measure(text, edit.old, lines.start).ok_or_else(uneven)?;
-        let new = shift.apply(edit.new).ok_or_else(|| StringError::TooShallow {
-            edit: index,
-            place: span(&lines),
-            shift: shift.clone(),
-        })?;
+        let place = span(&lines);
+        let (range, shift) = match blanks::measure(text, &old, lines.start) {
+            Ok(measured) => measured,
+            Err(Misfit::Breaks) => return Ok(None),
+            Err(Misfit::Uneven) => return Err(StringError::Uneven { edit: index, place }),
+        };
+        let too_shallow = || StringError::TooShallow { edit: index, place };
+        let new = shift.apply(edit.new).ok_or_else(too_shallow)?;
         let new = match self.native(&new) {
             Cow::Owned(native) => native,
             Cow::Borrowed(_) => new,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use files::{Hash, StoreError};
-use text::exact::{Matching, Mismatch, Staged};
+use text::exact::{Matching, Mismatch, Pick, Staged};
 use text::{LineSpan, StringEdit, StringError, lines, nearest};
 
 use super::{Act, cut};
@@ -34,10 +34,7 @@ pub(super) fn of(
         ),
         StringError::NoMatch { edit: index } => (
             format!("Edit {index}: String not found: {shown}"),
-            match staged.replaced_by(edit.old) {
-                Some(prior) => format!("edit {prior} of this call has replaced it: edits are applied one after another, each to what the ones before it left"),
-                None => nearest::explain(text, edit.old),
-            },
+            missed(staged, edit.old),
         ),
         StringError::Uneven { edit: index, place } => (
             format!("Edit {index}: String not found: {shown}"),
@@ -47,10 +44,10 @@ pub(super) fn of(
                 passage(text, *place),
             ),
         ),
-        StringError::TooShallow { edit: index, place, shift } => (
+        StringError::TooShallow { edit: index, place } => (
             format!("Edit {index}: String not found: {shown}"),
             format!(
-                "but for blanks it fits {}, which is indented less than old_string ({shift:?}), and new_string is not indented as old_string is; indent both as the file is:\n{}",
+                "but for blanks it fits {}, which is indented less than old_string; new_string cannot be moved by as much, since it is not indented as old_string is; indent both as the file is:\n{}",
                 named(*place),
                 passage(text, *place),
             ),
@@ -85,6 +82,19 @@ pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) ->
     Failure::stale(&super::short(path), current).with_hint(within(why))
 }
 
+fn missed(staged: &Staged<'_>, old: &str) -> String {
+    const IN_ORDER: &str =
+        "edits are applied one after another, each to what the ones before it left";
+    if let Some(prior) = staged.replaced_by(old) {
+        return format!("edit {prior} of this call has replaced it: {IN_ORDER}");
+    }
+    let nearest = nearest::explain(staged.text(), old);
+    if staged.was_there(old) {
+        return format!("the edits before this one have changed it: {IN_ORDER}\n{nearest}");
+    }
+    nearest
+}
+
 fn several(
     text: &str,
     places: &[LineSpan],
@@ -99,6 +109,10 @@ fn several(
         Mismatch::Several if loosely => "with whitespace ignored one place can be replaced; make old_string longer, or say which by near_line".to_owned(),
         Mismatch::Several => "make old_string longer, so that it means one place, or say which by near_line, replace_all or expected_count".to_owned(),
         Mismatch::Tie => "these are equally near; make old_string longer, or give another near_line".to_owned(),
+        Mismatch::Count if edit.pick == Pick::All => format!(
+            "expected_count is {}; matches are counted from left to right, without overlap",
+            edit.count.unwrap_or_default()
+        ),
         Mismatch::Count => format!("expected_count is {}", edit.count.unwrap_or_default()),
     };
     hint.push_str("; it is at");

@@ -18,6 +18,7 @@ cargo xtask <command>
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
   bench footprint   size, start and memory of the release binary
+  bench edits       string edits against the plainest loop, and what a hint costs
 ";
 
 fn main() -> ExitCode {
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
         ["walls"] => walls::check(),
         ["golden"] => golden(),
         ["bench", "footprint"] => footprint::run(),
+        ["bench", "edits"] => {
+            run(cargo().args(["bench", "--package", "file-editor", "--bench", "edits"]))
+        }
         _ => Err(USAGE.into()),
     };
     match outcome {

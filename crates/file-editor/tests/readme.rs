@@ -1,9 +1,11 @@
 //! README's commands do what README says: each shell block that is followed by a block of output is run.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, reason = "a test reads what the project ships")]
 
 mod harness;
 
+use std::path::Path;
 use std::process::Command;
 
 use harness::Folder;
@@ -91,4 +93,29 @@ fn every_option_is_in_readme_and_in_help() {
     offered.sort();
     offered.dedup();
     assert_eq!(documented, offered);
+}
+
+/// What the table of misses quotes is what agents are told: each quotation stands in a case.
+#[test]
+fn what_readme_says_of_misses_is_what_agents_see() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let cases: String = std::fs::read_dir(root.join("cases/text"))
+        .unwrap()
+        .map(|case| std::fs::read_to_string(case.unwrap().path()).unwrap())
+        .collect();
+    let (_, section) = readme.split_once("### What an agent sees when an edit misses").unwrap();
+    let (section, _) = section.split_once("| other failures").unwrap();
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 10, "{section}");
+    for row in rows {
+        let said = row.split('|').nth(2).unwrap().trim();
+        let fence = if said.starts_with("``") { "``" } else { "`" };
+        let quoted = said.strip_prefix(fence).and_then(|said| said.split_once(fence)).unwrap().0;
+        assert!(cases.contains(quoted.trim()), "no agent is told {quoted:?}");
+    }
+    let (_, whole) = section.split_once("```\n").unwrap();
+    let whole =
+        whole.split_once("```").unwrap().0.replace("\n\nnearest", "\n--- then hints\nnearest");
+    assert!(cases.contains(&whole), "no agent is told {whole}");
 }

@@ -229,8 +229,14 @@ mod arguments {
         folder.write("a.txt", "one\n");
         let mut server = folder.serve_with(&["--read-only"]);
         let edit = json!({ "name": "a.txt", "append": "x" });
-        assert!(failure(&server.tool("edit_file", edit.clone()), -32002).contains("read-only"));
-        assert!(fault(&server.request("edit_file", edit), -32002).contains("read-only"));
+        let denied = "Permission denied accessing 'a.txt'";
+        let why = "the server was started with --read-only";
+        let answer = server.tool("edit_file", edit.clone());
+        assert_eq!(failure(&answer, -32002), format!("Error: {denied}"));
+        assert_eq!(answer["result"]["content"][1]["text"], why);
+        let answer = server.request("edit_file", edit);
+        assert_eq!(fault(&answer, -32002), denied);
+        assert_eq!(answer["error"]["data"]["hint"], why);
         let dry =
             json!({ "name": "new.txt", "append": "x", "create_if_missing": true, "dry_run": true });
         failure(&server.tool("edit_file", dry), -32002);

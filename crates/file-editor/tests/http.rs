@@ -1341,12 +1341,13 @@ mod flags {
                 .collect();
             assert_eq!(names, ["list_files", "read_file"]);
             let answer = mcp.tool("edit_file", edit.clone());
-            assert!(failure(&answer, -32002).contains("read-only"), "{answer}");
+            assert!(failure(&answer, -32002).contains("Permission denied"), "{answer}");
+            assert!(answer["result"]["content"][1].to_string().contains("--read-only"), "{answer}");
             mcp.text("read_file", json!({ "name": "a.txt" }));
         }
         let answer = server.rest("edit_file", edit);
         assert_eq!(answer["error"]["code"], -32002, "{answer}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains("read-only"), "{answer}");
+        assert!(answer["error"]["data"].to_string().contains("--read-only"), "{answer}");
         assert_eq!(server.rest("read_file", json!({ "name": "a.txt" }))["content"], "one");
         assert_eq!(folder.read("a.txt"), "one\n");
     }

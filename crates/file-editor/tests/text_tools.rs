@@ -367,7 +367,7 @@ fn edits_of_one_file_keep_their_order_across_tools_and_spellings() {
 fn a_large_file_is_read_and_written_whole() {
     let folder = Folder::new();
     let path = folder.file("large.txt");
-    let text = "päg\r\n".repeat(1 << 20).split_at(1 << 20).0.to_owned();
+    let text = format!("ä{}\n", "x".repeat(1021)).repeat(1024);
     assert_eq!(text.len(), 1_048_576);
     let mut server = folder.serve_with(&["--tools=text", "--max-size=1"]);
     let answer = server.tool("write_text_file", json!({ "path": path, "content": text }));
@@ -376,13 +376,13 @@ fn a_large_file_is_read_and_written_whole() {
     let answer = server.tool("read_text_file", json!({ "path": path }));
     assert!(texts(&answer)[0] == text, "the text is another");
     let meta = &answer["result"]["_meta"];
-    assert_eq!((&meta["total_lines"], &meta["has_more"]), (&json!(174_763), &json!(false)));
+    assert_eq!((&meta["total_lines"], &meta["has_more"]), (&json!(1024), &json!(false)));
     // One byte more is one too many, for a write and for what an edit would make.
     for (tool, mut arguments) in [
         ("write_text_file", json!({ "content": text.clone() + "x" })),
         (
             "multi_edit_text_file",
-            json!({ "edits": [{ "old_string": "päg\r\n", "new_string": "pagesss", "near_line": 1 }] }),
+            json!({ "edits": [{ "old_string": "ä", "new_string": "äh", "near_line": 1 }] }),
         ),
     ] {
         arguments["path"] = json!(path);

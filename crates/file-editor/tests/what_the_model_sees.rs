@@ -50,7 +50,7 @@ fn record(host: Host, flags: &[&str]) -> String {
     let mut call = |what: &str, tool: &str, name: &str, mut arguments: Value| {
         arguments["path"] = json!(format!("{dir}/{name}"));
         let answer = server.tool(tool, arguments);
-        let shown = host(&answer).replace(&dir, "$DIR");
+        let shown = host(&answer).replace(&dir, "$DIR").replace('\r', "␍");
         writeln!(seen, "### {what}\n\n{}\n", shown.trim_end()).unwrap();
     };
     let edits = |edits: Value| json!({ "edits": edits });

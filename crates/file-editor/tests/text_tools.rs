@@ -416,3 +416,27 @@ fn many_edits_are_one_change() {
         assert_eq!(folder.read("a.txt"), lines("new"));
     }
 }
+
+/// Numbers of lines can weigh more than the lines; a page ends before that gets out of hand.
+#[test]
+fn numbered_lines_come_in_pages_no_larger_than_a_file_may_be() {
+    let folder = Folder::new();
+    folder.write("a.txt", "\n".repeat(500_000));
+    let mut server = folder.serve_with(&["--tools=all", "--max-size=1"]);
+    let path = folder.file("a.txt");
+    let (mut next, mut seen) = (Some(1), 0);
+    while let Some(line) = next {
+        let answer = server
+            .tool("read_text_file", json!({ "path": path, "line": line, "line_numbers": true }));
+        let text = texts(&answer)[0];
+        assert!(text.len() <= (1 << 20) + 10 && text.starts_with(&format!("{line}\t\n")));
+        seen += text.lines().count();
+        next = answer["result"]["_meta"]["next_line"].as_u64();
+    }
+    assert_eq!(seen, 500_000);
+    let answer = server.tool("read_file", json!({ "name": "a.txt", "line_numbers": true }));
+    let (text, summary) = (texts(&answer)[0], texts(&answer)[1]);
+    let last: usize = text.lines().last().unwrap().trim_end().parse().unwrap();
+    assert!(text.starts_with(&format!("File: a.txt (lines 0-{last} of 500000 total)\n\n0\t\n1\t")));
+    assert!(summary.contains(&format!("next_line {}", last + 1)) && text.len() < 1_100_000);
+}

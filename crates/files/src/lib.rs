@@ -112,6 +112,7 @@ impl StoreError {
                 StoreError::denied("the path leads outside the root")
             }
             Kind::PermissionDenied => StoreError::Denied { reason: None },
+            _ if os::is_link_loop(&source) => StoreError::denied("too many links"),
             Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => StoreError::DiskFull,
             Kind::ReadOnlyFilesystem => StoreError::ReadOnly,
             _ => StoreError::Io { doing, source },

@@ -66,7 +66,8 @@ impl Root {
         }
         let below = |root: &Path| Path::new(path).strip_prefix(root).ok();
         let below = below(&self.path).or_else(|| below(&self.resolved));
-        FilePath::below(below.ok_or(PathError::Outside)?, names_a_folder(path))
+        let below = FilePath::below(below.ok_or(PathError::Outside)?)?;
+        if names_a_folder(path) { Err(PathError::Folder) } else { Ok(below) }
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -124,7 +125,7 @@ impl FilePath {
     }
 
     /// `path`, relative to the root.
-    fn below(path: &Path, is_folder: bool) -> Result<FilePath, PathError> {
+    fn below(path: &Path) -> Result<FilePath, PathError> {
         let mut depth = 0_usize;
         for component in path.components() {
             match component {
@@ -140,8 +141,8 @@ impl FilePath {
         }
         match path.file_name() {
             Some(name) if temp_name::is_ours(name) => Err(PathError::Temporary),
-            Some(_) if !is_folder => Ok(FilePath(path.components().collect())),
-            _ => Err(PathError::Folder),
+            Some(_) => Ok(FilePath(path.components().collect())),
+            None => Err(PathError::Folder),
         }
     }
 

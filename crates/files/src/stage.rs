@@ -41,11 +41,6 @@ impl<'a> Stage<'a> {
         Stage { folders, ..self }
     }
 
-    /// [`Store::read`].
-    pub fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        self.store.read(at, call)
-    }
-
     /// Changes one file. `change` also gives back a value of its own, which is returned once its change is saved; it
     /// may run more than once, and the last run counts.
     pub fn update_one<T, E>(

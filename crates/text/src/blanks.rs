@@ -3,7 +3,6 @@
 //! Only spaces and tabs are blanks. A run of them inside a line fits any other run, at its ends also none; no line is
 //! left out and no other character is guessed at.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
 use crate::lines::{self, Line};
@@ -25,10 +24,11 @@ pub enum Shift {
 
 /// The lines (from 0) where `old` fits, blanks aside.
 pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> {
+    // FNV-1a: two lines with one key are told apart when they are measured.
     let key = |text: &str, line: Line| {
-        let mut hasher = DefaultHasher::new();
-        bare(&text[line.start..line.end]).for_each(|byte| byte.hash(&mut hasher));
-        hasher.finish()
+        bare(&text[line.start..line.end]).fold(0xcbf2_9ce4_8422_2325_u64, |key, byte| {
+            (key ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
     };
     let mut needle: Vec<u64> = lines::lines(old).map(|line| key(old, line)).collect();
     if bare(old).all(|byte| matches!(byte, b'\r' | b'\n' | b' ')) {
@@ -126,8 +126,32 @@ impl Shift {
         None
     }
 
-    /// `new` with its lines moved; `None` when a line has less indentation than is to be taken away.
-    pub(crate) fn apply(&self, new: &str) -> Option<String> {
+    /// How long `new` is with its lines moved; `None` when a line has less indentation than is to be taken away.
+    pub(crate) fn size_of(&self, new: &str) -> Option<usize> {
+        lines::lines(new).try_fold(0_usize, |size, line| {
+            let indent = indent(&new[line.start..line.end]);
+            let (more, less) = match self {
+                _ if is_blank(&new[line.start..line.end]) => (0, 0),
+                Self::Same => (0, 0),
+                Self::Deeper(more) => (more.len(), 0),
+                Self::Shallower(less) => {
+                    indent.strip_prefix(less.as_str())?;
+                    (0, less.len())
+                }
+                Self::Tabs(width) => {
+                    let tabs = run(indent, ' ') / width;
+                    (tabs, tabs * width)
+                }
+                Self::Spaces(width) => {
+                    (run(indent, '\t').saturating_mul(*width), run(indent, '\t'))
+                }
+            };
+            Some(size.saturating_add(line.next - line.start - less).saturating_add(more))
+        })
+    }
+
+    /// `new` with its lines moved, as far as they can be.
+    pub(crate) fn apply(&self, new: &str) -> String {
         let mut moved = String::with_capacity(new.len());
         for line in lines::lines(new) {
             let whole = &new[line.start..line.next];
@@ -136,27 +160,33 @@ impl Shift {
                 continue;
             }
             let indent = indent(whole);
-            let rest = &whole[indent.len()..];
             match self {
                 Self::Same => moved.push_str(indent),
                 Self::Deeper(more) => moved.extend([more, indent]),
-                Self::Shallower(less) => moved.push_str(indent.strip_prefix(less.as_str())?),
+                Self::Shallower(less) => {
+                    moved.push_str(indent.strip_prefix(less.as_str()).unwrap_or(indent));
+                }
                 Self::Tabs(width) => {
-                    let spaces = indent.len() - indent.trim_start_matches(' ').len();
+                    let spaces = run(indent, ' ');
                     moved.push_str(&"\t".repeat(spaces / width));
                     moved.push_str(&" ".repeat(spaces % width));
                     moved.push_str(&indent[spaces..]);
                 }
                 Self::Spaces(width) => {
-                    let tabs = indent.len() - indent.trim_start_matches('\t').len();
+                    let tabs = run(indent, '\t');
                     moved.push_str(&" ".repeat(tabs * width));
                     moved.push_str(&indent[tabs..]);
                 }
             }
-            moved.push_str(rest);
+            moved.push_str(&whole[indent.len()..]);
         }
-        Some(moved)
+        moved
     }
+}
+
+/// How many of `blank` the indentation begins with.
+fn run(indent: &str, blank: char) -> usize {
+    indent.len() - indent.trim_start_matches(blank).len()
 }
 
 const BLANKS: [char; 2] = [' ', '\t'];
@@ -207,9 +237,11 @@ mod tests {
     #[test]
     fn the_replacement_moves_as_the_lines_do() {
         fn check(text: &str, old: &str, new: &str, expected: Option<(Range<usize>, &str)>) {
-            let found = measure(text, old, 0)
-                .ok()
-                .and_then(|(range, shift)| Some((range, shift.apply(new)?)));
+            let found = measure(text, old, 0).ok().and_then(|(range, shift)| {
+                let moved = shift.apply(new);
+                assert!(shift.size_of(new).is_none_or(|size| size == moved.len()), "{new:?}");
+                shift.size_of(new).map(|_| (range, moved))
+            });
             let expected = expected.map(|(range, text)| (range, text.to_owned()));
             assert_eq!(found, expected, "{old:?} in {text:?}");
         }

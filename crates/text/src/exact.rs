@@ -18,9 +18,13 @@ use crate::lines::{self, Ending};
 use crate::positions::positions;
 use crate::splice::{self, Composed};
 
-/// Places of one edit that are remembered, and matches of a refused one that are named, at most.
-pub const PLACES: usize = 100;
+/// Places remembered of an edit that replaces several, and, besides the first of each edit, of all edits.
+const PLACES: usize = 100;
+const PLACES_OF_ALL: usize = 1000;
+/// Matches named of an edit that is refused.
 const NAMED: usize = 10;
+/// More splices at once are remembered as one.
+const SPLICES: usize = 100_000;
 
 /// Replaces `old` by `new`.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +71,7 @@ pub struct Applied {
     pub found: Found,
     /// How many places were replaced.
     pub count: usize,
-    /// The first [`PLACES`] of them.
+    /// The first of them.
     pub places: Vec<Place>,
 }
 
@@ -117,6 +121,10 @@ pub enum StringError {
 pub enum Mismatch {
     /// There is more than one.
     Several,
+    /// There is more than one, and they overlap.
+    Overlapping,
+    /// There is more than one, blanks aside, where only one may be.
+    SeveralButForBlanks,
     /// There are not as many as expected.
     Count,
     /// Several are equally near.
@@ -136,18 +144,18 @@ pub struct Staged<'a> {
     composed: Composed,
     ending: OnceCell<Option<Ending>>,
     done: Vec<Done<'a>>,
+    /// How many more places than one an edit can be remembered.
+    places_left: usize,
 }
 
 #[derive(Debug)]
 struct Done<'a> {
-    old: &'a str,
+    edit: StringEdit<'a>,
     found: Found,
     count: usize,
     before: Vec<LineSpan>,
     /// Where the first places are now.
     now: Vec<Range<usize>>,
-    /// The bytes of the original that all of them took, or stand for.
-    origin: Vec<Range<usize>>,
 }
 
 /// Where an edit applies, and what it puts there.
@@ -169,21 +177,26 @@ impl<'a> Staged<'a> {
         let text = original.whole().to_owned();
         let bom = text.len() - original.as_str().len();
         let lines = LineIndex::of(&text);
-        let (composed, ending, done) = (Composed::new(), OnceCell::new(), Vec::new());
-        Self { original, text, bom, max_len, lines, composed, ending, done }
+        Self {
+            original,
+            text,
+            bom,
+            max_len,
+            lines,
+            composed: Composed::new(),
+            ending: OnceCell::new(),
+            done: Vec::new(),
+            places_left: PLACES_OF_ALL,
+        }
     }
 
     /// Applies the next edit, or leaves everything as it is and says why.
     pub fn apply(&mut self, edit: StringEdit<'a>) -> Result<(), StringError> {
         let Fit { ranges, new, found } = self.fit(edit)?;
-        let taken: usize = ranges.iter().map(Range::len).sum();
-        let size = (self.text.len() - taken).saturating_add(ranges.len().saturating_mul(new.len()));
-        if size > self.max_len {
-            return Err(StringError::TooLong { edit: self.done.len(), size });
-        }
-        let remembered = &ranges[..ranges.len().min(PLACES)];
+        self.check_size(ranges.len(), ranges.first().map_or(0, Range::len), new.len())?;
+        let remembered = &ranges[..ranges.len().min(PLACES).min(1 + self.places_left)];
+        self.places_left -= remembered.len().saturating_sub(1);
         let before = remembered.iter().map(|range| self.span(range)).collect();
-        let origin = ranges.iter().map(|range| self.composed.to_old(range.clone())).collect();
         for done in &mut self.done {
             for place in &mut done.now {
                 *place = splice::carry(place.clone(), &ranges, new.len());
@@ -201,10 +214,26 @@ impl<'a> Staged<'a> {
         } else {
             self.text = splice::replace_each(&self.text, &ranges, &new);
             self.lines = LineIndex::of(&self.text);
-            self.composed.then_each(&ranges, new.len());
+            match &ranges[..] {
+                [first, .., last] if ranges.len() > SPLICES => {
+                    let gaps = (last.end - first.start) - ranges.len() * first.len();
+                    self.composed.then(first.start..last.end, gaps + ranges.len() * new.len());
+                }
+                ranges => self.composed.then_each(ranges, new.len()),
+            }
         }
-        self.done.push(Done { old: edit.old, found, count: ranges.len(), before, now, origin });
+        self.done.push(Done { edit, found, count: ranges.len(), before, now });
         Ok(())
+    }
+
+    /// Whether the text may have `count` places of `old_len` bytes replaced by `new_len` each.
+    fn check_size(&self, count: usize, old_len: usize, new_len: usize) -> Result<(), StringError> {
+        let kept = self.text.len() - count * old_len;
+        let size = kept.saturating_add(count.saturating_mul(new_len));
+        if size <= self.max_len {
+            return Ok(());
+        }
+        Err(StringError::TooLong { edit: self.done.len(), size })
     }
 
     /// The text as staged so far, without its byte order mark.
@@ -214,7 +243,7 @@ impl<'a> Staged<'a> {
 
     /// The edit before that replaced the very same string.
     pub fn replaced_by(&self, old: &str) -> Option<usize> {
-        self.done.iter().position(|done| done.old == old)
+        self.done.iter().position(|done| done.edit.old == old)
     }
 
     /// Whether the text before all edits had it.
@@ -247,22 +276,19 @@ impl<'a> Staged<'a> {
                 let (named, why) = (vec![LineSpan { first: 0, last: 0 }], Mismatch::Count);
                 return Err(StringError::Ambiguous { edit: index, count: 1, named, why });
             }
-            return Ok(Fit::one(self.bom..self.bom, edit.new.into(), Found::Exactly));
+            return Ok(Fit::one(self.bom..self.bom, self.native(edit.new), Found::Exactly));
         }
+        let new = self.native(edit.new);
         if !self.splits_a_break(edit.old)
-            && let Some(ranges) = self.find(edit, edit.old)?
+            && let Some(ranges) = self.find(edit, edit.old, new.len())?
         {
-            return Ok(Fit { ranges, new: self.native(edit.new), found: Found::Exactly });
+            return Ok(Fit { ranges, new, found: Found::Exactly });
         }
         let old = self.native(edit.old);
         if let (Cow::Owned(_), Some(ending)) = (&old, self.ending())
-            && let Some(ranges) = self.find(edit, &old)?
+            && let Some(ranges) = self.find(edit, &old, new.len())?
         {
-            return Ok(Fit {
-                ranges,
-                new: self.native(edit.new),
-                found: Found::WithEndings(ending),
-            });
+            return Ok(Fit { ranges, new, found: Found::WithEndings(ending) });
         }
         if edit.matching == Matching::IgnoreBlanks
             && let Some(fit) = self.fit_but_for_blanks(edit)?
@@ -274,23 +300,38 @@ impl<'a> Staged<'a> {
 
     fn missed(&self, edit: StringEdit<'_>, old: &str) -> StringError {
         let index = self.done.len();
-        let original = self.original.whole();
-        let mut places = positions(original.bytes().skip(self.bom), old.as_bytes());
-        if !self.done.is_empty()
-            && let (Some(at), None) = (places.next(), places.next())
+        if let Some(range) = self.only_origin(old)
+            && let Some(prior) = self.first_to_take(&range)
+            && self.done[prior].edit.old != edit.old
         {
-            let range = self.bom + at..self.bom + at + old.len();
-            let overlaps =
-                |other: &Range<usize>| other.start < range.end && range.start < other.end;
-            let took = |done: &Done| done.origin.iter().any(overlaps);
-            if let Some(prior) = self.done.iter().position(took)
-                && self.done[prior].old != edit.old
-            {
-                let now = self.span(&self.composed.to_new(range));
-                return StringError::Overtaken { edit: index, prior, now };
-            }
+            let now = self.span(&self.composed.to_new(range));
+            return StringError::Overtaken { edit: index, prior, now };
         }
         StringError::NoMatch { edit: index }
+    }
+
+    /// Where `old` was before all edits, if it was at one place only.
+    fn only_origin(&self, old: &str) -> Option<Range<usize>> {
+        let text = &self.original.as_str().as_bytes();
+        let finder = memmem::Finder::new(old);
+        let at = finder.find(text).filter(|_| !self.done.is_empty())?;
+        let range = self.bom + at..self.bom + at + old.len();
+        finder.find(&text[at + 1..]).is_none().then_some(range)
+    }
+
+    /// The first edit that replaced something in `origin`, a part of the original. The edits are made once more: where
+    /// each of them was is not remembered, since it is rarely asked and can be much.
+    fn first_to_take(&self, origin: &Range<usize>) -> Option<usize> {
+        let mut again = Self::new(self.original, self.max_len);
+        self.done.iter().position(|done| {
+            let fit = again.fit(done.edit);
+            let took = |range: &Range<usize>| {
+                let taken = again.composed.to_old(range.clone());
+                taken.start < origin.end && origin.start < taken.end
+            };
+            let taken = fit.is_ok_and(|fit| fit.ranges.iter().any(took));
+            taken || again.apply(done.edit).is_err()
+        })
     }
 
     /// Where `needle` is and what the edit picks of it; `None` when it is nowhere.
@@ -298,6 +339,7 @@ impl<'a> Staged<'a> {
         &self,
         edit: StringEdit<'_>,
         needle: &str,
+        new_len: usize,
     ) -> Result<Option<Vec<Range<usize>>>, StringError> {
         let index = self.done.len();
         let text = &self.text.as_bytes()[self.bom..];
@@ -305,18 +347,15 @@ impl<'a> Staged<'a> {
         let range = |at: usize| self.bom + at..self.bom + at + needle.len();
         let Some(first) = finder.find(text) else { return Ok(None) };
         if edit.pick == Pick::All {
-            let ranges: Vec<_> = finder.find_iter(text).map(range).collect();
-            if edit.count.is_some_and(|count| count != ranges.len()) {
-                let named = ranges.iter().take(NAMED).map(|range| self.span(range)).collect();
+            let matches = || finder.find_iter(text).map(range);
+            let count = matches().count();
+            if edit.count.is_some_and(|wanted| wanted != count) {
+                let named = matches().take(NAMED).map(|range| self.span(&range)).collect();
                 let why = Mismatch::Count;
-                return Err(StringError::Ambiguous {
-                    edit: index,
-                    count: ranges.len(),
-                    named,
-                    why,
-                });
+                return Err(StringError::Ambiguous { edit: index, count, named, why });
             }
-            return Ok(Some(ranges));
+            self.check_size(count, needle.len(), new_len)?;
+            return Ok(Some(matches().collect()));
         }
         if finder.find(&text[first + 1..]).is_none() && edit.count.is_none_or(|count| count == 1) {
             return Ok(Some(vec![range(first)]));
@@ -331,7 +370,7 @@ impl<'a> Staged<'a> {
             counted = range.start;
             LineSpan { first: line, last: line + height }
         };
-        Ok(Some(vec![pick(edit, index, matches, span)?]))
+        Ok(Some(vec![pick(edit, index, Mismatch::Several, matches, span)?]))
     }
 
     fn fit_but_for_blanks(&self, edit: StringEdit<'a>) -> Result<Option<Fit<'a>>, StringError> {
@@ -343,15 +382,16 @@ impl<'a> Staged<'a> {
             return Ok(None);
         }
         let span = |lines: &Range<usize>| LineSpan { first: lines.start, last: lines.end - 1 };
-        let lines = pick(edit, index, fits, span)?;
+        let lines = pick(edit, index, Mismatch::SeveralButForBlanks, fits, span)?;
         let place = span(&lines);
         let (range, shift) = match blanks::measure(text, &old, lines.start) {
             Ok(measured) => measured,
             Err(Misfit::Breaks) => return Ok(None),
             Err(Misfit::Uneven) => return Err(StringError::Uneven { edit: index, place }),
         };
-        let too_shallow = || StringError::TooShallow { edit: index, place };
-        let new = shift.apply(edit.new).ok_or_else(too_shallow)?;
+        let size = shift.size_of(edit.new).ok_or(StringError::TooShallow { edit: index, place })?;
+        self.check_size(1, range.len(), size)?;
+        let new = shift.apply(edit.new);
         let new = match self.native(&new) {
             Cow::Owned(native) => native,
             Cow::Borrowed(_) => new,
@@ -398,18 +438,22 @@ impl<'a> Staged<'a> {
     }
 }
 
-/// The one of several places that the edit means. `span` is asked about them in order, and only where it matters.
-fn pick<T>(
+/// The one of several places that the edit means, or `several`. `span` is asked about them in order, and only where it
+/// matters.
+fn pick(
     edit: StringEdit<'_>,
     index: usize,
-    places: impl Iterator<Item = T>,
-    mut span: impl FnMut(&T) -> LineSpan,
-) -> Result<T, StringError> {
-    let (mut count, mut named) = (0, Vec::new());
-    let mut nearest: Option<(usize, T)> = None;
-    let mut tied = Vec::new();
+    several: Mismatch,
+    places: impl Iterator<Item = Range<usize>>,
+    mut span: impl FnMut(&Range<usize>) -> LineSpan,
+) -> Result<Range<usize>, StringError> {
+    let (mut count, mut named, mut tied) = (0, Vec::new(), Vec::new());
+    let mut nearest: Option<(usize, Range<usize>)> = None;
+    let (mut end, mut overlap) = (0, false);
     for place in places {
         count += 1;
+        overlap |= place.start < end;
+        end = place.end;
         let (distance, lines) = match edit.pick {
             Pick::Near(line) => {
                 let lines = span(&place);
@@ -432,7 +476,10 @@ fn pick<T>(
     let (named, why) = match edit.pick {
         _ if edit.count.is_some_and(|wanted| wanted != count) => (named, Mismatch::Count),
         Pick::Near(_) => (tied, Mismatch::Tie),
-        Pick::Only | Pick::All => (named, Mismatch::Several),
+        Pick::Only | Pick::All if overlap && several == Mismatch::Several => {
+            (named, Mismatch::Overlapping)
+        }
+        Pick::Only | Pick::All => (named, several),
     };
     match nearest {
         Some((_, place)) if named.len() == 1 && why != Mismatch::Count => Ok(place),

@@ -201,12 +201,6 @@ impl Composed {
         };
         start..behind(last, range.end).max(start)
     }
-
-    /// Whether a splice changed something inside `old`, a range of the old text.
-    pub fn overlaps_old(&self, old: &Range<usize>) -> bool {
-        let next = self.regions.partition_point(|region| region.old.end <= old.start);
-        self.regions.get(next).is_some_and(|region| region.old.start < old.end)
-    }
 }
 
 #[cfg(test)]
@@ -263,15 +257,11 @@ mod tests {
         {
             assert_eq!(composed.to_new(old.clone()), new);
             assert_eq!(composed.to_old(new), old);
-            assert!(!composed.overlaps_old(&old) || old == (4..8));
         }
         assert_eq!(composed.to_old(3..4), 2..4);
         assert_eq!(composed.to_old(3..8), 2..5);
         assert_eq!(composed.to_new(3..5), 2..8);
         assert_eq!(composed.to_new(8..9), 12..12);
-        assert!(composed.overlaps_old(&(5..7)));
-        assert!(composed.overlaps_old(&(0..3)));
-        assert!(composed.overlaps_old(&(8..9)));
     }
 
     #[test]

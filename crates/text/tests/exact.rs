@@ -73,18 +73,23 @@ fn edits_see_what_the_ones_before_left() {
 
 #[test]
 fn several_matches_are_no_match() {
-    let several = |count, named: &[LineSpan]| StringError::Ambiguous {
+    let several = |why, count, named: &[LineSpan]| StringError::Ambiguous {
         edit: 0,
         count,
         named: named.to_vec(),
-        why: Mismatch::Several,
+        why,
     };
-    refused("aaa", &[replace("aa", "b")], &several(2, &[lines(0, 0), lines(0, 0)]));
-    refused("}\n}\n}\n", &[replace("}\n}", "]")], &several(2, &[lines(0, 1), lines(1, 2)]));
+    let overlapping = |named: &[LineSpan]| several(Mismatch::Overlapping, 2, named);
+    refused("aaa", &[replace("aa", "b")], &overlapping(&[lines(0, 0), lines(0, 0)]));
+    refused("}\n}\n}\n", &[replace("}\n}", "]")], &overlapping(&[lines(0, 1), lines(1, 2)]));
     refused(
         &"x\n".repeat(50),
         &[replace("x\n", "y")],
-        &several(50, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|line| lines(line, line))),
+        &several(
+            Mismatch::Several,
+            50,
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|line| lines(line, line)),
+        ),
     );
 }
 
@@ -188,7 +193,7 @@ fn blanks_can_be_set_aside() {
         edit: 0,
         count: 2,
         named: vec![lines(0, 1), lines(2, 3)],
-        why: Mismatch::Several,
+        why: Mismatch::SeveralButForBlanks,
     };
     refused(" a\n b\n  a\n  b\n", &[loosely("a\nb", "c")], &twice);
     check(
@@ -233,6 +238,23 @@ fn a_text_that_would_burst_is_refused_before_it_is_made() {
     );
     staged.apply(all("b", "c")).unwrap();
     assert_eq!(staged.text(), "c".repeat(2000));
+}
+
+#[test]
+fn an_indentation_that_would_burst_is_refused_before_it_is_made() {
+    let original = decode(&format!("{}a\n", " ".repeat(1 << 20)));
+    let mut staged = Staged::new(&original, 10 << 20);
+    let new = "b\n".repeat(1_000_000);
+    let size = 1_048_578 - 1_048_577 + 1_000_000 * (1_048_576 + 2);
+    assert_eq!(staged.apply(loosely("a ", &new)), Err(StringError::TooLong { edit: 0, size }));
+}
+
+#[test]
+fn a_conflict_is_found_among_many_places() {
+    let text: Vec<_> = (0..500).map(|number| format!("x{number}\n")).collect();
+    let text = text.concat();
+    let taken = [all("x", "y"), replace("x400\n", "z")];
+    refused(&text, &taken, &StringError::Overtaken { edit: 1, prior: 0, now: lines(400, 400) });
 }
 
 /// The simplest way: look everywhere, copy everything.

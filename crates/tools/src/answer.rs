@@ -57,6 +57,9 @@ pub(crate) fn hint(error: &StoreError) -> Option<String> {
         StoreError::LockTimeout => Some(
             "another process holds the lock of this file; nothing was written, try again".into(),
         ),
+        StoreError::TimedOut => {
+            Some("nothing was written; ask for less at once, or let --timeout be longer".into())
+        }
         _ => None,
     }
 }

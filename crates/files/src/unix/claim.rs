@@ -11,7 +11,7 @@ use rustix::{
     io::{Errno, retry_on_intr},
 };
 
-use super::Stat;
+use super::{Kind, Stat};
 use crate::{StoreError, disk::read_whole, resolve::Place};
 
 pub(crate) struct Claim {
@@ -63,6 +63,8 @@ impl Claim {
         let named = super::stat(&place.folder, &place.name).map_err(failed)?;
         // No names left: a dead file, whatever the number says.
         let is_alive = locked.links > 0 && named.is_some_and(|named| named.is_same_file(&locked));
+        // What is no file any more was put there after it was looked at.
+        let is_alive = is_alive && locked.kind == Kind::File;
         Ok(if is_alive { Look::Present(locked) } else { Look::Moved })
     }
 

@@ -104,6 +104,11 @@ pub(crate) fn is_removed(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::fstat(dir)).is_ok_and(|stat| stat.st_nlink == 0)
 }
 
+/// Whether links led in a circle.
+pub(crate) fn is_link_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}
+
 /// `None`: it is not a link, or gone.
 pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
     match retry_on_intr(|| rustix::fs::readlinkat(dir, name, Vec::new())) {

@@ -81,6 +81,12 @@ fn nanos(time: SystemTime) -> i128 {
     }
 }
 
+/// Whether links led in a circle.
+pub(crate) fn is_link_loop(error: &io::Error) -> bool {
+    const CANT_RESOLVE_FILENAME: i32 = 1921;
+    error.raw_os_error() == Some(CANT_RESOLVE_FILENAME)
+}
+
 /// The name itself, not where it leads; `None` for nothing.
 pub(crate) fn stat(dir: &Dir, name: &OsStr) -> io::Result<Option<Stat>> {
     match dir.symlink_metadata(name) {

@@ -56,7 +56,8 @@ impl Tool for ReadFile {
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let read = read(cx, &self.name, self.start_line, self.end_line, Base::Zero)?;
+        let mut read = read(cx, &self.name, self.start_line, self.end_line, Base::Zero)?;
+        let numbered = (self.line_numbers == Some(true)).then(|| read.number(cx.limits));
         let (name, total, hash) = (&self.name, read.total, read.hash);
         let (head, summary) = match &read.part {
             Some(part) => {
@@ -78,10 +79,9 @@ impl Tool for ReadFile {
                 format!("lines 0-{} of {total}, hash {hash}", total - 1),
             ),
         };
-        let first = read.part.as_ref().map_or(0, |part| part.start);
-        let block = match self.line_numbers {
-            Some(true) => Block::from(head + &numbered(&read.text.as_str()[read.bytes], first)),
-            Some(false) | None => read.into_block(head),
+        let block = match numbered {
+            Some(numbered) => Block::from(head + &numbered),
+            None => read.into_block(head),
         };
         Ok(Reply { blocks: vec![block, summary.into()], data: None, hash: Some(hash), meta: None })
     }
@@ -99,6 +99,24 @@ pub(super) struct Read {
 }
 
 impl Read {
+    /// Each line with its number (from 0) and a tab before it. Numbers can make a file of short lines many times as
+    /// large, so the part that is read ends where the largest size of a file is reached.
+    fn number(&mut self, limits: &Limits) -> String {
+        let max_size = usize::try_from(limits.max_size).unwrap_or(usize::MAX);
+        let text = &self.text.as_str()[self.bytes.clone()];
+        let first = self.part.as_ref().map_or(0, |part| part.start);
+        let mut out = String::with_capacity(text.len() + text.len() / 8);
+        for (index, line) in (first..).zip(lines::lines(text)) {
+            if out.len() + (line.next - line.start) > max_size && index > first {
+                self.part = Some(first..index);
+                break;
+            }
+            let separator = if index == first { "" } else { "\n" };
+            let _ = write!(out, "{separator}{index}\t{}", &text[line.start..line.end]);
+        }
+        out
+    }
+
     /// The lines joined by line breaks: there is none after the last.
     pub fn into_block(self, head: String) -> Block {
         let slice = &self.text.as_str()[self.bytes.clone()];
@@ -152,13 +170,4 @@ pub(super) fn read(
     };
     let part = Some(selected.first..selected.last + 1);
     Ok(Read { bytes: selected.bytes, total: selected.total, part, hash, text })
-}
-
-fn numbered(text: &str, first: usize) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for (index, line) in lines::lines(text).enumerate() {
-        let separator = if index == 0 { "" } else { "\n" };
-        let _ = write!(out, "{separator}{}\t{}", first + index, &text[line.start..line.end]);
-    }
-    out
 }

@@ -16,6 +16,10 @@ use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
+/// Notes on edits, and runs of edits that one note names, at most.
+const MAX_NOTES: usize = 20;
+const MAX_RUNS: usize = 10;
+
 /// Edit a text file by replacing exact strings. Edits apply in order, each to what the ones before it left; all or none. Each `old_string` must occur exactly once, unless `replace_all`, `expected_count` or `near_line` says otherwise. Line endings and everything else stay as they are. Answers a diff. Lines count from 1.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -230,7 +234,7 @@ impl MultiEditTextFile {
         // A hash is what the file is, so that it can be given as the next `expected_hash`.
         let hash = if dry_run { before } else { after };
         let count = applied.len();
-        let notes: Vec<_> = applied.iter().enumerate().flat_map(note).chain(saved).collect();
+        let notes: Vec<_> = notes(&applied).into_iter().chain(saved).collect();
 
         let plural = if count == 1 { "" } else { "s" };
         let mut more = match (dry_run, changed) {
@@ -281,36 +285,72 @@ fn line_ranges(applied: &[Applied]) -> Value {
     places.collect()
 }
 
-/// What an agent would not expect of an edit.
-fn note((index, edit): (usize, &Applied)) -> Vec<String> {
-    let mut notes = Vec::new();
-    match &edit.found {
-        Found::Exactly => {}
-        Found::WithEndings(ending) => notes.push(format!(
-            "edit {index}: the line breaks of old_string were taken as {:?}, as in the file",
-            ending.as_str()
-        )),
-        Found::WithBlanks(shift) => {
-            let moved = match shift {
-                Shift::Same => "as it is".into(),
-                Shift::Deeper(more) => format!("with {more:?} more in front"),
-                Shift::Shallower(less) => format!("with {less:?} less in front"),
-                Shift::Tabs(width) => format!("with a tab for every {width} spaces"),
-                Shift::Spaces(width) => format!("with {width} spaces for every tab"),
-            };
-            notes.push(format!(
-                "edit {index}: matched with whitespace ignored; new_string was put in {moved}"
-            ));
+/// What an agent would not expect of edits; what holds for several of them is said once.
+fn notes(applied: &[Applied]) -> Vec<String> {
+    let mut notes: Vec<(String, Vec<usize>)> = Vec::new();
+    for (index, note) in applied.iter().enumerate().flat_map(|(index, edit)| {
+        let found = found_note(&edit.found).into_iter();
+        found.chain(count_note(edit)).map(move |note| (index, note))
+    }) {
+        let is_full = notes.len() >= MAX_NOTES;
+        match notes.iter_mut().find(|(known, _)| *known == note) {
+            Some((_, edits)) => edits.push(index),
+            None if !is_full => notes.push((note, vec![index])),
+            None => {}
         }
     }
-    let shown = edit.places.len();
-    if edit.count > 1 {
-        let rest = if shown < edit.count {
-            format!("; line_ranges has the first {shown}")
-        } else {
-            String::new()
-        };
-        notes.push(format!("edit {index}: {} matches{rest}", edit.count));
+    notes.into_iter().map(|(note, edits)| format!("{}: {note}", numbers(&edits))).collect()
+}
+
+/// `edit 3`, or `edits 0-5, 8`; of many, the first and how many more.
+fn numbers(edits: &[usize]) -> String {
+    let runs = edits.chunk_by(|one, next| one + 1 == *next).map(|run| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [one] => one.to_string(),
+        [] => String::new(),
+    });
+    let (runs, plural) = (runs.collect::<Vec<_>>(), if edits.len() == 1 { "" } else { "s" });
+    let more = match runs.len().saturating_sub(MAX_RUNS) {
+        0 => String::new(),
+        _ => format!(" and more, {} in all", edits.len()),
+    };
+    format!("edit{plural} {}{more}", runs[..runs.len().min(MAX_RUNS)].join(", "))
+}
+
+fn found_note(found: &Found) -> Option<String> {
+    let moved = match found {
+        Found::Exactly => return None,
+        Found::WithEndings(ending) => {
+            let ending = ending.as_str();
+            return Some(format!(
+                "the line breaks of old_string were taken as {ending:?}, as in the file"
+            ));
+        }
+        Found::WithBlanks(Shift::Same) => "as it is".into(),
+        Found::WithBlanks(Shift::Deeper(more)) => format!("with {} more in front", blanks(more)),
+        Found::WithBlanks(Shift::Shallower(less)) => format!("with {} less in front", blanks(less)),
+        Found::WithBlanks(Shift::Tabs(width)) => format!("with a tab for every {width} spaces"),
+        Found::WithBlanks(Shift::Spaces(width)) => format!("with {width} spaces for every tab"),
+    };
+    Some(format!("matched with whitespace ignored; new_string was put in {moved}"))
+}
+
+/// `4 spaces`, `1 tab`, `1 tab and 2 spaces`.
+fn blanks(indentation: &str) -> String {
+    let count = |blank: char, name: &str| match indentation.matches(blank).count() {
+        0 => None,
+        1 => Some(format!("1 {name}")),
+        count => Some(format!("{count} {name}s")),
+    };
+    let counts = [count('\t', "tab"), count(' ', "space")];
+    counts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+fn count_note(edit: &Applied) -> Option<String> {
+    let (count, shown) = (edit.count, edit.places.len());
+    match shown < count {
+        _ if count == 1 => None,
+        true => Some(format!("{count} matches; line_ranges has the first {shown}")),
+        false => Some(format!("{count} matches")),
     }
-    notes
 }

@@ -7,8 +7,10 @@ use files::{FilePath, StoreError};
 use crate::Context;
 
 /// Names looked at, and names shown, at most.
-const LOOKED_AT: usize = 5000;
+const LOOKED_AT: usize = 2000;
 const SHOWN: usize = 3;
+/// Letters of a name that is compared.
+const COMPARED: usize = 80;
 
 /// What to say of a file that is not there; `None` when there is nothing to say.
 pub(super) fn alike(at: &FilePath, cx: &Context) -> Option<String> {
@@ -38,8 +40,9 @@ pub(super) fn alike(at: &FilePath, cx: &Context) -> Option<String> {
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     let letters = |name: &str| name.to_lowercase().chars().collect::<Vec<_>>();
     let (wanted, found) = (letters(wanted), letters(name));
-    let most = (wanted.len() / 4).clamp(1, 3);
-    if wanted.len().abs_diff(found.len()) > most || name.contains(char::is_control) {
+    let most = (wanted.len() / 5).min(3);
+    let is_far = wanted.len().abs_diff(found.len()) > most || wanted.len() > COMPARED;
+    if is_far || name.contains(char::is_control) {
         return None;
     }
     let mut row: Vec<usize> = (0..=found.len()).collect();
@@ -67,7 +70,8 @@ mod tests {
         check("man.rs", "main.rs", Some(1));
         check("README.md", "readme.md", Some(0));
         check("config.yml", "config.yaml", Some(1));
-        check("a.rs", "b.rs", Some(1));
+        check("a.rs", "b.rs", None);
+        check("B", "b", Some(0));
         check("ab", "xy", None);
         check("main.rs", "lib.rs", None);
         check("test_client.py", "test_cleint.py", Some(2));

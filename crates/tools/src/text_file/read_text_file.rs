@@ -70,13 +70,14 @@ impl Tool for ReadTextFile {
         let first = self.line.map_or(0, |line| line.index(Base::One));
         let more = self.limit.map_or(usize::MAX, |limit| limit.index(Base::One));
         let range = LineRange { first, last: first.saturating_add(more) };
-        let page = Page::of(text.as_str(), range);
-        let (meta, summary) = (page.meta(hash), page.summary(hash));
+        let mut page = Page::of(text.as_str(), range);
         let block = if self.line_numbers == Some(true) {
-            numbered(&text.as_str()[page.bytes], first).into()
+            let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
+            page.number(text.as_str(), max_size).into()
         } else {
-            Block::of_text(text, page.bytes)
+            Block::of_text(text, page.bytes.clone())
         };
+        let (meta, summary) = (page.meta(hash), page.summary(hash));
         Ok(Reply {
             blocks: vec![block, summary.into()],
             data: None,
@@ -112,6 +113,23 @@ impl Page {
         }
     }
 
+    /// Each line with its number and a tab before it, as it is otherwise. Numbers can make a file of short lines many
+    /// times as large, so the page ends where `max_size` is reached.
+    fn number(&mut self, text: &str, max_size: usize) -> String {
+        let part = &text[self.bytes.clone()];
+        let mut out = String::with_capacity(part.len() + part.len() / 8);
+        for (line, index) in lines::lines(part).zip(self.lines.clone()) {
+            if out.len() + (line.next - line.start) > max_size && index > self.lines.start {
+                self.bytes.end = self.bytes.start + line.start;
+                self.lines.end = index;
+                self.next = Some(Base::One.show(index));
+                break;
+            }
+            let _ = write!(out, "{}\t{}", Base::One.show(index), &part[line.start..line.next]);
+        }
+        out
+    }
+
     fn meta(&self, hash: Hash) -> Map<String, Value> {
         let mut meta = Map::new();
         meta.insert("total_lines".into(), self.total.into());
@@ -132,14 +150,4 @@ impl Page {
             (false, _) => format!("lines {first}-{last} of {total}{next}, hash {hash}"),
         }
     }
-}
-
-/// Each line with its number, from `first` (counted from 0) on, as it is otherwise.
-fn numbered(text: &str, first: usize) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for (index, line) in lines::lines(text).enumerate() {
-        let number = Base::One.show(first + index);
-        let _ = write!(out, "{number}\t{}", &text[line.start..line.next]);
-    }
-    out
 }

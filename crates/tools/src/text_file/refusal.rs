@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use files::{Hash, StoreError};
-use text::exact::{Matching, Mismatch, Pick, Staged};
+use text::exact::{Mismatch, Pick, Staged};
 use text::{LineSpan, StringEdit, StringError, lines, nearest};
 
 use super::{Act, cut};
@@ -47,7 +47,7 @@ pub(super) fn of(
         StringError::TooShallow { edit: index, place } => (
             format!("Edit {index}: String not found: {shown}"),
             format!(
-                "but for blanks it fits {}, which is indented less than old_string; new_string cannot be moved by as much, since it is not indented as old_string is; indent both as the file is:\n{}",
+                "but for blanks it fits {}, where the indentation is less than in old_string; new_string cannot be moved by as much, since it is not indented as old_string is; indent both as the file is:\n{}",
                 named(*place),
                 passage(text, *place),
             ),
@@ -102,18 +102,16 @@ fn several(
     why: Mismatch,
     edit: StringEdit<'_>,
 ) -> String {
-    let loosely = edit.matching == Matching::IgnoreBlanks && !text.contains(edit.old);
-    let overlap = !loosely && why != Mismatch::Tie && text.matches(edit.old).count() != count;
+    let wanted = edit.count.unwrap_or_default();
     let mut hint = match why {
-        _ if overlap => "its matches overlap; make old_string longer, so that it means one place, or set replace_all to replace them from left to right".to_owned(),
-        Mismatch::Several if loosely => "with whitespace ignored one place can be replaced; make old_string longer, or say which by near_line".to_owned(),
         Mismatch::Several => "make old_string longer, so that it means one place, or say which by near_line, replace_all or expected_count".to_owned(),
+        Mismatch::Overlapping => "its matches overlap; make old_string longer, so that it means one place, or set replace_all to replace them from left to right".to_owned(),
+        Mismatch::SeveralButForBlanks => "with whitespace ignored one place can be replaced; make old_string longer, or say which by near_line".to_owned(),
         Mismatch::Tie => "these are equally near; make old_string longer, or give another near_line".to_owned(),
-        Mismatch::Count if edit.pick == Pick::All => format!(
-            "expected_count is {}; matches are counted from left to right, without overlap",
-            edit.count.unwrap_or_default()
-        ),
-        Mismatch::Count => format!("expected_count is {}", edit.count.unwrap_or_default()),
+        Mismatch::Count if edit.pick == Pick::All => {
+            format!("expected_count is {wanted}; matches are counted from left to right, without overlap")
+        }
+        Mismatch::Count => format!("expected_count is {wanted}"),
     };
     hint.push_str("; it is at");
     for on_line in places.chunk_by(|one, other| one == other) {
@@ -148,9 +146,11 @@ fn line(text: &str, index: usize) -> &str {
     lines::lines(text).nth(index).map_or("", |line| &text[line.start..line.end])
 }
 
-/// The text of some lines.
-fn passage(text: &str, LineSpan { first, last }: LineSpan) -> &str {
-    lines::select(text, lines::LineRange { first, last }).map_or("", |found| &text[found.bytes])
+/// The text of some lines, marked as such.
+fn passage(text: &str, LineSpan { first, last }: LineSpan) -> String {
+    let found = lines::select(text, lines::LineRange { first, last });
+    let lines = found.map_or("", |found| &text[found.bytes]).trim_end_matches(['\n', '\r']);
+    format!("<file_text>\n{lines}\n</file_text>")
 }
 
 fn within(mut hint: String) -> String {

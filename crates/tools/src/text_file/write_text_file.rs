@@ -1,9 +1,11 @@
 //! `write_text_file`: a whole file, created or replaced.
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 
 use files::{
-    Change, FilePath, Folders, Hash, PathError, Root, Stage, StageError, StoreError, Version,
+    Change, DirPath, FilePath, Folders, Hash, PathError, Root, Stage, StageError, StoreError,
+    Version,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -107,6 +109,14 @@ impl Tool for WriteTextFile {
                 let failure =
                     super::unwritten(&self.path, &error, cx.limits, Act::Write, size.get());
                 Err(match error {
+                    StoreError::NoFolder if is_folder(&path.parent(), cx) => Failure {
+                        message: format!(
+                            "Parent directory not found: the folder that {} links to",
+                            super::short(&self.path)
+                        ),
+                        ..failure
+                    }
+                    .with_hint("make that folder, or write to another path"),
                     StoreError::NoFolder if folders == Folders::Made => failure.with_hint(
                         "something on the way is a file, or a link to nothing, not a folder",
                     ),
@@ -118,6 +128,11 @@ impl Tool for WriteTextFile {
             }
         }
     }
+}
+
+/// Whether there is such a folder.
+fn is_folder(folder: &DirPath, cx: &Context) -> bool {
+    cx.store.list(folder, cx.call, &mut |_| ControlFlow::Break(())).is_ok()
 }
 
 /// What becomes of the file.

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use harness::{Folder, Server, not_checked, texts};
+use harness::{Folder, Server, as_nobody, not_checked, texts};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -351,31 +351,18 @@ fn a_read_only_file_is_refused() {
 /// What the server's user may not keep is told, and nobody gets more rights by it.
 #[test]
 fn an_owner_that_cannot_be_kept_is_told() {
-    use std::os::unix::process::CommandExt as _;
     if !rustix::process::geteuid().is_root() {
         return not_checked("an owner that cannot be kept: only root can make such a file");
     }
     let place = Folder::new();
-    let program = place.file("file-editor");
-    std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), &program).unwrap();
     std::fs::create_dir(place.file("root")).unwrap();
     place.write("root/a.txt", "one\n");
     // The group may write, and is the server's; the owner is not. A change of owner clears bits of the mode.
     chown(place.file("root/a.txt"), Some(0), Some(65534)).unwrap();
-    for (name, mode) in [("", 0o755), ("root", 0o777), ("root/a.txt", 0o2664)] {
+    for (name, mode) in [("root", 0o777), ("root/a.txt", 0o2664)] {
         std::fs::set_permissions(place.file(name), std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    let command = || {
-        let mut command = std::process::Command::new(&program);
-        command.uid(65534).gid(65534);
-        command
-    };
-    // A process that another test is just starting may still hold our copy open for writing.
-    while let Err(error) = command().arg("--version").output() {
-        assert_eq!(error.kind(), std::io::ErrorKind::ExecutableFileBusy);
-    }
-    let dir = format!("--dir={}", place.file("root").display());
-    let mut server = Server::spawn(command().arg(dir).arg("--transport=stdio"));
+    let mut server = as_nobody(&place, &[]);
     let answer = server.tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
     let note = "the server's user may not keep everything; changed: owner, mode";
     assert_eq!(answer["result"]["structuredContent"]["notes"], json!([note]), "{answer}");

@@ -8,7 +8,7 @@ mod harness;
 
 use std::path::Path;
 
-use harness::{Folder, Server, failure, not_checked, texts};
+use harness::{Folder, Server, as_nobody, failure, not_checked, texts};
 use serde_json::{Value, json};
 
 const TEXT: &[&str] = &["--tools=text"];
@@ -146,27 +146,6 @@ fn the_folder_may_be_named_as_given_and_as_resolved() {
     }
 }
 
-/// The server as a user who owns nothing here, in a folder of root's.
-#[cfg(unix)]
-fn as_nobody(place: &Folder) -> Server {
-    use std::os::unix::fs::PermissionsExt as _;
-    use std::os::unix::process::CommandExt as _;
-    let program = place.file("file-editor");
-    std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), &program).unwrap();
-    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let command = || {
-        let mut command = std::process::Command::new(&program);
-        command.uid(65534).gid(65534);
-        command
-    };
-    // A process that another test is just starting may still hold our copy open for writing.
-    while let Err(error) = command().arg("--version").output() {
-        assert_eq!(error.kind(), std::io::ErrorKind::ExecutableFileBusy);
-    }
-    let dir = format!("--dir={}", place.file("root").display());
-    Server::spawn(command().arg(dir).args(["--transport=stdio", "--tools=text"]))
-}
-
 #[test]
 #[cfg(unix)]
 fn what_the_servers_user_may_not_do_is_denied() {
@@ -193,7 +172,7 @@ fn what_the_servers_user_may_not_do_is_denied() {
     for (name, mode) in modes {
         std::fs::set_permissions(place.file(name), std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    let mut server = as_nobody(&place);
+    let mut server = as_nobody(&place, TEXT);
     let mut denied = |tool: &str, name: &str| {
         let path = place.file("root").join(name);
         let mut arguments = match tool {

@@ -1,7 +1,10 @@
 //! What the answers of several tools have in common.
 
-use files::{Durable, Saved, StoreError};
+use files::{Durable, Hash, Saved, StoreError};
 use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use crate::Failure;
 
 // Agents have seen errors before: what is not said here costs them nothing.
 #[derive(JsonSchema)]
@@ -11,6 +14,78 @@ pub(crate) struct ErrorShape {
     message: String,
     hint: String,
     hash: String,
+}
+
+/// What a call that writes did to its file, or would do.
+pub(crate) struct Outcome {
+    /// The hash that was, if there was a file, and the one that is or would be.
+    pub before: Option<Hash>,
+    pub after: Hash,
+    pub changed: bool,
+    pub mode: Mode,
+    /// What else there is to know.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Write,
+    DryRun,
+}
+
+impl Mode {
+    pub fn of(dry_run: Option<bool>) -> Self {
+        if dry_run == Some(true) { Self::DryRun } else { Self::Write }
+    }
+}
+
+impl Outcome {
+    /// The hash of the file as it is, so that it can be given as the next `expected_hash`.
+    pub fn hash(&self) -> Option<Hash> {
+        match self.mode {
+            Mode::Write => Some(self.after),
+            Mode::DryRun => self.before,
+        }
+    }
+
+    /// The same in words; `done` is what to say when all went as asked.
+    pub fn lines(&self, done: Option<String>) -> Vec<String> {
+        let did = match (self.mode, self.changed) {
+            (Mode::Write, true) => done,
+            (Mode::Write, false) => Some("nothing changed: the file already reads so".into()),
+            (Mode::DryRun, true) => {
+                Some(format!("dry run: nothing was written; the hash would be {}", self.after))
+            }
+            (Mode::DryRun, false) => Some("dry run: nothing would change".into()),
+        };
+        let hash = self.hash().map(|hash| format!("hash {hash}"));
+        did.into_iter().chain(hash).chain(self.notes.iter().cloned()).collect()
+    }
+
+    /// The same as data.
+    pub fn add_to(&self, data: &mut Map<String, Value>) {
+        data.extend(self.hash().map(|hash| ("hash".into(), hash.to_string().into())));
+        data.insert("changed".into(), self.changed.into());
+        if self.mode == Mode::DryRun {
+            data.insert("dry_run".into(), true.into());
+            data.insert("hash_would_be".into(), self.after.to_string().into());
+        }
+        if !self.notes.is_empty() {
+            data.insert("notes".into(), json!(self.notes));
+        }
+    }
+}
+
+/// Refuses a file that is not what the caller last saw.
+pub(crate) fn check_hash(
+    name: &str,
+    expected: Option<Hash>,
+    current: Option<Hash>,
+) -> Result<(), Failure> {
+    match expected {
+        Some(_) if expected != current => Err(Failure::stale(name, current)),
+        _ => Ok(()),
+    }
 }
 
 /// What else there is to know about a file that was saved.

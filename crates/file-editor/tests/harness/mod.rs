@@ -287,6 +287,28 @@ impl Drop for Server {
     }
 }
 
+/// A server in `place/root`, as a user who owns nothing there; only root can do that.
+#[cfg(unix)]
+pub fn as_nobody(place: &Folder, flags: &[&str]) -> Server {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    // The one that was built may be where nobody else may look.
+    let program = place.file("file-editor");
+    std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), &program).unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let command = || {
+        let mut command = Command::new(&program);
+        command.uid(65534).gid(65534);
+        command
+    };
+    // A process that another test is just starting may still hold our copy open for writing.
+    while let Err(error) = command().arg("--version").output() {
+        assert_eq!(error.kind(), std::io::ErrorKind::ExecutableFileBusy);
+    }
+    let dir = format!("--dir={}", place.file("root").display());
+    Server::spawn(command().arg(dir).arg("--transport=stdio").args(flags))
+}
+
 /// `params` of a request in the protocol version that has no handshake.
 pub fn modern(mut params: Value) -> Value {
     params["_meta"] = json!({

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use text::diff::{self, Names};
 use text::{Composed, EditError, LineEdit, LineOp, Text, by_line, splice};
 
-use crate::answer::{self, ErrorShape};
+use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
@@ -130,7 +130,7 @@ impl Tool for EditFile {
                 Some(false) => Create::Never,
             },
             expected: self.expected_hash.and_then(|hash| hash.parse().ok()),
-            mode: if self.dry_run == Some(true) { Mode::DryRun } else { Mode::Write },
+            mode: Mode::of(self.dry_run),
             base: Base::Zero,
         };
         let edited = edit(cx, &request)?;
@@ -145,36 +145,15 @@ fn reply(request: &Request, edited: Edited) -> Reply {
         "File edited successfully: {}\nLines modified: {lines_modified}\nTotal lines: {total_lines}\nFile created: {created}",
         request.name
     );
-    // A hash is what the file is, so that it can be given as the next `expected_hash`.
-    let dry_run = request.mode == Mode::DryRun;
-    let hash = if dry_run { before } else { Some(after) };
-    let mut more = String::new();
-    if dry_run {
-        let _ = write!(more, "dry run: nothing was written; the hash would be {after}");
-    } else if !changed {
-        more.push_str("nothing changed: the file already reads so");
-    }
-    if let Some(hash) = hash {
-        let gap = if more.is_empty() { "" } else { "\n" };
-        let _ = write!(more, "{gap}hash {hash}");
-    }
-    for note in &notes {
-        let _ = write!(more, "\n{note}");
-    }
+    let outcome = Outcome { before, after, changed, mode: request.mode, notes };
+    let mut more = outcome.lines(None).join("\n");
     if !diff.is_empty() {
         let _ = write!(more, "\n\n{diff}");
     }
     let mut data = plain_data(lines_modified, created, total_lines);
-    data.extend(hash.map(|hash| ("hash".into(), hash.to_string().into())));
     data.insert("diff".into(), diff.into());
-    data.insert("changed".into(), changed.into());
-    if dry_run {
-        data.insert("dry_run".into(), true.into());
-        data.insert("hash_would_be".into(), after.to_string().into());
-    }
-    if !notes.is_empty() {
-        data.insert("notes".into(), json!(notes));
-    }
+    outcome.add_to(&mut data);
+    let hash = outcome.hash();
     Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash, meta: None }
 }
 
@@ -255,12 +234,6 @@ pub(super) enum Create {
     Always,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
-    Write,
-    DryRun,
-}
-
 pub(super) struct Edited {
     pub lines_modified: usize,
     pub total_lines: usize,
@@ -309,9 +282,7 @@ fn change(
             ));
     }
     let current = version.map(|version| Hash::of(&version.bytes));
-    if request.expected.is_some() && request.expected != current {
-        return Err(Failure::stale(&request.name, current));
-    }
+    answer::check_hash(&request.name, request.expected, current)?;
     if version.is_none() && request.create == Create::Never {
         return Err(super::not_found(&request.name)
             .with_hint("set `create_if_missing` to true to create it"));

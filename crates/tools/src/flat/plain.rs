@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::edit_file::{self, Create, Mode, Operation, Request};
+use super::edit_file::{self, Create, Operation, Request};
 use super::{Base, LineNumber, list_files, read_file};
+use crate::answer::Mode;
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
 

@@ -11,7 +11,7 @@ use text::exact::{Applied, Found, Matching, Pick, Staged};
 use text::{Shift, StringEdit, Text};
 
 use super::{Act, refusal};
-use crate::answer::{self, ErrorShape};
+use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
@@ -158,9 +158,9 @@ impl Tool for MultiEditTextFile {
             })?;
             fitted.set(true);
             size.set(new.len());
-            let change = match self.dry_run {
-                Some(true) => Change::Keep,
-                Some(false) | None => Change::Write(new.into_bytes()),
+            let change = match Mode::of(self.dry_run) {
+                Mode::DryRun => Change::Keep,
+                Mode::Write => Change::Write(new.into_bytes()),
             };
             Ok((change, edited))
         });
@@ -191,10 +191,8 @@ impl MultiEditTextFile {
     fn change(&self, version: Option<&Version>, cx: &Context) -> Result<(String, Edited), Failure> {
         let version = version.ok_or_else(|| super::not_found(&self.path))?;
         let before = Hash::of(&version.bytes);
-        let expected: Option<Hash> = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
-        if expected.is_some_and(|expected| expected != before) {
-            return Err(Failure::stale(&super::short(&self.path), Some(before)));
-        }
+        let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
+        answer::check_hash(&super::short(&self.path), expected, Some(before))?;
         let old = Text::decode(version.bytes.clone())
             .map_err(|reason| super::not_text(&self.path, &reason, Act::Edit))?;
         let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
@@ -230,43 +228,24 @@ impl MultiEditTextFile {
 
     fn reply(&self, edited: Edited, saved: Vec<String>) -> Reply {
         let Edited { applied, diff, changed, before, after } = edited;
-        let dry_run = self.dry_run == Some(true);
-        // A hash is what the file is, so that it can be given as the next `expected_hash`.
-        let hash = if dry_run { before } else { after };
-        let count = applied.len();
-        let notes: Vec<_> = notes(&applied).into_iter().chain(saved).collect();
-
+        let notes = notes(&applied).into_iter().chain(saved).collect();
+        let mode = Mode::of(self.dry_run);
+        let outcome = Outcome { before: Some(before), after, changed, mode, notes };
+        let (count, hash) = (applied.len(), outcome.hash());
         let plural = if count == 1 { "" } else { "s" };
-        let mut more = match (dry_run, changed) {
-            (true, true) => {
-                vec![format!("dry run: nothing was written; the hash would be {after}")]
-            }
-            (true, false) => vec!["dry run: nothing would change".into()],
-            (false, true) => vec![format!("{count} edit{plural} applied")],
-            (false, false) => vec!["nothing changed: the file already reads so".into()],
-        };
-        more.push(format!("hash {hash}"));
-        more.extend_from_slice(&notes);
+        let words = outcome.lines(Some(format!("{count} edit{plural} applied")));
 
         let mut data = Map::new();
         data.insert("success".into(), true.into());
         data.insert("diff".into(), diff.clone().into());
         data.insert("applied_count".into(), count.into());
         data.insert("line_ranges".into(), line_ranges(&applied));
-        data.insert("hash".into(), hash.to_string().into());
-        data.insert("changed".into(), changed.into());
         if applied.iter().any(|edit| matches!(edit.found, Found::WithEndings(_))) {
             data.insert("eol_adjusted".into(), true.into());
         }
-        if dry_run {
-            data.insert("dry_run".into(), true.into());
-            data.insert("hash_would_be".into(), after.to_string().into());
-        }
-        if !notes.is_empty() {
-            data.insert("notes".into(), json!(notes));
-        }
-        let blocks = vec![diff.into(), more.join("\n").into()];
-        Reply { blocks, data: Some(data), hash: Some(hash), meta: super::hash_meta(Some(hash)) }
+        outcome.add_to(&mut data);
+        let blocks = vec![diff.into(), words.join("\n").into()];
+        Reply { blocks, data: Some(data), hash, meta: super::hash_meta(hash) }
     }
 }
 

@@ -9,12 +9,12 @@ use files::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use text::diff::{self, Names};
 use text::{Composed, Text};
 
 use super::Act;
-use crate::answer::{self, ErrorShape};
+use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, schema};
 
@@ -99,11 +99,14 @@ impl Tool for WriteTextFile {
             Stage::new(cx.store).with_folders(folders).update_one(&path, cx.call, |version| {
                 let (bytes, written) = self.change(version, cx)?;
                 size.set(bytes.len());
-                let change = if self.is_dry_run() { Change::Keep } else { Change::Write(bytes) };
+                let change = match Mode::of(self.dry_run) {
+                    Mode::DryRun => Change::Keep,
+                    Mode::Write => Change::Write(bytes),
+                };
                 Ok((change, written))
             });
         match outcome {
-            Ok((saved, written)) => Ok(self.reply(written, &answer::notes(&saved))),
+            Ok((saved, written)) => Ok(self.reply(written, answer::notes(&saved))),
             Err(StageError::Change(failure)) => Err(failure),
             Err(StageError::Store(error)) => {
                 let failure =
@@ -149,16 +152,10 @@ struct Written {
 }
 
 impl WriteTextFile {
-    fn is_dry_run(&self) -> bool {
-        self.dry_run == Some(true)
-    }
-
     fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Written), Failure> {
-        let expected: Option<Hash> = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
         let before = old.map(|old| Hash::of(&old.bytes));
-        if expected.is_some() && expected != before {
-            return Err(Failure::stale(&super::short(&self.path), before));
-        }
+        let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
+        answer::check_hash(&super::short(&self.path), expected, before)?;
         // A mark that the old text had is not seen by whoever writes the new one.
         let had_bom = old.is_some_and(|old| old.bytes.starts_with(BOM.as_bytes()));
         let bom_kept = had_bom && !self.content.starts_with(BOM);
@@ -177,58 +174,43 @@ impl WriteTextFile {
             bom_kept,
             before,
             after: Hash::of(text.as_bytes()),
-            diff: self.is_dry_run().then(|| self.diff(old, &text, cx.limits)),
+            diff: match Mode::of(self.dry_run) {
+                Mode::DryRun => Some(self.diff(old, &text, cx.limits)),
+                Mode::Write => None,
+            },
         };
         Ok((text.into_bytes(), written))
     }
 
-    fn reply(&self, written: Written, notes: &[String]) -> Reply {
+    fn reply(&self, written: Written, notes: Vec<String>) -> Reply {
         let Written { size, created, changed, bom_kept, before, after, diff } = written;
-        // A hash is what the file is, so that it can be given as the next `expected_hash`.
-        let hash = if diff.is_some() { before } else { Some(after) };
         let (path, bytes) = (super::short(&self.path), if size == 1 { "byte" } else { "bytes" });
-        let text = match (diff.is_some(), changed, created) {
+        let text = match (Mode::of(self.dry_run), changed, created) {
             (_, false, _) => format!("{path} already holds these {size} {bytes}"),
-            (true, ..) => format!("Would write {size} {bytes} to {path}"),
-            (false, true, true) => format!("Wrote {size} {bytes} to {path}, a new file"),
-            (false, true, false) => format!("Wrote {size} {bytes} to {path}"),
+            (Mode::DryRun, ..) => format!("Would write {size} {bytes} to {path}"),
+            (Mode::Write, true, true) => format!("Wrote {size} {bytes} to {path}, a new file"),
+            (Mode::Write, true, false) => format!("Wrote {size} {bytes} to {path}"),
         };
-        let mut more = Vec::new();
-        match (diff.is_some(), changed) {
-            (true, true) => {
-                more.push(format!("dry run: nothing was written; the hash would be {after}"));
-            }
-            (true, false) => more.push("dry run: nothing would change".into()),
-            (false, true) => {}
-            (false, false) => more.push("nothing changed".into()),
-        }
-        more.extend(hash.map(|hash| format!("hash {hash}")));
+        let mode = Mode::of(self.dry_run);
+        let outcome = Outcome { before, after, changed, mode, notes };
+        let mut words = outcome.lines(None);
         if bom_kept {
-            more.push("the file's byte order mark was kept".into());
+            words.push("the file's byte order mark was kept".into());
         }
-        more.extend_from_slice(notes);
         if let Some(diff) = diff.as_ref().filter(|diff| !diff.is_empty()) {
-            more.push(format!("\n{diff}"));
+            words.push(format!("\n{diff}"));
         }
 
         let mut data = Map::new();
         data.insert("success".into(), true.into());
         data.insert("bytes_written".into(), size.into());
         data.insert("created".into(), created.into());
-        data.extend(hash.map(|hash| ("hash".into(), hash.to_string().into())));
-        data.insert("changed".into(), changed.into());
         if bom_kept {
             data.insert("bom_kept".into(), true.into());
         }
-        if let Some(diff) = diff {
-            data.insert("dry_run".into(), true.into());
-            data.insert("hash_would_be".into(), after.to_string().into());
-            data.insert("diff".into(), diff.into());
-        }
-        if !notes.is_empty() {
-            data.insert("notes".into(), json!(notes));
-        }
-        let blocks = vec![text.into(), more.join("\n").into()];
+        outcome.add_to(&mut data);
+        data.extend(diff.map(|diff| ("diff".into(), diff.into())));
+        let (blocks, hash) = (vec![text.into(), words.join("\n").into()], outcome.hash());
         Reply { blocks, data: Some(data), hash, meta: super::hash_meta(hash) }
     }
 

@@ -3,6 +3,7 @@
 //! `rmcp` lives here and nowhere else. A call passes `stdio` (a line), `wire` (a message), `calls` (its turn, a
 //! thread, the log) and comes back through `mcp` (the shape of the answer) and `fault` (the codes).
 
+mod arguments;
 mod calls;
 mod door;
 mod endpoint;

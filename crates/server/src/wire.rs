@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tools::{Block, Reply};
 
+use crate::arguments;
 use crate::calls::Share;
 use crate::fault;
 use crate::mcp::Parked;
@@ -163,13 +164,13 @@ fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
 
 /// The arguments of a call: an object, or nothing.
 pub fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Refusal> {
-    match given.map_or(Ok(Value::Null), |raw| serde_json::from_str(raw.get())) {
+    match given.map_or(Ok(Value::Null), arguments::read) {
         Ok(arguments @ (Value::Object(_) | Value::Null)) => Ok(arguments),
         Ok(_) => Err(invalid_params(id, "the arguments must be an object")),
         Err(error) => {
             let detail = format!(
-                "the arguments cannot be read, at their column {}: too deep, a number beyond all \
-                 numbers, or half of a character",
+                "the arguments cannot be read, at column {} of them or of one: too deep, a number \
+                 beyond all numbers, or half of a character",
                 error.column()
             );
             Err(invalid_params(id, &detail))

@@ -7,6 +7,7 @@
 
 mod aligned;
 mod blanks;
+mod bounds;
 mod compare;
 mod elided;
 mod fold;
@@ -20,10 +21,11 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use self::bounds::{is_line_end, is_line_start, is_whole_words, line_at};
 use self::compare::{Comparison, around};
 use self::fold::{fold, unfold};
 use self::variants::{Variant, shorter, variants};
-use crate::lines::{Ending, count};
+use crate::lines::Ending;
 
 /// Bytes of a hint at most.
 pub const HINT_BYTES: usize = 2048;
@@ -108,6 +110,8 @@ pub enum Reason {
         side: Side,
         entity: String,
     },
+    /// At the start of the needle: that of a file is no part of its text.
+    ByteOrderMark,
     LineNumbers,
     DiffMarkers,
     Fence,
@@ -145,11 +149,26 @@ impl Near {
 /// What to tell an agent whose `needle` does not occur in `text`: the nearest places and why they differ, or that
 /// nothing is near.
 pub fn explain(text: &str, needle: &str) -> String {
-    render::hint(text, needle, &places(text, needle))
+    render::hint(text, needle, &nearest(text, needle))
 }
 
 /// The places `needle` most nearly fits, which are about equally near; none if none is near.
 pub fn places(text: &str, needle: &str) -> Vec<Near> {
+    let mut places = nearest(text, needle);
+    places.truncate(PLACES);
+    places
+}
+
+/// As [`places`], and one more if there are more.
+fn nearest(text: &str, needle: &str) -> Vec<Near> {
+    let rest = needle.trim_start_matches('\u{feff}');
+    if rest.len() < needle.len() {
+        let mut places = nearest(text, rest);
+        for near in &mut places {
+            near.reasons.insert(0, Reason::ByteOrderMark);
+        }
+        return places;
+    }
     let folded = fold(text);
     let variants = variants(needle);
     let mut found: Vec<_> =
@@ -181,7 +200,7 @@ pub fn places(text: &str, needle: &str) -> Vec<Near> {
     found.dedup_by(|(_, later), (_, kept)| later.bytes == kept.bytes);
     let least = found.first().map_or(0, |(spots, _)| *spots);
     let nearest = found.into_iter().take_while(|(spots, _)| *spots == least);
-    nearest.map(|(_, near)| near).take(PLACES).collect()
+    nearest.map(|(_, near)| near).take(PLACES + 1).collect()
 }
 
 /// Where the variant is: exactly, else folded. Each with the number of spots that differ.
@@ -191,7 +210,7 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
     if wanted.is_empty() {
         return Vec::new();
     }
-    let candidates = (COMPARED_BYTES / needle.len()).clamp(PLACES, CANDIDATES);
+    let candidates = (COMPARED_BYTES / needle.len()).clamp(PLACES + 1, CANDIDATES);
     let ranges = |haystack: &[u8], needle: &[u8]| -> Vec<Range<usize>> {
         let starts = memmem::find_iter(haystack, needle).take(candidates);
         starts.map(|start| start..start + needle.len()).collect()
@@ -203,10 +222,12 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
     exact.retain(whole_words);
     if !exact.is_empty() {
         let near = |place| (undone, Near::new(text, place).after(variant));
-        return exact.into_iter().take(PLACES).map(near).collect();
+        return exact.into_iter().take(PLACES + 1).map(near).collect();
     }
     let mut found = unfold(text, &ranges(folded, &wanted));
-    found.retain(whole_words);
+    // Lines do not start within one, unless the first does.
+    let indented = needle.starts_with([' ', '\t']) && needle.trim().contains('\n');
+    found.retain(|place| whole_words(place) && (!indented || is_line_start(text, place.start)));
     let mut compared: Vec<_> = found
         .into_iter()
         .filter_map(|place| {
@@ -218,7 +239,7 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
         .collect();
     // Lines are counted only for what may be named.
     compared.sort_by_key(|(place, comparison)| (comparison.spots, place.start));
-    compared.truncate(PLACES);
+    compared.truncate(PLACES + 1);
     let near = |(place, comparison): (Range<usize>, Comparison)| {
         let mut near = Near::new(text, place);
         near.first_difference = comparison.first.unwrap_or(near.bytes.start);
@@ -233,34 +254,8 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
 fn is_at_line_edge(text: &str, near: &Near) -> bool {
     let end = near.bytes.start + text[near.bytes.clone()].trim_end().len();
     near.reasons.iter().all(|reason| match reason {
-        Reason::Extra { at_start: true, .. } => {
-            let before = text[..near.bytes.start].trim_end_matches([' ', '\t']);
-            before.is_empty() || before.ends_with(['\n', '\r'])
-        }
-        Reason::Extra { at_start: false, .. } => {
-            let after = text[end..].trim_start_matches([' ', '\t']);
-            after.is_empty() || after.starts_with(['\n', '\r'])
-        }
+        Reason::Extra { at_start: true, .. } => is_line_start(text, near.bytes.start),
+        Reason::Extra { at_start: false, .. } => is_line_end(text, end),
         _ => true,
     })
-}
-
-/// Whether `place` neither starts nor ends within a word.
-fn is_whole_words(text: &str, place: &Range<usize>) -> bool {
-    let is_word =
-        |character: Option<char>| character.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    let (before, inside) = (&text[..place.start], &text[place.clone()]);
-    let joined_before = is_word(before.chars().next_back()) && is_word(inside.chars().next());
-    let joined_after =
-        is_word(inside.chars().next_back()) && is_word(text[place.end..].chars().next());
-    !joined_before && !joined_after
-}
-
-/// The number of the line that has the byte `at`.
-fn line_at(text: &str, at: usize) -> usize {
-    let before = &text[..at];
-    // Within `\r\n` the line has not ended.
-    let within = before.strip_suffix('\r').filter(|_| text[at..].starts_with('\n'));
-    let before = within.unwrap_or(before);
-    count(before) - usize::from(!before.is_empty() && Ending::closing(before).is_none())
 }

@@ -71,11 +71,12 @@ fn characters() {
     check("a = 1;\nb\u{a0}= 2;\n", "b = 2;", 2..=2, &blank(file, '\u{a0}'));
     check("b = 2;\n", "b\u{202f}= 2;", 1..=1, &blank(needle, '\u{202f}'));
     check("wo\u{200b}rd\n", "word", 1..=1, &blank(file, '\u{200b}'));
-    check("first\n", "\u{feff}first", 1..=1, &blank(needle, '\u{feff}'));
+    check("first\n", "\u{feff}first", 1..=1, &[Reason::ByteOrderMark]);
     let typed =
         |file: &str, needle: &str| Reason::Typography { file: file.into(), needle: needle.into() };
     check("say “hi”\n", "say \"hi\"", 1..=1, &[typed("“", "\""), typed("”", "\"")]);
     check("it's\n", "it’s", 1..=1, &[typed("'", "’")]);
+    check("say('hi')\n", "say(\"hi\")", 1..=1, &[typed("'", "\"")]);
     check("a – b\n", "a - b", 1..=1, &[typed("–", "-")]);
     check("and so on…\n", "and so on...", 1..=1, &[typed("…", "...")]);
     check("x\ncafe\u{301} noir\n", "caf\u{e9} noir", 2..=2, &[Reason::Composition]);
@@ -119,6 +120,7 @@ fn copied_along() {
         1..=1,
         &[entity(needle, "&lt;"), entity(needle, "&amp;"), entity(needle, "&gt;")],
     );
+    check("a(&quot;b&quot;)\n", "a(\"b\")", 1..=1, &[entity(file, "&quot;")]);
     check("<p>a &lt; b</p>\n", "<p>a < b</p>", 1..=1, &[entity(file, "&lt;")]);
     check(RUST, "-    0\n-}\n", 9..=10, &[Reason::DiffMarkers]);
     check(
@@ -186,6 +188,88 @@ fn lines_that_differ() {
     );
 }
 
+/// Few lines of which one has a word changed: that one differs and no other, and no line is too many or too few.
+#[test]
+fn a_word_changed_in_few_lines() {
+    let lines = |file, needle| [Reason::Lines { file, needle }];
+    let python = "def handler(request):\n    return None\n";
+    check(python, "def handler(req):\n    return None\n", 1..=2, &lines(0..1, 0..1));
+    check(
+        "root.flat_name(target)\n}\nother stuff here\n",
+        "root.flat_name(targezq)\n}",
+        1..=2,
+        &lines(0..1, 0..1),
+    );
+    check(
+        "#[test]\nfn child_never_stops() {\n    let Some((folder, _)) = given() else { return };\n}\n",
+        "fn child_never_stops() {\n    let Some((folder, _)) = given() renamed { return };",
+        2..=3,
+        &lines(2..3, 1..2),
+    );
+    // At the edge there is only the word beside it to go by.
+    check(
+        "a\n    .enable_all()\n    .max_blocking_threads(64)\n    .build()\n",
+        "    .enable_all()\n    .renamed(64)",
+        2..=3,
+        &lines(2..3, 1..2),
+    );
+    // Quotes are not indentation, and a line is no word too many.
+    let escape = Reason::Escapes { side: Side::Needle, escape: "\\\"".into() };
+    check(
+        "    call(\n        \"tools/call\",\n        id,\n    );\n",
+        "        \\\"tools/call\\\",\n        7,",
+        2..=3,
+        &[lines(2..3, 1..2).as_slice(), &[escape]].concat(),
+    );
+    // One that folds alike is before the one that is equal.
+    check(
+        "    check(\"abc\\n\", 1);\n    check(\"abc\\r\\n\", 1);\n    other(7);\n",
+        "    let added = true;\n    check(\"abc\\r\\n\", 1);",
+        2..=2,
+        &lines(1..1, 0..1),
+    );
+    check("x = 1;\ny\n", "x = 2;", 1..=1, &lines(0..1, 0..1));
+    // A folded line does not start in the midst of another if it is indented.
+    check(
+        "    [a, b];\n    let found =\n    c(\n    ];\n    let other;\n    let found =\n",
+        "    ];\n    let found =",
+        4..=6,
+        &lines(4..5, 1..1),
+    );
+}
+
+#[test]
+fn each_kind_of_reason_is_named_once() {
+    check(
+        "alpha one\n\nbeta two\n\ngamma three\n\ndelta four\n",
+        "alpha one\nbeta two\ngamma three\nextra\ndelta four",
+        1..=7,
+        &[
+            Reason::Lines { file: 5..5, needle: 3..4 },
+            Reason::BlankLines { side: Side::File, by: 3 },
+        ],
+    );
+    check(
+        "one\n\ntwo\n\nthree\n",
+        "one\ntwo\nthree",
+        1..=5,
+        &[Reason::BlankLines { side: Side::File, by: 2 }],
+    );
+}
+
+#[test]
+fn line_ends_are_named_beside_lines_that_differ() {
+    check(
+        "let alpha = 1;\r\nlet beta = 2;\r\n",
+        "let alphas = 1;\nlet betta = 2;\n",
+        1..=2,
+        &[
+            Reason::Lines { file: 0..2, needle: 0..2 },
+            Reason::LineEnds { file: Ending::CrLf, needle: Ending::Lf },
+        ],
+    );
+}
+
 #[test]
 fn what_is_not_near_is_not_called_near() {
     for needle in [
@@ -204,10 +288,13 @@ fn what_is_not_near_is_not_called_near() {
         "日本語のテキスト",
     ] {
         assert_eq!(places(RUST, needle), [], "{needle:?}");
-        expect!["nothing in the file resembles old_string; read the file again and copy the text from it"]
+        expect!["nothing in the file is near enough to name; read the file again and copy the text from it"]
             .assert_eq(&explain(RUST, needle));
     }
     assert_eq!(places("", "a"), []);
+    assert_eq!(explain("", "a"), "the file is empty");
+    // Too many to name.
+    assert_eq!(places("f(1);\nf(2);\nf(3);\nf(4);\n", "f(9);"), []);
     assert_eq!(explain("a", ""), "old_string is empty");
     assert_eq!(places(RUST, "\n\n\n\n"), []);
 }
@@ -309,6 +396,62 @@ fn hints() {
         </file_text>
         copy the text from the file exactly, with enough lines around it to tell the places apart"#]],
     );
+}
+
+#[test]
+fn hints_for_several_places_and_for_parts() {
+    hint(
+        "a {\n    b();\n}\n\nfn b() {\n    body();\n}\n\nfn c() {\n    body();\n}\n",
+        "fn d() {\n    body();\n}",
+        &expect![[r#"
+            2 places are equally near
+            nearest: lines 5-7: line 5 differs from line 1 of old_string
+              the file:   `fn b() {`
+              old_string: `fn d() {`
+            <file_text>
+            fn b() {
+                body();
+            }
+            </file_text>
+            nearest: lines 9-11: line 9 differs from line 1 of old_string
+              the file:   `fn c() {`
+              old_string: `fn d() {`
+            <file_text>
+            fn c() {
+                body();
+            }
+            </file_text>
+            copy the text from the file exactly, with enough lines around it to tell the places apart"#]],
+    );
+    hint(
+        "a  b\n".repeat(9).as_str(),
+        "a b",
+        &expect![[r#"
+        more than 3 places are equally near; the first are
+        nearest: line 1: blanks within a line differ
+        <file_text>
+        a  b
+        </file_text>
+        nearest: line 2: blanks within a line differ
+        <file_text>
+        a  b
+        </file_text>
+        nearest: line 3: blanks within a line differ
+        <file_text>
+        a  b
+        </file_text>
+        copy the text from the file exactly, with enough lines around it to tell the places apart"#]],
+    );
+    hint(
+        "first line\n",
+        "\u{feff}first line",
+        &expect![[r#"
+        nearest: line 1: old_string begins with a byte order mark; leave it out
+        <file_text>
+        first line
+        </file_text>
+        copy the text from the file exactly"#]],
+    );
     hint(
         &format!("{}let x = 1;{}", "ab ".repeat(2000), " cd".repeat(2000)),
         "let  x  = 1;",
@@ -318,6 +461,35 @@ fn hints() {
             let x = 1;
             </file_text>
             copy the text from the file exactly"#]],
+    );
+}
+
+/// A model does not see them.
+#[test]
+fn lines_with_carriage_returns_are_named() {
+    let check = |text, needle, expected| {
+        let hint = explain(text, needle);
+        assert_eq!(hint.lines().next(), Some(expected), "{hint}");
+    };
+    check(
+        "x\na\r\nb\r\nc\n",
+        "a\nb\nc\n",
+        "nearest: lines 2-4: the file has CRLF line ends where old_string has LF line ends (lines 2-3 end with `\\r\\n`)",
+    );
+    check(
+        "a\rb\nc\r\nd\n",
+        "a\nb\nc\nd",
+        "nearest: lines 1-4: the file has CR line ends where old_string has LF line ends (line 1 ends with `\\r`); the file has CRLF line ends where old_string has LF line ends (line 3 ends with `\\r\\n`)",
+    );
+    check(
+        "a\rb\nc\rd\ne\rf\ng\rh\n",
+        "a\nb\nc\nd\ne\nf\ng\nh\n",
+        "nearest: lines 1-8: the file has CR line ends where old_string has LF line ends (line 1, line 3, line 5 and others end with `\\r`)",
+    );
+    check(
+        "x\na\nb\n",
+        "a\r\nb\r\n",
+        "nearest: lines 2-3: the file has LF line ends where old_string has CRLF line ends",
     );
 }
 
@@ -397,6 +569,7 @@ fn vast_and_repetitive_texts_are_no_trouble() {
         "AB".repeat(5000),
         "a b c  d".into(),
         "foo(x)\n...\n".repeat(900),
+        "\u{feff}".repeat(3000),
     ];
     for text in &texts {
         for needle in &needles {

@@ -1,212 +1,64 @@
 //! A needle of several lines beside the lines of a text it resembles.
+//!
+//! Lines are paired so that most of the needle has a partner that is equal or at least alike, in order, and that few
+//! lines between them have none. All that is said to differ is what then has no equal.
 
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
-
+use super::bounds::{differ_in_a_word, line_at, line_end, line_start};
 use super::compare::{Comparison, around};
 use super::fold::{fold, unfold};
-use super::grams::alike;
-use super::similar::{SPREAD, line_end, line_start};
-use super::{Near, Reason, Side, line_at};
+use super::grams::Grams;
+use super::similar::SPREAD;
+use super::{Near, Reason, Side};
 use crate::lines::{Ending, Line, lines};
 
-/// Lines looked at before and behind where the needle seems to be, besides half as many as it has.
+/// Lines looked at before and behind where the needle seems to be: these, half as many as it has, and no more than `FAR`.
 const SLACK: usize = 4;
-/// A lone line that folds to no more than this, such as a brace, does not stretch a place.
+const FAR: usize = 32;
+/// A line that folds to no more than this, such as a brace, may be anywhere.
 const STRAY: usize = 3;
+/// A needle of fewer bytes is looked for as if it had so many.
+const SHORT_NEEDLE: usize = 256;
 /// Differing runs of lines that are named.
 const DIFFERENCES: usize = 16;
-/// What whole equal lines must make up of a needle, in percent.
-const EQUAL_LINES: usize = 40;
-/// What two runs of lines have in common, in percent, if one is the other changed.
+/// From which likeness on, in percent, a line is another one changed, and what any two lines have in common.
 const CHANGED: usize = 40;
+const BY_CHANCE: usize = 30;
+/// What must be there of a needle, in permille.
+const THERE: usize = 400;
+/// Lines up to so long that are indented and end alike count as alike: they have too little else to go by.
+const SHORT: usize = 12;
+/// What a pair of lines is worth at most, in folded bytes, and what a line without partner costs.
+const WORTH: usize = 30;
+const ALONE: i32 = 4;
+const BLANK_ALONE: i32 = 1;
 
 /// The lines around a window beside the lines of the needle.
-pub(super) struct Aligned<'a> {
+struct Aligned<'a> {
     text: &'a str,
     needle: &'a str,
     /// Of the text, by their place in it.
-    ours: Vec<Line>,
-    theirs: Vec<Line>,
-    /// Runs of lines that fold alike, in order.
-    runs: Vec<Run>,
+    ours: Vec<Row>,
+    theirs: Vec<Row>,
+    /// The line of ours beside each of theirs.
+    pairs: Vec<Option<Pair>>,
 }
 
-impl<'a> Aligned<'a> {
-    /// `None` if the lines are far more or far longer than the needle's: it would cost much and say little.
-    pub(super) fn new(text: &'a str, window: &Range<usize>, needle: &'a str) -> Option<Self> {
-        let (mut start, mut end) = (line_start(text, window.start), line_end(text, window.end));
-        let theirs: Vec<Line> = lines(needle).collect();
-        for _ in 0..SLACK + theirs.len() / 2 {
-            start = line_start(
-                text,
-                start - Ending::closing(&text[..start]).map_or(0, |it| it.as_str().len()),
-            );
-            end = lines(&text[end..]).nth(1).map_or(text.len(), |line| end + line.end);
-        }
-        if end - start > SPREAD * needle.len() {
-            return None;
-        }
-        let most = 4 * theirs.len() + 4 * SLACK;
-        let ours: Vec<Line> = lines(&text[start..end])
-            .map(|line| Line {
-                start: line.start + start,
-                end: line.end + start,
-                next: line.next + start,
-            })
-            .take(most + 1)
-            .collect();
-        let mut aligned = Self { text, needle, ours, theirs, runs: Vec::new() };
-        (aligned.ours.len() <= most).then(|| {
-            aligned.runs = aligned.find_runs();
-            aligned
-        })
-    }
+struct Row {
+    line: Line,
+    folded: Vec<u8>,
+    grams: Grams,
+    blank: bool,
+}
 
-    fn find_runs(&self) -> Vec<Run> {
-        let folded = |text: &str, lines: &[Line]| -> Vec<Vec<u8>> {
-            lines.iter().map(|line| fold(&text[line.start..line.end])).collect()
-        };
-        let ours = folded(self.text, &self.ours);
-        let mut theirs = folded(self.needle, &self.theirs);
-        // The needle may start and end within a line, which is then as good as equal.
-        if let [first, .., last] = theirs.as_mut_slice() {
-            let part = |line: &[u8]| line.len() > STRAY && !ours.iter().any(|ours| ours == line);
-            if part(first)
-                && let Some(whole) = ours.iter().find(|line| line.ends_with(first))
-            {
-                first.clone_from(whole);
-            }
-            if part(last)
-                && let Some(whole) = ours.iter().rfind(|line| line.starts_with(last))
-            {
-                last.clone_from(whole);
-            }
-        }
-        let ends = [ours.len(), ours.len(), theirs.len(), theirs.len()];
-        let mut input = InternedInput::default();
-        input.update_before(ours.into_iter());
-        input.update_after(theirs.into_iter());
-        // Myers gives up on the shortest answer before it costs too much.
-        let diff = Diff::compute(Algorithm::Myers, &input);
-        let hunks = diff.hunks().map(|Hunk { before, after }| {
-            [before.start, before.end, after.start, after.end].map(|line| line as usize)
-        });
-        let mut runs = Vec::new();
-        let mut at = (0, 0);
-        for [ours, ours_end, theirs, theirs_end] in hunks.chain([ends]) {
-            let run = Run { ours: at.0..ours, theirs: at.1..theirs };
-            if self.weight(&run.theirs) > 0 {
-                runs.push(run);
-            }
-            at = (ours_end, theirs_end);
-        }
-        // A brace far from the rest is another's.
-        let stray = |run: &Run, before: &Run, after: &Run| {
-            self.weight(&run.theirs) <= STRAY
-                && after.ours.start - before.ours.end > after.theirs.start - before.theirs.end + 1
-        };
-        let last =
-            runs.windows(2).rev().take_while(|pair| stray(&pair[1], &pair[0], &pair[1])).count();
-        runs.truncate(runs.len() - last);
-        let first = runs.windows(2).take_while(|pair| stray(&pair[0], &pair[0], &pair[1])).count();
-        runs.drain(..first);
-        runs
-    }
-
-    /// To how much lines of the needle fold.
-    fn weight(&self, lines: &Range<usize>) -> usize {
-        fold(slice(self.needle, &self.theirs, lines)).len()
-    }
-
-    /// The place, and what whole equal lines make up of the needle; `None` if that is too little to speak of.
-    pub(super) fn near(&self) -> Option<(usize, Near)> {
-        let (first, last) = (self.runs.first()?, self.runs.last()?);
-        let count = self.theirs.len();
-        let equal: usize = self.runs.iter().map(|run| self.weight(&run.theirs)).sum();
-        let share = equal * 100 / self.weight(&(0..count)).max(1);
-        let framed = first.theirs.start == 0
-            && last.theirs.end == count
-            && self.weight(&(0..1)).min(self.weight(&(count - 1..count))) > STRAY;
-        if share < EQUAL_LINES && !framed {
-            return None;
-        }
-        let places: Vec<Range<usize>> =
-            self.runs.iter().map(|run| self.place(run)).collect::<Option<_>>()?;
-        let mut comparison = Comparison::default();
-        for (run, place) in self.runs.iter().zip(&places) {
-            let needle = slice(self.needle, &self.theirs, &run.theirs);
-            comparison.add(self.text, around(self.text, place.clone(), needle), needle)?;
-        }
-        let differing = self.differing(first, last);
-        let (mut start, mut end) = (places.first()?.start, places.last()?.end);
-        for Run { ours, .. } in &differing {
-            comparison.spot(self.ours.get(ours.start).map_or(self.text.len(), |line| line.start));
-            if let Some([first, ..]) = self.ours.get(ours.clone()) {
-                start = start.min(first.start);
-                end = end.max(self.ours[ours.end - 1].end);
-            }
-        }
-        let mut near = Near::new(self.text, start..end);
-        near.reasons = differing.iter().map(|run| self.reason(run)).collect();
-        near.reasons.extend(comparison.reasons);
-        near.first_difference = comparison.first.unwrap_or(start);
-        Some((share, near))
-    }
-
-    /// Where the needle's part of a run is: all of its lines, or less if the needle starts or ends within one.
-    fn place(&self, run: &Run) -> Option<Range<usize>> {
-        let lines = slice(self.text, &self.ours, &run.ours);
-        let more = fold(lines).len().checked_sub(self.weight(&run.theirs))?;
-        let from = if run.theirs.start == 0 { more } else { 0 };
-        let folded = from..from + self.weight(&run.theirs);
-        let place = unfold(lines, std::slice::from_ref(&folded)).pop()?;
-        let start = self.ours[run.ours.start].start;
-        Some(start + place.start..start + place.end)
-    }
-
-    /// What is between the runs and, of the needle, around them.
-    fn differing(&self, first: &Run, last: &Run) -> Vec<Run> {
-        let before = 0..first.theirs.start;
-        let after = last.theirs.end..self.theirs.len();
-        let ours_before = first.ours.start.saturating_sub(before.len())..first.ours.start;
-        let ours_after = last.ours.end..(last.ours.end + after.len()).min(self.ours.len());
-        let mut differing = Vec::new();
-        if self.weight(&before) > 0 {
-            let edge = first.ours.start;
-            let ours =
-                if self.is_changed(&ours_before, &before) { ours_before } else { edge..edge };
-            differing.push(Run { ours, theirs: before });
-        }
-        differing.extend(self.runs.windows(2).map(|pair| Run {
-            ours: pair[0].ours.end..pair[1].ours.start,
-            theirs: pair[0].theirs.end..pair[1].theirs.start,
-        }));
-        if self.weight(&after) > 0 {
-            let edge = last.ours.end;
-            let ours = if self.is_changed(&ours_after, &after) { ours_after } else { edge..edge };
-            differing.push(Run { ours, theirs: after });
-        }
-        differing.truncate(DIFFERENCES);
-        differing
-    }
-
-    /// Whether lines of the needle are those of the text, changed: else the text has nothing for them.
-    fn is_changed(&self, ours: &Range<usize>, theirs: &Range<usize>) -> bool {
-        let ours = fold(slice(self.text, &self.ours, ours));
-        alike(&ours, &fold(slice(self.needle, &self.theirs, theirs))) >= CHANGED
-    }
-
-    /// For lines that differ.
-    fn reason(&self, Run { ours, theirs }: &Run) -> Reason {
-        if self.weight(theirs) == 0 && fold(slice(self.text, &self.ours, ours)).is_empty() {
-            let side = if ours.len() > theirs.len() { Side::File } else { Side::Needle };
-            return Reason::BlankLines { side, by: ours.len().abs_diff(theirs.len()) };
-        }
-        let base = line_at(self.text, self.ours[0].start);
-        Reason::Lines { file: base + ours.start..base + ours.end, needle: theirs.clone() }
-    }
+#[derive(Clone, Copy)]
+struct Pair {
+    ours: usize,
+    /// How much of the line is there, in permille.
+    there: usize,
+    /// Whether they fold alike, or the needle starts or ends within the line.
+    equal: bool,
 }
 
 /// Lines of the text and of the needle, from the first of each that was aligned.
@@ -215,11 +67,251 @@ struct Run {
     theirs: Range<usize>,
 }
 
+/// The lines around `window` that `needle` most nearly is, and how much of it is there, in permille. `None` if that is
+/// too little to speak of, or if the lines are far more or far longer than the needle's: it would cost much.
+pub(super) fn aligned(text: &str, window: &Range<usize>, needle: &str) -> Option<(usize, Near)> {
+    let theirs = rows(needle, 0..needle.len());
+    let (mut start, mut end) = (line_start(text, window.start), line_end(text, window.end));
+    let longest = SPREAD * needle.len().max(SHORT_NEEDLE);
+    if end - start > longest {
+        return None;
+    }
+    for _ in 0..SLACK + (theirs.len() / 2).min(FAR) {
+        let ending = Ending::closing(&text[..start]).map_or(0, |ending| ending.as_str().len());
+        let before = line_start(text, start - ending);
+        let behind = lines(&text[end..]).nth(1).map_or(text.len(), |line| end + line.end);
+        if behind - before > longest {
+            break;
+        }
+        (start, end) = (before, behind);
+    }
+    if lines(&text[start..end]).nth(4 * (theirs.len() + SLACK)).is_some() {
+        return None;
+    }
+    let mut aligned =
+        Aligned { text, needle, ours: rows(text, start..end), theirs, pairs: Vec::new() };
+    aligned.pairs = aligned.pair(window);
+    aligned.near()
+}
+
+fn rows(text: &str, part: Range<usize>) -> Vec<Row> {
+    let row = |line: Line| {
+        let [start, end, next] = [line.start, line.end, line.next].map(|at| part.start + at);
+        let folded = fold(&text[start..end]);
+        let blank = text[start..end].trim().is_empty();
+        Row { line: Line { start, end, next }, grams: Grams::of(&folded), folded, blank }
+    };
+    lines(&text[part.clone()]).map(row).collect()
+}
+
+impl Row {
+    fn content<'a>(&self, text: &'a str) -> &'a str {
+        &text[self.line.start..self.line.end]
+    }
+
+    fn alone(&self) -> i32 {
+        if self.blank { BLANK_ALONE } else { ALONE }
+    }
+}
+
+impl Aligned<'_> {
+    /// The best partners: of all ways to walk both in order the one that is worth most, where lines of the text before
+    /// and behind cost nothing.
+    fn pair(&self, window: &Range<usize>) -> Vec<Option<Pair>> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Step {
+            Both,
+            Ours,
+            Theirs,
+        }
+        let width = self.ours.len() + 1;
+        let more = self.ours.len().saturating_sub(self.theirs.len());
+        let mut worth = vec![0_i32; width];
+        let mut steps = Vec::with_capacity(width * self.theirs.len());
+        for (at, theirs) in self.theirs.iter().enumerate() {
+            let mut diagonal = worth[0];
+            worth[0] -= theirs.alone();
+            steps.push(Step::Theirs);
+            for (beside, ours) in self.ours.iter().enumerate() {
+                let alone = (worth[beside + 1] - theirs.alone(), Step::Theirs);
+                let skipped = (worth[beside] - ours.alone(), Step::Ours);
+                let mut best = if alone.0 >= skipped.0 { alone } else { skipped };
+                // So far off only if more lines are missing than are looked at.
+                let is_off = beside + FAR < at || beside > at + more + FAR;
+                if let Some(pair) = (!is_off).then(|| self.compare(at, beside)).flatten() {
+                    let full = 4 * theirs.folded.len().min(WORTH) + 4;
+                    // Of two as good the one where the needle was thought to be.
+                    let inside = usize::from(window.contains(&ours.line.start));
+                    let both = i32::try_from(full * pair.there / 1000 + inside).unwrap_or(0);
+                    if diagonal + both > best.0 {
+                        best = (diagonal + both, Step::Both);
+                    }
+                }
+                diagonal = std::mem::replace(&mut worth[beside + 1], best.0);
+                steps.push(best.1);
+            }
+        }
+        let best = (0..width).max_by_key(|end| (worth[*end], width - end));
+        let (mut beside, mut at) = (best.unwrap_or(0), self.theirs.len());
+        let mut pairs = vec![None; at];
+        while at > 0 {
+            match steps[(at - 1) * width + beside] {
+                Step::Both => {
+                    (at, beside) = (at - 1, beside - 1);
+                    pairs[at] = self.compare(at, beside);
+                }
+                Step::Ours => beside -= 1,
+                Step::Theirs => at -= 1,
+            }
+        }
+        pairs
+    }
+
+    /// What line `at` of the needle is to line `ours` of the text; `None` if nothing.
+    fn compare(&self, at: usize, ours: usize) -> Option<Pair> {
+        let (row, theirs) = (&self.ours[ours], &self.theirs[at]);
+        let pair = |there, equal| Some(Pair { ours, there, equal });
+        if row.folded == theirs.folded {
+            let exact = row.content(self.text) == theirs.content(self.needle);
+            return pair(if exact { 1000 } else { 970 }, true);
+        }
+        let (is_first, is_last) = (at == 0, at + 1 == self.theirs.len());
+        if theirs.folded.len() > STRAY
+            && (is_first && row.folded.ends_with(&theirs.folded)
+                || is_last && row.folded.starts_with(&theirs.folded))
+        {
+            return pair(990, true);
+        }
+        let mut alike = row.grams.alike(&theirs.grams);
+        // Between others a line is found by its place.
+        if alike < CHANGED && (is_first || is_last) && self.is_changed(row, theirs) {
+            alike = CHANGED;
+        }
+        let there = alike.checked_sub(CHANGED)? + CHANGED - BY_CHANCE;
+        pair(there * 1000 / (100 - BY_CHANCE), false)
+    }
+
+    /// Whether two lines differ in a word, or are short, indented alike and end with the same character.
+    fn is_changed(&self, ours: &Row, theirs: &Row) -> bool {
+        let (left, right) = (ours.content(self.text), theirs.content(self.needle));
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        differ_in_a_word(left.trim(), right.trim())
+            || [ours, theirs].iter().all(|row| (2..=SHORT).contains(&row.folded.len()))
+                && ours.folded.last() == theirs.folded.last()
+                && indent(left) == indent(right)
+    }
+
+    fn near(&self) -> Option<(usize, Near)> {
+        let weight = |rows: &[Row]| rows.iter().map(|row| row.folded.len()).sum::<usize>();
+        let paired = self.theirs.iter().zip(&self.pairs);
+        let there: usize =
+            paired.map(|(row, pair)| row.folded.len() * pair.map_or(0, |it| it.there)).sum();
+        let first = self.pairs.iter().flatten().next()?.ours;
+        let end = self.pairs.iter().flatten().next_back()?.ours + 1;
+        // Lines between that the needle has not make it less near, but not as much as those it has.
+        let (all, beside) = (weight(&self.theirs), weight(&self.ours[first..end]));
+        let share = there / (all + beside.saturating_sub(all) / 8).max(1);
+        if share < THERE {
+            return None;
+        }
+        let last = self.ours[end - 1].line;
+        let closed = Ending::closing(self.needle).is_some();
+        let mut bytes = self.ours[first].line.start..if closed { last.next } else { last.end };
+        let base = line_at(self.text, self.ours[0].line.start);
+        let mut comparison = Comparison::default();
+        let mut reasons = Vec::new();
+        let mut at = (first, 0);
+        let close = Run { ours: end..end, theirs: self.theirs.len()..self.theirs.len() };
+        for run in self.runs().into_iter().chain([close]) {
+            let between = Run { ours: at.0..run.ours.start, theirs: at.1..run.theirs.start };
+            if let Some(Run { ours, theirs }) = self.differ(&mut comparison, between) {
+                let file = base + ours.start..base + ours.end;
+                reasons.push(Reason::Lines { file, needle: theirs });
+            }
+            if self.theirs[run.theirs.clone()].iter().any(|row| !row.folded.is_empty()) {
+                let place = self.add(&mut comparison, &run)?;
+                bytes.start = if run.ours.start == first { place.start } else { bytes.start };
+                bytes.end = if run.ours.end == end { place.end } else { bytes.end };
+            }
+            at = (run.ours.end, run.theirs.end);
+        }
+        reasons.truncate(DIFFERENCES);
+        let mut near = Near::new(self.text, bytes);
+        near.reasons = reasons;
+        near.reasons.extend(comparison.reasons);
+        near.first_difference = comparison.first.unwrap_or(near.bytes.start);
+        Some((share, near))
+    }
+
+    /// Equal lines in a row.
+    fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (at, pair) in self.pairs.iter().enumerate() {
+            let Some(Pair { ours, equal: true, .. }) = *pair else { continue };
+            match runs.last_mut() {
+                Some(run) if run.ours.end == ours && run.theirs.end == at => {
+                    (run.ours.end, run.theirs.end) = (ours + 1, at + 1);
+                }
+                _ => runs.push(Run { ours: ours..ours + 1, theirs: at..at + 1 }),
+            }
+        }
+        runs
+    }
+
+    /// Compares a run, and where the needle's part of it is: all of its lines, or less if the needle starts or ends
+    /// within one.
+    fn add(&self, comparison: &mut Comparison, run: &Run) -> Option<Range<usize>> {
+        let ours = slice(self.text, &self.ours, &run.ours);
+        let theirs = slice(self.needle, &self.theirs, &run.theirs);
+        let wanted = fold(theirs).len();
+        let from = if run.theirs.start == 0 { fold(ours).len().checked_sub(wanted)? } else { 0 };
+        let place = unfold(ours, std::slice::from_ref(&(from..from + wanted))).pop()?;
+        let start = self.ours[run.ours.start].line.start;
+        let place = around(self.text, start + place.start..start + place.end, theirs);
+        comparison.add(self.text, place.clone(), theirs)?;
+        Some(place)
+    }
+
+    /// Notes what differs between equal lines, and returns which lines do, less the blank ones at their ends.
+    fn differ(&self, comparison: &mut Comparison, mut run: Run) -> Option<Run> {
+        for at in run.theirs.clone() {
+            let Some(Pair { ours, .. }) = self.pairs[at] else { continue };
+            let file = Ending::closing(&self.text[..self.ours[ours].line.next]);
+            let needle = Ending::closing(&self.needle[..self.theirs[at].line.next]);
+            if let (Some(file), Some(needle)) = (file, needle)
+                && file != needle
+            {
+                comparison.note(Reason::LineEnds { file, needle });
+            }
+        }
+        let blank = (trim(&self.ours, &mut run.ours), trim(&self.theirs, &mut run.theirs));
+        let differs = !run.ours.is_empty() || !run.theirs.is_empty();
+        if blank.0 != blank.1 {
+            let side = if blank.0 > blank.1 { Side::File } else { Side::Needle };
+            comparison.note(Reason::BlankLines { side, by: blank.0.abs_diff(blank.1) });
+        }
+        if differs || blank.0 != blank.1 {
+            let row = self.ours.get(run.ours.start);
+            comparison.spot(row.map_or(self.text.len(), |row| row.line.start));
+        }
+        differs.then_some(run)
+    }
+}
+
+/// Takes blank lines off both ends of `range`; how many.
+fn trim(rows: &[Row], range: &mut Range<usize>) -> usize {
+    let before = range.len();
+    let blank = |row: &&Row| row.blank;
+    range.end -= rows[range.clone()].iter().rev().take_while(blank).count();
+    range.start += rows[range.clone()].iter().take_while(blank).count();
+    before - range.len()
+}
+
 /// Lines `range` with all their terminators.
-fn slice<'a>(text: &'a str, lines: &[Line], range: &Range<usize>) -> &'a str {
-    match lines.get(range.clone()) {
-        Some([first, .., last]) => &text[first.start..last.next],
-        Some([line]) => &text[line.start..line.next],
+fn slice<'a>(text: &'a str, rows: &[Row], range: &Range<usize>) -> &'a str {
+    match rows.get(range.clone()) {
+        Some([first, .., last]) => &text[first.line.start..last.line.next],
+        Some([row]) => &text[row.line.start..row.line.next],
         _ => "",
     }
 }

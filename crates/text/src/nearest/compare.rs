@@ -8,12 +8,13 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::blanks::{Edge, endings};
-use super::fold::{is_blank, kept, plain, step};
+use super::bounds::common_start;
+use super::fold::{entity, is_blank, kept, plain, step};
 use super::{Reason, Side};
 
 /// Spots looked at closely, and kinds of differences kept. After so many there is enough to tell.
 const SPOTS: usize = 4096;
-const REASONS: usize = 32;
+const KINDS: usize = 32;
 
 /// The differences met so far.
 #[derive(Default)]
@@ -27,7 +28,18 @@ pub(super) struct Comparison {
 
 impl Comparison {
     pub(super) fn note(&mut self, reason: Reason) {
-        if self.reasons.len() < REASONS && !self.reasons.contains(&reason) {
+        // Blank lines are counted together.
+        if let Reason::BlankLines { side, by } = reason {
+            let known = self.reasons.iter_mut().find_map(|known| match known {
+                Reason::BlankLines { side: same, by } if *same == side => Some(by),
+                _ => None,
+            });
+            if let Some(known) = known {
+                *known += by;
+                return;
+            }
+        }
+        if self.reasons.len() < KINDS && !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
     }
@@ -51,7 +63,7 @@ impl Comparison {
             let at = ours.at;
             let gaps = (ours.gap(), theirs.gap());
             let closes = theirs.at == needle.len();
-            if gaps.0 != gaps.1 && self.spot(at + common(gaps.0, gaps.1)) {
+            if gaps.0 != gaps.1 && self.spot(at + common_start(gaps.0, gaps.1)) {
                 let edge = match (opens, closes) {
                     (true, _) if starts_line => Edge::LineStart,
                     (_, true) if ours.at == text.len() => Edge::TextEnd,
@@ -93,14 +105,12 @@ impl Comparison {
         let (mut ours, mut theirs) = (Cow::Borrowed(file), Cow::Borrowed(needle));
         for (side, text) in [(Side::File, &mut ours), (Side::Needle, &mut theirs)] {
             if text.starts_with('&') && text.len() > 1 {
-                let mut folded = Vec::new();
-                step(text, 0, &mut folded);
-                let entity = text.to_string();
-                *text = folded.into_iter().map(char::from).collect();
+                let plain = char::from(entity(text.as_bytes()).0);
+                let entity = std::mem::replace(text, Cow::Owned(plain.into())).into_owned();
                 self.note(Reason::Entities { side, entity });
             }
         }
-        let typographic = |text: &str| text.chars().any(|character| plain(character).is_some());
+        let typographic = |text: &str| text.chars().any(|one| one == '"' || plain(one).is_some());
         if ours != theirs && (typographic(&ours) || typographic(&theirs)) {
             self.note(Reason::Typography { file: ours.into(), needle: theirs.into() });
         } else if ours != theirs {
@@ -156,11 +166,20 @@ impl<'a> Walk<'a> {
 /// none, else those up to as many line breaks as the needle has there.
 pub(super) fn around(text: &str, place: Range<usize>, needle: &str) -> Range<usize> {
     let Some(inner) = kept(needle) else { return place };
-    let (before, after) = (&needle[..inner.start], &needle[inner.end..]);
+    let (mut before, mut after) = (&needle[..inner.start], &needle[inner.end..]);
     let (mut start, mut end) = (place.start, place.end);
+    // Escapes are no blanks of the text, unless it has the same.
+    if before.contains('\\') && text[..start].ends_with(before) {
+        start -= before.len();
+        before = "";
+    }
+    if after.contains('\\') && text[end..].starts_with(after) {
+        end += after.len();
+        after = "";
+    }
     let mut left = breaks(before);
     let wide = !(before.starts_with(['\n', '\r']) || before.starts_with("\\n"));
-    for (at, character) in text[..place.start].char_indices().rev() {
+    for (at, character) in text[..start].char_indices().rev() {
         let ends_line = character == '\n' || character == '\r' && !text[at + 1..].starts_with('\n');
         let closed = left == 0 && !(wide || character == '\r' && !ends_line);
         if before.is_empty() || !is_blank(character) || closed || ends_line && left == 0 {
@@ -171,8 +190,9 @@ pub(super) fn around(text: &str, place: Range<usize>, needle: &str) -> Range<usi
     }
     let mut left = breaks(after);
     let wide = !(after.ends_with(['\n', '\r']) || after.ends_with("\\n"));
-    for (at, character) in text[place.end..].char_indices() {
-        let at = place.end + at;
+    let behind = end;
+    for (at, character) in text[behind..].char_indices() {
+        let at = behind + at;
         let ends_line = character == '\n' || character == '\r' && !text[at + 1..].starts_with('\n');
         let closed = left == 0 && (!wide || matches!(character, '\n' | '\r'));
         if after.is_empty() || !is_blank(character) || closed {
@@ -182,12 +202,6 @@ pub(super) fn around(text: &str, place: Range<usize>, needle: &str) -> Range<usi
         end = at + character.len_utf8();
     }
     start..end
-}
-
-/// How many bytes two strings have in common at their start.
-pub(super) fn common(left: &str, right: &str) -> usize {
-    let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
-    left.floor_char_boundary(same)
 }
 
 /// Line breaks, real ones and those written `\n`.

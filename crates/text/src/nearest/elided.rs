@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::bounds::line_at;
 use super::fold::{fold, unfold};
-use super::{Near, Reason, line_at};
+use super::{Near, Reason};
 use crate::lines::lines;
 
 /// A piece of a needle folded to less could be anywhere.

@@ -1,7 +1,7 @@
 //! Folding: a text reduced to what an agent rarely gets wrong when it quotes a file.
 //!
-//! Blanks, line breaks, zero-width characters and backslash escapes are dropped; quotes, dashes and entities become plain
-//! characters, letters lower case and decomposed. Two strings that fold alike differ only in ways [`super::compare`]
+//! Blanks, line breaks, zero-width characters and backslash escapes are dropped; quotes become `'`, dashes and entities
+//! plain characters, letters lower case and decomposed. Two strings that fold alike differ only in ways [`super::compare`]
 //! can name.
 
 use std::ops::Range;
@@ -17,8 +17,12 @@ pub(super) fn step(text: &str, at: usize, folded: &mut Vec<u8>) -> usize {
         b'\\' => at + 1 + usize::from(matches!(bytes.get(at + 1), Some(b'n' | b't' | b'r'))),
         b'&' => {
             let (plain, len) = entity(&bytes[at..]);
-            folded.push(plain);
+            folded.push(if plain == b'"' { b'\'' } else { plain });
             at + len
+        }
+        b'"' => {
+            folded.push(b'\'');
+            at + 1
         }
         byte if byte.is_ascii() => {
             folded.push(byte.to_ascii_lowercase());
@@ -87,7 +91,7 @@ pub(super) fn kept(text: &str) -> Option<Range<usize>> {
 
 /// The character that the entity at the start of `bytes` stands for, however often its `&` was escaped again, and the
 /// bytes it takes.
-fn entity(bytes: &[u8]) -> (u8, usize) {
+pub(super) fn entity(bytes: &[u8]) -> (u8, usize) {
     let mut at = 1;
     while bytes[at..].starts_with(b"amp;") {
         at += 4;
@@ -103,7 +107,7 @@ fn fold_character(character: char, folded: &mut Vec<u8>) {
         return;
     }
     if let Some(plain) = plain(character) {
-        return folded.extend_from_slice(plain.as_bytes());
+        return folded.extend_from_slice(if plain == "\"" { b"'" } else { plain.as_bytes() });
     }
     decompose_canonical(character, |part| {
         for lower in part.to_lowercase() {

@@ -2,21 +2,22 @@
 
 use std::ops::Range;
 
-use super::PLACES;
-
 /// Bytes in a row that are compared, in short strings and in long ones: these have most short runs, whatever they say.
 const GRAM: usize = 3;
 const LONG_GRAM: usize = 8;
 const LONG: usize = 256;
 /// The share of a window worth a closer look, in percent.
 const WINDOW: usize = 30;
-/// Two strings shorter than this together may start and end alike by chance.
-const FRAMED: usize = 24;
+/// Windows that are looked at: more of them where that costs less.
+const WINDOWS: usize = 3;
+const MORE_WINDOWS: usize = 8;
+const FEW_BYTES: usize = 2 << 10;
 
 /// The parts of `text` as long as `wanted` that share most grams with it: the best few, disjoint, sorted.
 pub(super) fn windows(text: &[u8], wanted: &[u8]) -> Vec<Range<usize>> {
     let gram = gram_of(wanted);
     let mut missing = Missing::new(wanted, gram);
+    let most = if wanted.len() < FEW_BYTES { MORE_WINDOWS } else { WINDOWS };
     let width = wanted.len().min(text.len());
     let least = (wanted.len() + 1).saturating_sub(gram) * WINDOW / 100;
     // The best window that overlaps the last one seen, and the best ones before it.
@@ -25,7 +26,7 @@ pub(super) fn windows(text: &[u8], wanted: &[u8]) -> Vec<Range<usize>> {
     let close = |best: &mut Vec<(usize, usize)>, window| {
         best.extend(window);
         best.sort_by_key(|(common, start)| (usize::MAX - common, *start));
-        best.truncate(PLACES);
+        best.truncate(most);
     };
     for (at, entering) in text.windows(gram).enumerate() {
         missing.enter(entering);
@@ -85,6 +86,36 @@ fn slot(gram: &[u8]) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
 }
 
+/// Which grams a line has, its ends included: cheap to compare with many others.
+pub(super) struct Grams {
+    /// By hash.
+    bits: [u64; 8],
+    count: usize,
+}
+
+impl Grams {
+    pub(super) fn of(folded: &[u8]) -> Self {
+        let mut bits = [0; 8];
+        let mut gram = [0; GRAM];
+        for byte in folded.iter().chain(&[0; GRAM - 1]) {
+            gram = [gram[1], gram[2], *byte];
+            let slot = slot(&gram) >> 7;
+            bits[slot / 64] |= 1 << (slot % 64);
+        }
+        Self { bits, count: bits.iter().map(|bits: &u64| bits.count_ones() as usize).sum() }
+    }
+
+    /// In percent; nothing if one has far more than the other.
+    pub(super) fn alike(&self, other: &Self) -> usize {
+        let (less, more) = (self.count.min(other.count), self.count.max(other.count));
+        if 4 * less < more {
+            return 0;
+        }
+        let both = self.bits.iter().zip(&other.bits).map(|(a, b)| (a & b).count_ones() as usize);
+        both.sum::<usize>() * 200 / (less + more)
+    }
+}
+
 /// How much two folded strings have in common, in percent.
 pub(super) fn alike(left: &[u8], right: &[u8]) -> usize {
     let gram = gram_of(left).min(gram_of(right));
@@ -92,15 +123,4 @@ pub(super) fn alike(left: &[u8], right: &[u8]) -> usize {
     let mut missing = Missing::new(left, gram);
     right.windows(gram).for_each(|gram| missing.enter(gram));
     missing.common * 200 / grams.max(1)
-}
-
-/// How much of two folded strings is the same start and the same end, in percent, if they are long enough for that to
-/// mean something: all but one word, say.
-pub(super) fn framed(left: &[u8], right: &[u8]) -> usize {
-    let start = left.iter().zip(right).take_while(|(left, right)| left == right).count();
-    let (left_rest, right_rest) = (&left[start..], &right[start..]);
-    let pairs = left_rest.iter().rev().zip(right_rest.iter().rev());
-    let end = pairs.take_while(|(left, right)| left == right).count();
-    let both = left.len() + right.len();
-    if both < FRAMED { 0 } else { (start + end) * 200 / both }
 }

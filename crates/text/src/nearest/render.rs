@@ -3,16 +3,18 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::compare::common;
-use super::words::{QUOTE_BEFORE, named, quoted};
-use super::{HINT_BYTES, Near, Reason, line_at};
+use super::bounds::{common_start, line_at, line_start, lines_around};
+use super::words::{QUOTE, QUOTE_BEFORE, named, quoted};
+use super::{HINT_BYTES, Near, PLACES, Reason};
 use crate::blanks;
-use crate::lines::lines;
+use crate::lines::{Ending, lines};
 
 /// For the first and the last line of a hint.
 const RESERVED: usize = 200;
 /// Reasons named for one place.
 const REASONS: usize = 5;
+/// Runs of lines named that end alike.
+const RUNS: usize = 3;
 /// Bytes by which the start of a line is known.
 const START: usize = 16;
 /// Lines shown before the first difference of a place that is cut.
@@ -26,7 +28,8 @@ pub(super) fn hint(text: &str, needle: &str, places: &[Near]) -> String {
     let mut hint = match places {
         [] if needle.is_empty() => "old_string is empty".into(),
         [] if needle.trim().is_empty() => "old_string is only blanks, and they are not in the file like this; include a line that has text".into(),
-        [] => "nothing in the file resembles old_string; read the file again and copy the text from it".into(),
+        [] if text.is_empty() => "the file is empty".into(),
+        [] => "nothing in the file is near enough to name; read the file again and copy the text from it".into(),
         places => found(text, needle, places),
     };
     if hint.len() > HINT_BYTES {
@@ -37,10 +40,12 @@ pub(super) fn hint(text: &str, needle: &str, places: &[Near]) -> String {
 }
 
 fn found(text: &str, needle: &str, places: &[Near]) -> String {
-    let mut hint = String::new();
-    if places.len() > 1 {
-        hint = format!("{} places are equally near\n", places.len());
-    }
+    let mut hint = match places.len() {
+        1 => String::new(),
+        count @ ..=PLACES => format!("{count} places are equally near\n"),
+        _ => format!("more than {PLACES} places are equally near; the first are\n"),
+    };
+    let places = &places[..places.len().min(PLACES)];
     let share = (HINT_BYTES - RESERVED) / places.len();
     let mut whole = true;
     for near in places {
@@ -76,21 +81,16 @@ fn advice(text: &str, needle: &str, places: &[Near], whole: bool) -> String {
     }
 }
 
-/// The lines `bytes` are in, without the last line break.
-fn lines_around(text: &str, bytes: &Range<usize>) -> Range<usize> {
-    let start = text[..bytes.start].rfind(['\n', '\r']).map_or(0, |before| before + 1);
-    let inside = text[bytes.clone()].trim_end_matches(['\n', '\r']).len();
-    let end = bytes.start + inside;
-    start..text[end..].find(['\n', '\r']).map_or(text.len(), |more| end + more)
-}
-
 fn reasons(hint: &mut String, text: &str, near: &Near) {
     if near.reasons.is_empty() {
         hint.push_str("nothing differs");
     }
     for (at, reason) in near.reasons.iter().take(REASONS).enumerate() {
         hint.push_str(if at == 0 { "" } else { "; " });
-        let _ = reason.write(hint);
+        hint.push_str(&reason.words());
+        if let Reason::LineEnds { file, .. } = reason {
+            line_ends(hint, text, near, *file);
+        }
     }
     if near.reasons.len() > REASONS {
         let _ = write!(hint, "; and {} more differences", near.reasons.len() - REASONS);
@@ -102,6 +102,27 @@ fn reasons(hint: &mut String, text: &str, near: &Near) {
     }
 }
 
+/// Which lines end so, where that is not seen.
+fn line_ends(hint: &mut String, text: &str, near: &Near, ending: Ending) {
+    let place = &text[line_start(text, near.bytes.start)..near.bytes.end];
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (number, line) in (near.lines.start..).zip(lines(place)) {
+        match runs.last_mut() {
+            _ if &place[line.end..line.next] != ending.as_str() => {}
+            Some(run) if run.end == number => run.end += 1,
+            _ => runs.push(number..number + 1),
+        }
+    }
+    let all = runs.iter().map(ExactSizeIterator::len).sum::<usize>();
+    let shown: Vec<String> = runs.iter().take(RUNS).map(named).collect();
+    if ending != Ending::Lf && all > 0 {
+        let more = if runs.len() > RUNS { " and others" } else { "" };
+        let end = if all == 1 { "ends" } else { "end" };
+        let ending = ending.as_str().escape_debug();
+        let _ = write!(hint, " ({}{more} {end} with `{ending}`)", shown.join(", "));
+    }
+}
+
 /// The lines of both sides that differ first.
 fn quotes(hint: &mut String, text: &str, needle: &str, near: &Near) {
     let differing = near.reasons.iter().find_map(|reason| match reason {
@@ -109,9 +130,10 @@ fn quotes(hint: &mut String, text: &str, needle: &str, near: &Near) {
         _ => None,
     });
     let Some((ours, theirs)) = differing else { return };
-    let place = lines_around(text, &near.bytes);
-    let place =
-        place.start.max(near.bytes.start)..place.end.min(near.bytes.end).max(near.bytes.start);
+    // Of a long line only the place.
+    let all = lines_around(text, &near.bytes);
+    let place = all.start.max(near.bytes.start)..all.end.min(near.bytes.end).max(near.bytes.start);
+    let place = if near.lines.len() == 1 && all.len() > QUOTE { place } else { all };
     let ours = contents(&text[place], ours.start.saturating_sub(near.lines.start), ours.len());
     let theirs = contents(needle, theirs.start, theirs.len());
     let pairs = ours.len().min(theirs.len());
@@ -119,9 +141,9 @@ fn quotes(hint: &mut String, text: &str, needle: &str, near: &Near) {
     let (file, needle) = (ours.get(at).copied(), theirs.get(at).copied());
     let (file, needle) = match (file, needle) {
         (Some(file), Some(needle)) => {
-            // Where one is only a part of the other's line, they start at different points of it.
+            // A place in a long line need not start where the needle does.
             let (file, needle) = (from_start_of(file, needle), from_start_of(needle, file));
-            let same = common(file, needle);
+            let same = common_start(file, needle);
             (Some(quoted(file, same)), Some(quoted(needle, same)))
         }
         (file, needle) => (file.map(|line| quoted(line, 0)), needle.map(|line| quoted(line, 0))),
@@ -136,7 +158,7 @@ fn quotes(hint: &mut String, text: &str, needle: &str, near: &Near) {
 /// `line` from where it has the start of `part`, if it has.
 fn from_start_of<'a>(line: &'a str, part: &str) -> &'a str {
     let start = &part[..part.floor_char_boundary(START)];
-    let known = start.len() < part.len();
+    let known = start.len() < part.len() && line.len() > QUOTE;
     line.find(start).filter(|_| known).map_or(line, |at| &line[at..])
 }
 

@@ -2,52 +2,55 @@
 
 use std::ops::Range;
 
-use memchr::{memchr2, memmem, memrchr2};
+use memchr::memmem;
 
-use super::aligned::Aligned;
+use super::aligned::aligned;
+use super::bounds::{differ_in_a_word, line_at, line_end, line_start, word_end, word_start};
 use super::fold::{fold, kept, unfold};
-use super::grams::{alike, framed, windows};
-use super::{Near, PLACES, Reason, line_at};
+use super::grams::{Grams, alike, windows};
+use super::{Near, PLACES, Reason};
 use crate::lines::lines;
 
 /// What is looked for of a long needle: so much from where it leaves the text, if as much as `BEGINNING` of it is there,
 /// else from its start. Bounds what aligning lines may cost.
 const NEEDLE_BYTES: usize = 16 << 10;
-const NEEDLE_LINES: usize = 500;
+const NEEDLE_LINES: usize = 300;
 const BEGINNING: usize = 1 << 10;
 /// A needle that folds to less resembles too much.
 const SHORTEST: usize = 6;
+/// How a line that folds to less starts and ends says much about it.
+const SHORT_LINE: usize = 24;
 
-/// What a place without a single equal line must have in common with the needle, in percent: one line; several, or very
-/// short ones.
-const ALIKE: usize = 60;
-const ALIKE_LONG: usize = 70;
+/// What a line must have in common with the needle, in permille, and a very short one.
+const ALIKE: usize = 600;
+const ALIKE_SHORT: usize = 700;
 /// Lines that are so many times as long as the needle are not looked at as a whole.
 pub(super) const SPREAD: usize = 16;
 /// Lines of a window that are compared one by one.
 const LINES: usize = 4;
-/// Places worse than the best by more are not named.
-const EQUALLY_NEAR: usize = 3;
+/// Places worse than the best by more, in permille, are not named.
+const EQUALLY_NEAR: usize = 10;
 
-/// The places that resemble `needle` most, each with the percentage of it that is there.
+/// The places that resemble `needle` most, each with how much of it is there, in permille.
 pub(super) fn similar(text: &str, folded: &[u8], needle: &str) -> Vec<(usize, Near)> {
     let skipped = if cut(needle).len() < needle.len() { beginning(folded, needle) } else { 0 };
     let lines_skipped = line_at(needle, skipped);
     let needle = cut(&needle[skipped..]);
+    let Some(inner) = kept(needle) else { return Vec::new() };
     let wanted = fold(needle);
-    if wanted.len() < SHORTEST {
-        return Vec::new();
-    }
-    let windows = unfold(text, &windows(folded, &wanted));
-    let aligned = |window: &_| Aligned::new(text, window, needle)?.near();
-    let mut found: Vec<(usize, Near)> = match kept(needle) {
-        Some(inner) if needle[inner.clone()].contains(['\n', '\r']) => {
-            windows.iter().filter_map(aligned).collect()
+    let several = needle[inner.clone()].contains(['\n', '\r']);
+    let mut found: Vec<(usize, Near)> = Vec::new();
+    if wanted.len() >= SHORTEST {
+        let windows = unfold(text, &windows(folded, &wanted));
+        if several {
+            found = windows.iter().filter_map(|window| aligned(text, window, needle)).collect();
         }
-        _ => Vec::new(),
-    };
-    if found.is_empty() {
-        found = windows.iter().filter_map(|window| within_lines(text, window, needle)).collect();
+        if found.is_empty() {
+            found = windows.iter().filter_map(|it| within_lines(text, it, needle)).collect();
+        }
+    }
+    if found.is_empty() && !several {
+        found = but_for_a_word(text, needle, inner);
     }
     // What was cut off a needle may be all that differs.
     found.retain(|(_, near)| !near.reasons.is_empty());
@@ -57,12 +60,16 @@ pub(super) fn similar(text: &str, folded: &[u8], needle: &str) -> Vec<(usize, Ne
         }
     }
     found.sort_by_key(|(share, near)| (usize::MAX - share, near.bytes.start));
-    found.dedup_by(|later, kept| {
-        later.1.bytes.start < kept.1.bytes.end && kept.1.bytes.start < later.1.bytes.end
-    });
-    let best = found.first().map_or(0, |(share, _)| *share);
-    found.retain(|(share, _)| share + EQUALLY_NEAR >= best);
-    found
+    let mut apart: Vec<(usize, Near)> = Vec::new();
+    for (share, near) in found {
+        let overlaps =
+            |other: &Near| near.bytes.start < other.bytes.end && other.bytes.start < near.bytes.end;
+        let best = apart.first().map_or(0, |(best, _)| *best);
+        if share + EQUALLY_NEAR >= best && !apart.iter().any(|(_, other)| overlaps(other)) {
+            apart.push((share, near));
+        }
+    }
+    apart
 }
 
 /// The first lines of a long needle.
@@ -89,32 +96,39 @@ fn beginning(folded: &[u8], needle: &str) -> usize {
     })
 }
 
-/// A place with no line in common with the needle: a window is as long as the needle, but need not start where it
-/// should, so one line of it may fit best, or all of its lines, or what is in it of a long line.
+/// A needle of one line, or one whose line breaks are not in the text: a window is as long as the needle, but need not
+/// start where it should, so one line of it may fit best, or what is in it of a long line.
 fn within_lines(text: &str, window: &Range<usize>, needle: &str) -> Option<(usize, Near)> {
     let inner = kept(needle)?;
-    let start = line_start(text, window.start);
-    let touched = &text[start..line_end(text, window.end)];
-    let touched = if touched.len() <= SPREAD * needle.len() { touched } else { "" };
-    let content = |line: Range<usize>| {
-        let kept = kept(&touched[line.clone()])?;
-        Some(start + line.start + kept.start..start + line.start + kept.end)
-    };
-    let lines_of_needle = line_at(needle, inner.start)..line_at(needle, inner.end) + 1;
-    let one = lines_of_needle.len() == 1;
-    let each = lines(touched).filter_map(|line| content(line.start..line.end));
-    let each = each.take(if one { LINES } else { 0 });
+    let whole = line_start(text, window.start)..line_end(text, window.end);
     let part = word_start(text, window.start)..word_end(text, window.end);
-    let all = content(0..touched.len()).into_iter().chain(each);
+    let lines_of_needle = line_at(needle, inner.start)..line_at(needle, inner.end) + 1;
+    if lines_of_needle.len() > 1 && text[whole.clone()].contains(['\n', '\r']) {
+        return None;
+    }
+    let each = |range: &Range<usize>| -> Vec<Range<usize>> {
+        let lines = lines(&text[range.clone()]).take(LINES);
+        lines.map(|line| range.start + line.start..range.start + line.end).collect()
+    };
+    let mut all = each(&part);
+    let parts = all.len();
+    if whole.len() <= SPREAD * needle.len() {
+        all.extend(each(&whole));
+    }
     let wanted = fold(needle);
-    let fitting = all.filter(|place| place.len() <= inner.len() * 2).chain([part]).map(|place| {
+    let grams = Grams::of(&wanted);
+    let fitting = all.into_iter().enumerate().filter_map(|(at, place)| {
+        let kept = kept(&text[place.clone()])?;
+        let place = place.start + kept.start..place.start + kept.end;
         let folded = fold(&text[place.clone()]);
-        let framed = if one { framed(&folded, &wanted) } else { 0 };
-        (alike(&folded, &wanted).max(framed), place)
+        let mut share = alike(&folded, &wanted);
+        if at >= parts && wanted.len() < SHORT_LINE {
+            share = share.max(grams.alike(&Grams::of(&folded)));
+        }
+        (place.len() <= inner.len() * 2).then_some((share * 10, place))
     });
     let (share, place) = fitting.max_by_key(|(share, place)| (*share, place.len()))?;
-    let several = memchr2(b'\n', b'\r', text[place.clone()].as_bytes()).is_some();
-    if share < if several || wanted.len() < 2 * SHORTEST { ALIKE_LONG } else { ALIKE } {
+    if share < if wanted.len() < 2 * SHORTEST { ALIKE_SHORT } else { ALIKE } {
         return None;
     }
     let mut near = Near::new(text, place.clone());
@@ -122,31 +136,30 @@ fn within_lines(text: &str, window: &Range<usize>, needle: &str) -> Option<(usiz
     let same = folded.iter().zip(&wanted).take_while(|(ours, theirs)| ours == theirs).count();
     let parting = unfold(&text[place], std::slice::from_ref(&(same..same + 1))).pop();
     near.first_difference += parting.map_or(0, |parting| parting.start);
-    near.reasons.push(Reason::Lines { file: near.lines.clone(), needle: lines_of_needle });
-    Some((share, near))
+    Some((share, differing(near, lines_of_needle)))
 }
 
-pub(super) fn line_start(text: &str, at: usize) -> usize {
-    memrchr2(b'\n', b'\r', &text.as_bytes()[..at]).map_or(0, |before| before + 1)
+/// `near` with nothing to say but that it differs from lines of the needle.
+fn differing(mut near: Near, needle: Range<usize>) -> Near {
+    near.reasons.push(Reason::Lines { file: near.lines.clone(), needle });
+    near
 }
 
-pub(super) fn line_end(text: &str, at: usize) -> usize {
-    memchr2(b'\n', b'\r', &text.as_bytes()[at..]).map_or(text.len(), |more| at + more)
-}
-
-fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
-}
-
-/// No word is longer; what is, is cut.
-const WORD_BYTES: usize = 64;
-
-fn word_start(text: &str, at: usize) -> usize {
-    let from = text.ceil_char_boundary(at.saturating_sub(WORD_BYTES));
-    from + text[from..at].trim_end_matches(is_word).len()
-}
-
-fn word_end(text: &str, at: usize) -> usize {
-    let until = text.floor_char_boundary(at + WORD_BYTES);
-    until - text[at..until].trim_start_matches(is_word).len()
+/// The lines that are the needle with one word changed, if they are few.
+fn but_for_a_word(text: &str, needle: &str, inner: Range<usize>) -> Vec<(usize, Near)> {
+    let line = line_at(needle, inner.start);
+    let wanted = &needle[inner];
+    let places = lines(text).filter_map(|line| {
+        let kept = text[line.start..line.end].trim();
+        let start = line.end - text[line.start..line.end].trim_start().len();
+        differ_in_a_word(kept, wanted).then_some(start..start + kept.len())
+    });
+    let places: Vec<_> = places.take(PLACES + 1).collect();
+    if places.len() > PLACES {
+        return Vec::new();
+    }
+    places
+        .into_iter()
+        .map(|place| (ALIKE, differing(Near::new(text, place), line..line + 1)))
+        .collect()
 }

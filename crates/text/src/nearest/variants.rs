@@ -35,23 +35,25 @@ pub(super) fn variants(needle: &str) -> Vec<Variant<'_>> {
     variants
 }
 
-/// The needle less the first or last word of several in a line, where that leaves most of it.
-pub(super) fn shorter(needle: &str) -> Vec<Variant<'_>> {
-    let trimmed = needle.trim();
+/// The needle less the first or last of several words, where that leaves most of it.
+pub(super) fn shorter<'a>(needle: &'a str) -> Vec<Variant<'a>> {
     let blanks = [' ', '\t'];
-    let first = trimmed.split_once(blanks).map(|(word, rest)| (word, rest, true));
-    let last = trimmed.rsplit_once(blanks).map(|(rest, word)| (word, rest, false));
-    let shortest = SHORTEST_REST.max(fold(trimmed).len() / 2);
-    let variants = first.into_iter().chain(last).filter(|(word, rest, _)| {
+    let first = needle.trim_start().split_once(blanks);
+    let first = first.map(|(word, rest)| (word, rest.trim_start_matches(blanks), true));
+    let last = needle.trim_end().rsplit_once(blanks);
+    let last = last.map(|(rest, word)| (word, rest.trim_end_matches(blanks), false));
+    let shortest = SHORTEST_REST.max(fold(needle).len() / 2);
+    let variants = first.into_iter().chain(last).filter(|(word, rest, at_start)| {
         // A whole line that is not there is for a comparison by lines to find.
-        !word.contains(['\n', '\r']) && fold(rest).len() >= shortest
+        let breaks = ['\n', '\r'];
+        let alone = if *at_start { rest.starts_with(breaks) } else { rest.ends_with(breaks) };
+        !alone && !word.contains(breaks) && fold(rest).len() >= shortest
     });
-    variants
-        .map(|(word, rest, at_start)| Variant {
-            needle: rest.trim().into(),
-            undone: vec![Reason::Extra { at_start, text: word.into() }],
-        })
-        .collect()
+    let variant = |(word, rest, at_start): (&str, &'a str, bool)| Variant {
+        needle: rest.into(),
+        undone: vec![Reason::Extra { at_start, text: word.into() }],
+    };
+    variants.map(variant).collect()
 }
 
 /// What is between a line that opens a code fence and one that closes it.

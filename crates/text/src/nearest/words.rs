@@ -1,114 +1,103 @@
 //! Differences in words.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::ops::Range;
 
 use super::{Reason, Side};
 use crate::lines::Ending;
 
 /// Bytes quoted of a line that differs, and how many of them stand before the difference.
-const QUOTE: usize = 120;
+pub(super) const QUOTE: usize = 120;
 pub(super) const QUOTE_BEFORE: usize = 40;
 
 impl Reason {
-    pub(super) fn write(&self, hint: &mut String) -> std::fmt::Result {
+    pub(super) fn words(&self) -> String {
         match self {
             Self::Tabs { side } => {
-                write!(hint, "{} indents with tabs, {} with spaces", side.name(), side.other())
+                format!("{side} indents with tabs, {} with spaces", side.other())
             }
             Self::Depth { side, by, tabs } => {
                 let unit = if *tabs { "tab" } else { "space" };
-                write!(hint, "{} indents by {}", side.name(), counted(*by, "more ", unit))
+                format!("{side} indents by {}", counted(*by, "more ", unit))
             }
-            Self::Indentation => write!(hint, "the indentation differs"),
-            Self::InnerBlanks => write!(hint, "blanks within a line differ"),
-            Self::TrailingBlanks { side } => {
-                write!(hint, "{} has blanks at the end of a line", side.name())
-            }
+            Self::Indentation => "the indentation differs".into(),
+            Self::InnerBlanks => "blanks within a line differ".into(),
+            Self::TrailingBlanks { side } => format!("{side} has blanks at the end of a line"),
             Self::BlankLines { side, by } => {
-                write!(hint, "{} has {}", side.name(), counted(*by, "more blank ", "line"))
+                format!("{side} has {}", counted(*by, "more blank ", "line"))
             }
-            Self::LineBreaks => write!(hint, "a line break is on one side only"),
-            Self::NoFinalBreak => write!(hint, "the file ends without a line break"),
+            Self::LineBreaks => "a line break is on one side only".into(),
+            Self::NoFinalBreak => "the file ends without a line break".into(),
             Self::LineEnds { file, needle } => {
-                write!(
-                    hint,
-                    "the file has {} where old_string has {}",
-                    ending(*file),
-                    ending(*needle)
-                )
+                let [file, needle] = [file, needle].map(|ending| match ending {
+                    Ending::Lf => "LF",
+                    Ending::CrLf => "CRLF",
+                    Ending::Cr => "CR",
+                });
+                format!("the file has {file} line ends where old_string has {needle} line ends")
             }
             Self::UnusualBlank { side, character } => {
-                write!(
-                    hint,
-                    "{} has {} that {} has not",
-                    side.name(),
-                    code_point(*character),
-                    side.other()
-                )
+                format!("{side} has {} that {} has not", code_point(*character), side.other())
             }
             Self::Typography { file, needle } => {
-                write!(hint, "the file has {} where old_string has {}", typed(file), typed(needle))
+                format!("the file has {} where old_string has {}", typed(file), typed(needle))
             }
-            Self::Composition => {
-                write!(hint, "the same letters, composed differently (NFC against NFD)")
-            }
-            Self::Case => write!(hint, "upper and lower case differ"),
+            Self::Composition => "the same letters, composed differently (NFC against NFD)".into(),
+            Self::Case => "upper and lower case differ".into(),
             Self::Escapes { side, escape } => {
-                write!(hint, "`{escape}` is escaped in {} but not in {}", side.name(), side.other())
+                format!("`{escape}` is escaped in {side} but not in {}", side.other())
             }
             Self::Entities { side, entity } => {
-                write!(
-                    hint,
-                    "`{entity}` is an entity in {} but the character in {}",
-                    side.name(),
-                    side.other()
-                )
+                let other = side.other();
+                format!("`{entity}` is an entity in {side} but the character in {other}")
             }
-            Self::LineNumbers => write!(hint, "old_string has line numbers in front of its lines"),
+            Self::ByteOrderMark => "old_string begins with a byte order mark; leave it out".into(),
+            Self::LineNumbers => "old_string has line numbers in front of its lines".into(),
             Self::DiffMarkers => {
-                write!(hint, "old_string has the markers of a diff in front of its lines")
+                "old_string has the markers of a diff in front of its lines".into()
             }
-            Self::Fence => write!(hint, "old_string has a code fence around it"),
+            Self::Fence => "old_string has a code fence around it".into(),
             Self::Extra { at_start, text } => {
                 let end = if *at_start { "start" } else { "end" };
-                write!(hint, "old_string has {} more at its {end}", quoted(text, 0))
+                format!("old_string has {} more at its {end}", quoted(text, 0))
             }
             Self::Elided { dots, lines } => {
-                write!(hint, "the dots in line {} of old_string stand for ", dots + 1)?;
-                match lines.len() {
-                    0 => write!(hint, "nothing"),
-                    len => write!(hint, "{} ({})", counted(len, "", "line"), named(lines)),
-                }
+                let what = match lines.len() {
+                    0 => "nothing".into(),
+                    len => format!("{} ({})", counted(len, "", "line"), named(lines)),
+                };
+                format!("the dots in line {} of old_string stand for {what}", dots + 1)
             }
             Self::Lines { file, needle } if file.is_empty() => {
                 let is = if needle.len() == 1 { "is" } else { "are" };
-                write!(hint, "{} of old_string {is} not there", named(needle))
+                format!("{} of old_string {is} not there", named(needle))
             }
             Self::Lines { file, needle } if needle.is_empty() => {
-                write!(hint, "old_string lacks {}", named(file))
+                format!("old_string lacks {}", named(file))
             }
             Self::Lines { file, needle } => {
                 let differ = if file.len() == 1 { "differs" } else { "differ" };
-                write!(hint, "{} {differ} from {} of old_string", named(file), named(needle))
+                format!("{} {differ} from {} of old_string", named(file), named(needle))
             }
         }
     }
 }
 
 impl Side {
-    fn name(self) -> &'static str {
+    fn other(self) -> Self {
         match self {
-            Self::File => "the file",
-            Self::Needle => "old_string",
+            Self::File => Self::Needle,
+            Self::Needle => Self::File,
         }
     }
+}
 
-    fn other(self) -> &'static str {
-        match self {
-            Self::File => Self::Needle.name(),
-            Self::Needle => Self::File.name(),
-        }
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File => "the file",
+            Self::Needle => "old_string",
+        })
     }
 }
 
@@ -116,23 +105,12 @@ fn counted(count: usize, which: &str, what: &str) -> String {
     format!("{count} {which}{what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn ending(ending: Ending) -> &'static str {
-    match ending {
-        Ending::Lf => "LF line ends",
-        Ending::CrLf => "CRLF line ends",
-        Ending::Cr => "CR line ends",
-    }
-}
-
 fn code_point(character: char) -> String {
     let name = match character {
         '\u{a0}' => " (no-break space)",
         '\u{ad}' => " (soft hyphen)",
         '\u{200b}' => " (zero width space)",
-        '\u{200c}' => " (zero width non-joiner)",
-        '\u{200d}' => " (zero width joiner)",
         '\u{202f}' => " (narrow no-break space)",
-        '\u{3000}' => " (ideographic space)",
         '\u{feff}' => " (byte order mark)",
         _ => "",
     };

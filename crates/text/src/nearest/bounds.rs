@@ -1,0 +1,85 @@
+//! Where lines and words start and end.
+
+use std::ops::Range;
+
+use memchr::{memchr2, memrchr2};
+
+use crate::lines::{Ending, count};
+
+/// No word is longer; what is, is cut.
+const WORD_BYTES: usize = 64;
+/// Characters that two lines must have in common beside a word.
+const LEFT_OVER: usize = 3;
+
+/// The number of the line that has the byte `at`.
+pub(super) fn line_at(text: &str, at: usize) -> usize {
+    let before = &text[..at];
+    // Within `\r\n` the line has not ended.
+    let within = before.strip_suffix('\r').filter(|_| text[at..].starts_with('\n'));
+    let before = within.unwrap_or(before);
+    count(before) - usize::from(!before.is_empty() && Ending::closing(before).is_none())
+}
+
+pub(super) fn line_start(text: &str, at: usize) -> usize {
+    memrchr2(b'\n', b'\r', &text.as_bytes()[..at]).map_or(0, |before| before + 1)
+}
+
+pub(super) fn line_end(text: &str, at: usize) -> usize {
+    memchr2(b'\n', b'\r', &text.as_bytes()[at..]).map_or(text.len(), |more| at + more)
+}
+
+/// Whether before `at` there is nothing in its line but blanks.
+pub(super) fn is_line_start(text: &str, at: usize) -> bool {
+    let before = text[..at].trim_end_matches([' ', '\t']);
+    before.is_empty() || before.ends_with(['\n', '\r'])
+}
+
+pub(super) fn is_line_end(text: &str, at: usize) -> bool {
+    let after = text[at..].trim_start_matches([' ', '\t']);
+    after.is_empty() || after.starts_with(['\n', '\r'])
+}
+
+/// The lines `bytes` are in, without the last line break.
+pub(super) fn lines_around(text: &str, bytes: &Range<usize>) -> Range<usize> {
+    let inside = text[bytes.clone()].trim_end_matches(['\n', '\r']).len();
+    line_start(text, bytes.start)..line_end(text, bytes.start + inside)
+}
+
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+pub(super) fn word_start(text: &str, at: usize) -> usize {
+    let from = text.ceil_char_boundary(at.saturating_sub(WORD_BYTES));
+    from + text[from..at].trim_end_matches(is_word).len()
+}
+
+pub(super) fn word_end(text: &str, at: usize) -> usize {
+    let until = text.floor_char_boundary(at + WORD_BYTES);
+    until - text[at..until].trim_start_matches(is_word).len()
+}
+
+/// Whether `place` neither starts nor ends within a word.
+pub(super) fn is_whole_words(text: &str, place: &Range<usize>) -> bool {
+    let joined = |at: usize| {
+        text[..at].chars().next_back().is_some_and(is_word)
+            && text[at..].chars().next().is_some_and(is_word)
+    };
+    !joined(place.start) && !joined(place.end)
+}
+
+/// How many bytes two strings have in common at their start.
+pub(super) fn common_start(left: &str, right: &str) -> usize {
+    let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
+    left.floor_char_boundary(same)
+}
+
+/// Whether two lines are the same but for one word, and enough is beside it to mean something.
+pub(super) fn differ_in_a_word(left: &str, right: &str) -> bool {
+    let start = word_start(left, common_start(left, right));
+    let ends = (word_end(left, start), word_end(right, start));
+    let beside = |text: &str| text.chars().filter(|one| !one.is_whitespace()).count();
+    start < ends.0.min(ends.1)
+        && left[ends.0..] == right[ends.1..]
+        && beside(&left[..start]) + beside(&left[ends.0..]) >= LEFT_OVER
+}

@@ -178,7 +178,8 @@ impl Server {
         let params = json!({ "name": "multi_edit_text_file", "arguments": arguments });
         let message =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-        writeln!(self.process.stdin.as_ref().unwrap(), "{message}").unwrap();
+        let line = message.to_string() + "\n";
+        self.process.stdin.as_ref().unwrap().write_all(line.as_bytes()).unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         assert!(answer.contains("\"isError\":false"), "{answer}");

@@ -9,6 +9,7 @@ use std::cell::OnceCell;
 use std::iter;
 use std::ops::Range;
 
+use memchr::arch::all::packedpair::HeuristicFrequencyRank;
 use memchr::memmem;
 
 use crate::blanks::{self, Misfit, Shift};
@@ -141,6 +142,7 @@ pub struct Staged<'a> {
     /// Bytes the text may have at most, on the way too.
     max_len: usize,
     lines: LineIndex,
+    rarity: Rarity,
     composed: Composed,
     ending: OnceCell<Option<Ending>>,
     done: Vec<Done<'a>>,
@@ -183,6 +185,7 @@ impl<'a> Staged<'a> {
             bom,
             max_len,
             lines,
+            rarity: Rarity::of(original.as_str()),
             composed: Composed::new(),
             ending: OnceCell::new(),
             done: Vec::new(),
@@ -343,7 +346,7 @@ impl<'a> Staged<'a> {
     ) -> Result<Option<Vec<Range<usize>>>, StringError> {
         let index = self.done.len();
         let text = &self.text.as_bytes()[self.bom..];
-        let finder = memmem::Finder::new(needle);
+        let finder = memmem::FinderBuilder::new().build_forward_with_ranker(&self.rarity, needle);
         let range = |at: usize| self.bom + at..self.bom + at + needle.len();
         let Some(first) = finder.find(text) else { return Ok(None) };
         if edit.pick == Pick::All {
@@ -435,6 +438,32 @@ impl<'a> Staged<'a> {
         let first = self.lines.line_at(&self.text, start);
         let last = first + line_index::breaks(&self.text, start..range.end.max(start + 1) - 1);
         LineSpan { first, last }
+    }
+}
+
+/// How rare each byte is in a text, going by samples of it. A search looks for the two rarest bytes of a string first;
+/// what is rare in texts at large may be in every line of this one.
+#[derive(Debug)]
+struct Rarity([u8; 256]);
+
+impl Rarity {
+    fn of(text: &str) -> Self {
+        const SAMPLES: usize = 64;
+        const SAMPLE: usize = 128;
+        let mut ranks = [0_u8; 256];
+        for sample in text.as_bytes().chunks((text.len() / SAMPLES).max(SAMPLE)) {
+            for byte in sample.iter().take(SAMPLE) {
+                let rank = &mut ranks[usize::from(*byte)];
+                *rank = rank.saturating_add(1);
+            }
+        }
+        Self(ranks)
+    }
+}
+
+impl HeuristicFrequencyRank for Rarity {
+    fn rank(&self, byte: u8) -> u8 {
+        self.0[usize::from(byte)]
     }
 }
 

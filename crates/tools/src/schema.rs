@@ -184,7 +184,7 @@ pub fn faults(schema: &Map<String, Value>, arguments: &Value) -> (Vec<Fault>, us
     let empty = Value::Object(Map::new());
     let arguments = if arguments.is_null() { &empty } else { arguments };
     let mut found = Found::default();
-    check(schema, arguments, "", &mut found);
+    check(schema, arguments, &Place::Top, &mut found);
     (found.faults, found.more)
 }
 
@@ -205,12 +205,29 @@ impl Found {
     }
 }
 
-fn check(schema: &Map<String, Value>, value: &Value, field: &str, found: &mut Found) {
-    let field_name = || if field.is_empty() { "arguments".into() } else { field.to_owned() };
-    let mut fault = |problem| found.push(|| Fault { field: field_name(), problem });
+/// Where a value is; written out only for what is wrong with it.
+enum Place<'a> {
+    Top,
+    Member(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Top => f.write_str("arguments"),
+            Self::Member(Self::Top, name) => f.write_str(name),
+            Self::Member(object, name) => write!(f, "{object}.{name}"),
+            Self::Item(list, index) => write!(f, "{list}[{index}]"),
+        }
+    }
+}
+
+fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut Found) {
+    let mut fault = |problem| found.push(|| Fault { field: place.to_string(), problem });
     let expected = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     match (expected, value) {
-        ("object", Value::Object(map)) => check_object(schema, map, field, found),
+        ("object", Value::Object(map)) => check_object(schema, map, place, found),
         ("array", Value::Array(items)) => {
             let maximum = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
             if items.len() as u64 > maximum {
@@ -218,7 +235,7 @@ fn check(schema: &Map<String, Value>, value: &Value, field: &str, found: &mut Fo
             }
             if let Some(Value::Object(schema)) = schema.get("items") {
                 for (index, item) in items.iter().enumerate() {
-                    check(schema, item, &format!("{field}[{index}]"), found);
+                    check(schema, item, &Place::Item(place, index), found);
                 }
             }
         }
@@ -267,15 +284,13 @@ fn blank(value: &Value) -> Value {
 fn check_object(
     schema: &Map<String, Value>,
     map: &Map<String, Value>,
-    field: &str,
+    place: &Place,
     found: &mut Found,
 ) {
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let path = |name: &str| {
-        if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
-    };
+    let path = |name: &str| Place::Member(place, name).to_string();
     let ours = properties.keys().map(String::as_str);
     let misnamed = |name: &str| {
         let mut unknown = map.keys().filter(|key| !properties.contains_key(*key));
@@ -290,7 +305,9 @@ fn check_object(
     for (name, value) in map {
         match properties.get(name) {
             Some(Value::Object(_)) if value.is_null() => {} // absent, or missing above
-            Some(Value::Object(schema)) => check(schema, value, &path(name), found),
+            Some(Value::Object(schema)) => {
+                check(schema, value, &Place::Member(place, name), found);
+            }
             _ => found.push(|| {
                 let known = properties.keys().cloned().collect();
                 let problem = Problem::Unknown { known, meant: meant(properties, name) };

@@ -4,13 +4,19 @@
 //! line breaks written in another style than the file's one and only, and, if asked for, blanks (`blanks.rs`). There is
 //! no other likeness that would do, ever; what is merely near is for a hint (`nearest.rs`).
 
+mod pick;
+mod rarity;
+
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::iter;
 use std::ops::Range;
 
-use memchr::arch::all::packedpair::HeuristicFrequencyRank;
 use memchr::memmem;
+
+pub use pick::Mismatch;
+use pick::{NAMED, pick};
+use rarity::Rarity;
 
 use crate::blanks::{self, Misfit, Shift};
 use crate::decode::Text;
@@ -22,8 +28,6 @@ use crate::splice::{self, Composed};
 /// Places remembered of an edit that replaces several, and, besides the first of each edit, of all edits.
 const PLACES: usize = 100;
 const PLACES_OF_ALL: usize = 1000;
-/// Matches named of an edit that is refused.
-const NAMED: usize = 10;
 /// More splices at once are remembered as one.
 const SPLICES: usize = 100_000;
 
@@ -115,21 +119,6 @@ pub enum StringError {
     /// The lines fit but for their blanks, and the new ones have less indentation than the shift would take away.
     #[error("Edit {edit}: String not found")]
     TooShallow { edit: usize, place: LineSpan },
-}
-
-/// Why matches do not tell what is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mismatch {
-    /// There is more than one.
-    Several,
-    /// There is more than one, and they overlap.
-    Overlapping,
-    /// There is more than one, blanks aside, where only one may be.
-    SeveralButForBlanks,
-    /// There are not as many as expected.
-    Count,
-    /// Several are equally near.
-    Tie,
 }
 
 /// A text with edits on the way.
@@ -438,80 +427,5 @@ impl<'a> Staged<'a> {
         let first = self.lines.line_at(&self.text, start);
         let last = first + line_index::breaks(&self.text, start..range.end.max(start + 1) - 1);
         LineSpan { first, last }
-    }
-}
-
-/// How rare each byte is in a text, going by samples of it. A search looks for the two rarest bytes of a string first;
-/// what is rare in texts at large may be in every line of this one.
-#[derive(Debug)]
-struct Rarity([u8; 256]);
-
-impl Rarity {
-    fn of(text: &str) -> Self {
-        const SAMPLES: usize = 64;
-        const SAMPLE: usize = 128;
-        let mut ranks = [0_u8; 256];
-        for sample in text.as_bytes().chunks((text.len() / SAMPLES).max(SAMPLE)) {
-            for byte in sample.iter().take(SAMPLE) {
-                let rank = &mut ranks[usize::from(*byte)];
-                *rank = rank.saturating_add(1);
-            }
-        }
-        Self(ranks)
-    }
-}
-
-impl HeuristicFrequencyRank for Rarity {
-    fn rank(&self, byte: u8) -> u8 {
-        self.0[usize::from(byte)]
-    }
-}
-
-/// The one of several places that the edit means, or `several`. `span` is asked about them in order, and only where it
-/// matters.
-fn pick(
-    edit: StringEdit<'_>,
-    index: usize,
-    several: Mismatch,
-    places: impl Iterator<Item = Range<usize>>,
-    mut span: impl FnMut(&Range<usize>) -> LineSpan,
-) -> Result<Range<usize>, StringError> {
-    let (mut count, mut named, mut tied) = (0, Vec::new(), Vec::new());
-    let mut nearest: Option<(usize, Range<usize>)> = None;
-    let (mut end, mut overlap) = (0, false);
-    for place in places {
-        count += 1;
-        overlap |= place.start < end;
-        end = place.end;
-        let (distance, lines) = match edit.pick {
-            Pick::Near(line) => {
-                let lines = span(&place);
-                (lines.first.saturating_sub(line).max(line.saturating_sub(lines.last)), lines)
-            }
-            Pick::Only | Pick::All if count <= NAMED => (0, span(&place)),
-            Pick::Only | Pick::All => continue,
-        };
-        if count <= NAMED {
-            named.push(lines);
-        }
-        let best = nearest.as_ref().map_or(usize::MAX, |(best, _)| *best);
-        if distance < best {
-            tied = vec![lines];
-            nearest = Some((distance, place));
-        } else if distance == best && tied.len() < NAMED {
-            tied.push(lines);
-        }
-    }
-    let (named, why) = match edit.pick {
-        _ if edit.count.is_some_and(|wanted| wanted != count) => (named, Mismatch::Count),
-        Pick::Near(_) => (tied, Mismatch::Tie),
-        Pick::Only | Pick::All if overlap && several == Mismatch::Several => {
-            (named, Mismatch::Overlapping)
-        }
-        Pick::Only | Pick::All => (named, several),
-    };
-    match nearest {
-        Some((_, place)) if named.len() == 1 && why != Mismatch::Count => Ok(place),
-        _ => Err(StringError::Ambiguous { edit: index, count, named, why }),
     }
 }

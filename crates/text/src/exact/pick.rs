@@ -1,0 +1,72 @@
+//! Which of several matches an edit means, and what to say when it does not tell.
+
+use std::ops::Range;
+
+use super::{LineSpan, Pick, StringEdit, StringError};
+
+/// Matches named of an edit that is refused.
+pub(super) const NAMED: usize = 10;
+
+/// Why matches do not tell what is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mismatch {
+    /// There is more than one.
+    Several,
+    /// There is more than one, and they overlap.
+    Overlapping,
+    /// There is more than one, blanks aside, where only one may be.
+    SeveralButForBlanks,
+    /// There are not as many as expected.
+    Count,
+    /// Several are equally near.
+    Tie,
+}
+
+/// The one of several places that the edit means, or `several`. `span` is asked about them in order, and only where it
+/// matters.
+pub(super) fn pick(
+    edit: StringEdit<'_>,
+    index: usize,
+    several: Mismatch,
+    places: impl Iterator<Item = Range<usize>>,
+    mut span: impl FnMut(&Range<usize>) -> LineSpan,
+) -> Result<Range<usize>, StringError> {
+    let (mut count, mut named, mut tied) = (0, Vec::new(), Vec::new());
+    let mut nearest: Option<(usize, Range<usize>)> = None;
+    let (mut end, mut overlap) = (0, false);
+    for place in places {
+        count += 1;
+        overlap |= place.start < end;
+        end = place.end;
+        let (distance, lines) = match edit.pick {
+            Pick::Near(line) => {
+                let lines = span(&place);
+                (lines.first.saturating_sub(line).max(line.saturating_sub(lines.last)), lines)
+            }
+            Pick::Only | Pick::All if count <= NAMED => (0, span(&place)),
+            Pick::Only | Pick::All => continue,
+        };
+        if count <= NAMED {
+            named.push(lines);
+        }
+        let best = nearest.as_ref().map_or(usize::MAX, |(best, _)| *best);
+        if distance < best {
+            tied = vec![lines];
+            nearest = Some((distance, place));
+        } else if distance == best && tied.len() < NAMED {
+            tied.push(lines);
+        }
+    }
+    let (named, why) = match edit.pick {
+        _ if edit.count.is_some_and(|wanted| wanted != count) => (named, Mismatch::Count),
+        Pick::Near(_) => (tied, Mismatch::Tie),
+        Pick::Only | Pick::All if overlap && several == Mismatch::Several => {
+            (named, Mismatch::Overlapping)
+        }
+        Pick::Only | Pick::All => (named, several),
+    };
+    match nearest {
+        Some((_, place)) if named.len() == 1 && why != Mismatch::Count => Ok(place),
+        _ => Err(StringError::Ambiguous { edit: index, count, named, why }),
+    }
+}

@@ -1,0 +1,29 @@
+//! What to look for first when a string is searched for.
+
+use memchr::arch::all::packedpair::HeuristicFrequencyRank;
+
+/// How rare each byte is in a text, going by samples of it. A search looks for the two rarest bytes of a string first;
+/// what is rare in texts at large may be in every line of this one.
+#[derive(Debug)]
+pub(super) struct Rarity([u8; 256]);
+
+impl Rarity {
+    pub fn of(text: &str) -> Self {
+        const SAMPLES: usize = 64;
+        const SAMPLE: usize = 128;
+        let mut ranks = [0_u8; 256];
+        for sample in text.as_bytes().chunks((text.len() / SAMPLES).max(SAMPLE)) {
+            for byte in sample.iter().take(SAMPLE) {
+                let rank = &mut ranks[usize::from(*byte)];
+                *rank = rank.saturating_add(1);
+            }
+        }
+        Self(ranks)
+    }
+}
+
+impl HeuristicFrequencyRank for Rarity {
+    fn rank(&self, byte: u8) -> u8 {
+        self.0[usize::from(byte)]
+    }
+}

@@ -11,6 +11,9 @@ use crate::calls::Calls;
 /// Idle for so long, memory is given back.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// So much later no thread is left but those that stay.
+const THREADS_ARE_GONE: Duration = Duration::from_secs(2);
+
 /// For as long as the server runs. Looks once in a while rather than at every call: under load it must cost nothing.
 pub async fn give_back_when_idle(calls: Arc<Calls>) {
     let mut seen = 0;
@@ -25,6 +28,11 @@ pub async fn give_back_when_idle(calls: Arc<Calls>) {
             seen = stirs;
         }
         give_back();
+        // Threads for files end about now, and leave behind what they kept to themselves.
+        tokio::time::sleep(THREADS_ARE_GONE).await;
+        if calls.stirs() == seen && calls.at_work() == 0 {
+            give_back();
+        }
     }
 }
 

@@ -52,6 +52,8 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         .enable_all()
         .max_blocking_threads(64)
         .thread_keep_alive(Duration::from_secs(1))
+        // Only addresses, until they are used; and the C library keeps fewer large stacks of threads that are gone.
+        .thread_stack_size(8 << 20)
         .build()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::catch()?;

@@ -4,8 +4,8 @@
 //! calls a tool (or, `when method`, a plain method), and `then` is what came back, complete: texts, data, and every
 //! file that is not as it was. `UPDATE=1 cargo test --test cases` rewrites what came back, never what was given.
 //!
-//! In a body `$DIR` is the folder, `$TIME` a time of change and `␍` a carriage return; in a given name `%20` is a
-//! blank and `%0A` a line break.
+//! In a body `$DIR` is the folder, `$MEGABYTE` as many characters, `$TIME` a time of change and `␍` a carriage return; in
+//! a given name `%20` is a blank and `%0A` a line break.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
@@ -101,7 +101,8 @@ fn play(case: &str, tools: &str, start: Start) -> Option<String> {
         }
         let player = player.as_mut().unwrap();
         let before = snapshot(&folder);
-        let arguments = serde_json::from_str(&body.replace("$DIR", &dir(&folder))).expect(case);
+        let body = body.replace("$DIR", &dir(&folder)).replace("$MEGABYTE", &"x".repeat(1 << 20));
+        let arguments = serde_json::from_str(&body).expect(case);
         let answer = match what {
             ["method", name] => player.method(name, arguments),
             [name] => player.tool(name, arguments),

@@ -15,6 +15,7 @@ cargo xtask <command>
 
   test              everything a change must pass: format, lints, walls, all tests, openapi, footprint
   openapi           a server driven by docs/openapi.json: its answers are as described
+  faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
   bench footprint   size, start and memory of the release binary
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
+        ["faults", ref which @ ..] => faults(which),
         ["bench", "footprint"] => footprint::run(),
         ["bench", "edits"] => {
             run(cargo().args(["bench", "--package", "file-editor", "--bench", "edits"]))
@@ -65,6 +67,12 @@ fn root() -> &'static std::path::Path {
 /// Where cargo builds.
 fn target_folder() -> std::path::PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
+}
+
+/// The release binary, broken on purpose: `faults` says what it does.
+fn faults(which: &[&str]) -> Outcome {
+    let binary = footprint::build()?;
+    run(cargo().args(["run", "--quiet", "--package", "faults", "--"]).arg(binary).args(which))
 }
 
 fn golden() -> Outcome {

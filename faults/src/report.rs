@@ -1,0 +1,92 @@
+//! What an experiment did, how often, and what it found.
+
+use std::fmt::Display;
+
+/// How much of it: a few minutes for every change, or all there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    Short,
+    Full,
+}
+
+impl Scale {
+    pub fn of<T>(self, short: T, full: T) -> T {
+        match self {
+            Self::Short => short,
+            Self::Full => full,
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub struct Row {
+    pub what: String,
+    /// How often it was tried.
+    pub tries: usize,
+    /// What came of it, in figures.
+    pub found: String,
+    /// What must never be, each with enough to look into it.
+    pub bad: Vec<String>,
+}
+
+impl Row {
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), tries: 0, found: String::new(), bad: Vec::new() }
+    }
+
+    /// Notes a fault unless this holds.
+    pub fn check(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.bad.push(otherwise());
+        }
+    }
+
+    #[must_use]
+    pub fn found(mut self, found: impl Display) -> Self {
+        self.found = found.to_string();
+        self
+    }
+}
+
+/// What an experiment is, and its lines.
+pub struct Section {
+    pub title: &'static str,
+    pub rows: Vec<Row>,
+}
+
+/// How many faults of a row are shown.
+const SHOWN: usize = 5;
+
+pub fn print(section: &Section) {
+    println!("\n### {}\n\n{}", section.title, table(&section.rows));
+    for row in &section.rows {
+        for bad in row.bad.iter().take(SHOWN) {
+            println!("BAD: {}: {bad}", row.what);
+        }
+        if row.bad.len() > SHOWN {
+            println!("BAD: {}: … {} in all", row.what, row.bad.len());
+        }
+    }
+}
+
+pub fn table(rows: &[Row]) -> String {
+    let mut table = String::from("| what | tries | found | bad |\n|---|---|---|---|\n");
+    for Row { what, tries, found, bad } in rows {
+        table += &format!("| {what} | {} | {found} | {} |\n", grouped(*tries), bad.len());
+    }
+    table
+}
+
+/// A number as it is read: 500,000.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut shown = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}

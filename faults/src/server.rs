@@ -1,0 +1,181 @@
+//! A server on stdio, as a client sees it: its answers, or that it is gone.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// What takes longer than this hangs.
+pub const HANG: Duration = Duration::from_mins(2);
+
+static BINARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says once which binary is put to the test.
+pub fn set_binary(path: PathBuf) {
+    BINARY.set(path).expect("it is said once");
+}
+
+pub fn binary() -> &'static Path {
+    BINARY.get().expect("it was said which")
+}
+
+/// The server's command line, in an environment that says nothing to it.
+pub fn command(dir: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    for name in ["FILE_EDITOR_TOKEN", "LISTEN_FDS", "LISTEN_PID"] {
+        command.env_remove(name);
+    }
+    command.arg(format!("--dir={}", dir.display())).arg("--log=error").args(flags);
+    command
+}
+
+pub struct Server {
+    /// `None` when somebody else waits for the process.
+    child: Option<Child>,
+    pid: u32,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    next_id: i64,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// The process ended.
+    Gone,
+    /// It did not come in time.
+    Late,
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug)]
+pub struct Answer(pub Value);
+
+impl Answer {
+    pub fn is_error(&self) -> bool {
+        self.0["result"]["isError"] != false
+    }
+
+    /// All texts, one a line.
+    pub fn text(&self) -> String {
+        let blocks = self.0["result"]["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    pub fn code(&self) -> Option<i64> {
+        self.0["result"]["structuredContent"]["error"]["code"].as_i64()
+    }
+
+    pub fn data(&self) -> &Value {
+        &self.0["result"]["structuredContent"]
+    }
+}
+
+impl Server {
+    pub fn start(dir: &Path, flags: &[&str]) -> Self {
+        Self::spawn(command(dir, flags).arg("--transport=stdio"))
+    }
+
+    pub fn spawn(command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut server = Self::attach(child.id(), stdin, stdout);
+        server.child = Some(child);
+        server
+    }
+
+    /// A process that somebody else has started, and waits for.
+    pub fn attach(pid: u32, stdin: ChildStdin, stdout: ChildStdout) -> Self {
+        let mut stdout = BufReader::new(stdout);
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            loop {
+                let mut line = String::new();
+                // Half a line is what a killed process leaves.
+                let read = stdout.read_line(&mut line);
+                if !line.ends_with('\n') || read.is_err() || sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child: None, pid, stdin: Some(stdin), lines, next_id: 1 }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends a tool's call without waiting; its id.
+    pub fn send(&mut self, tool: &str, arguments: &Value) -> Result<i64, NoAnswer> {
+        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Result<i64, NoAnswer> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let stdin = self.stdin.as_mut().ok_or(NoAnswer::Gone)?;
+        stdin.write_all(format!("{message}\n").as_bytes()).map_err(|_| NoAnswer::Gone)?;
+        Ok(id)
+    }
+
+    /// The next answer, whichever call it is of.
+    pub fn receive(&mut self, patience: Duration) -> Result<Answer, NoAnswer> {
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => Ok(Answer(serde_json::from_str(&line).unwrap())),
+            Err(RecvTimeoutError::Disconnected) => Err(NoAnswer::Gone),
+            Err(RecvTimeoutError::Timeout) => Err(NoAnswer::Late),
+        }
+    }
+
+    /// Calls a tool, the only call under way.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer, NoAnswer> {
+        let id = self.send(tool, arguments)?;
+        let answer = self.receive(HANG)?;
+        assert_eq!(answer.0["id"], id, "{answer:?}");
+        Ok(answer)
+    }
+
+    /// Comes back when the server answers.
+    pub fn ready(&mut self) {
+        self.request("ping", &json!({})).unwrap();
+        self.receive(HANG).unwrap();
+    }
+
+    /// Ends the process without any notice.
+    pub fn kill(&mut self) {
+        signal(self.pid, rustix::process::Signal::KILL);
+        if let Some(mut child) = self.child.take() {
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let Some(child) = &mut self.child else { return };
+        let until = Instant::now() + Duration::from_secs(5);
+        while matches!(child.try_wait(), Ok(None)) {
+            if Instant::now() > until {
+                let _ = child.kill();
+                let _ = child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Sends a signal to a process of ours.
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}

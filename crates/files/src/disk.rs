@@ -8,7 +8,7 @@ use std::{
     fs::File,
     io::{self, Read},
     ops::ControlFlow,
-    path::PathBuf,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -21,7 +21,7 @@ use crate::{
     lock::Backoff,
     os::{self, Kind, Temp},
     resolve::{Place, open_folder, resolve},
-    sweep::Swept,
+    sweep::Sweeps,
     target::{Target, lock_all},
     walk,
 };
@@ -52,7 +52,7 @@ const FOLDER_TRIES: usize = 16;
 pub struct DiskStore {
     root: Arc<Root>,
     options: DiskOptions,
-    swept: Swept,
+    sweeps: Sweeps,
     /// Unnamed temporary files turned out not to work here.
     named_only: AtomicBool,
 }
@@ -82,7 +82,7 @@ impl From<StoreError> for Halt {
 
 impl DiskStore {
     pub fn open(root: Arc<Root>, options: DiskOptions) -> DiskStore {
-        DiskStore { root, options, swept: Swept::default(), named_only: AtomicBool::new(false) }
+        DiskStore { root, options, sweeps: Sweeps::default(), named_only: AtomicBool::new(false) }
     }
 
     /// For tests: as if the file system had no unnamed temporary files.
@@ -93,9 +93,9 @@ impl DiskStore {
         self
     }
 
-    /// Removes what killed servers left in the root. Done once; other folders are swept at the first write there.
+    /// Removes what killed servers left in the root. Other folders are swept when something is written there.
     pub fn sweep_root(&self) {
-        self.swept.sweep_once(self.root.dir(), &PathBuf::new());
+        self.sweeps.sweep(self.root.dir(), Path::new(""));
     }
 
     fn temps(&self) -> Temps {
@@ -172,6 +172,13 @@ impl DiskStore {
             .iter()
             .map(|target| self.stage(target, temps))
             .collect::<Result<Vec<_>, _>>()?;
+        let folder = |target: &Target<'_>| os::stamp_of_folder(&target.place.folder);
+        let folders: Vec<_> = targets.iter().map(folder).collect();
+        for (target, temp) in targets.iter().zip(&mut staged) {
+            if let (Some(temp), Some(_)) = (temp, &target.stat) {
+                temp.give_name()?;
+            }
+        }
         if targets.iter().any(|target| target.change != Change::Keep) {
             // From here on nothing stops the call but a file that changed.
             call.check()?;
@@ -191,19 +198,19 @@ impl DiskStore {
                 }
             }
         }
+        for (target, before) in targets.iter().zip(&folders) {
+            let Place { folder, parent, .. } = &target.place;
+            self.sweeps.changed_by_us(folder, parent, before.as_ref());
+        }
         Ok(saved)
     }
 
     fn stage<'t>(&self, target: &'t Target<'_>, temps: Temps) -> Result<Option<Temp<'t>>, Halt> {
         let Change::Write(bytes) = &target.change else { return Ok(None) };
         let folder = &*target.place.folder;
-        self.swept.sweep_once(folder, &target.place.parent);
-        let mut temp =
-            Temp::write(folder, bytes, target.original(), self.options.durability, temps)?;
-        if target.stat.is_some() {
-            temp.give_name()?;
-        }
-        Ok(Some(temp))
+        self.sweeps.sweep(folder, &target.place.parent);
+        let durability = self.options.durability;
+        Temp::write(folder, bytes, target.original(), durability, temps).map(Some)
     }
 
     fn publish(&self, target: &Target<'_>, temp: Option<&mut Temp<'_>>) -> Result<Saved, Halt> {

@@ -1,40 +1,73 @@
-//! Removes temporary files that a killed server left behind: exactly our pattern, regular, ours, and locked by nobody.
-//! A living server holds the lock of its temporary file from before others can see it.
+//! Removes temporary files that a killed server left behind: exactly our pattern, regular, and locked by nobody. A living
+//! server holds the lock of its temporary file from before others can see it.
+//!
+//! A folder is swept at the first write there, and again at a write when somebody else has changed it since: a folder's
+//! times tell, so that whoever works alone never looks twice.
 
 use std::{
-    collections::HashSet,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use cap_std::fs::Dir;
 
-use crate::{os, temp_name};
+use crate::{Stamp, os, temp_name};
 
-/// Which folders this process has swept: each is swept once.
+/// Where many work, a large folder is not listed all the time: after a sweep it rests so many times as long as that took.
+const REST: u32 = 8;
+
+/// What this process knows of the folders it writes in.
 #[derive(Debug, Default)]
-pub(crate) struct Swept(Mutex<HashSet<PathBuf>>);
+pub(crate) struct Sweeps(Mutex<HashMap<PathBuf, Folder>>);
 
-impl Swept {
-    /// Sweeps `dir` unless that was done before; `path` is what tells folders apart.
-    pub fn sweep_once(&self, dir: &Dir, path: &PathBuf) {
+#[derive(Debug)]
+struct Folder {
+    /// What the folder was when nothing but files was in it; `None` if there was more, or that is not known.
+    clean: Option<Stamp>,
+    rests_until: Instant,
+}
+
+impl Sweeps {
+    /// Sweeps `dir` if somebody else may have left something there; `path` is what tells folders apart.
+    pub fn sweep(&self, dir: &Dir, path: &Path) {
+        let found = os::stamp_of_folder(dir);
+        let began = Instant::now();
+        if let Some(folder) = self.folders().get(path)
+            && (began < folder.rests_until || found.is_some() && found == folder.clean)
         {
-            let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if swept.contains(path) {
-                return;
-            }
-            swept.insert(path.clone());
+            return;
         }
-        sweep(dir);
+        let clean = if is_clean_after_sweep(dir) { found } else { None };
+        let folder = Folder { clean, rests_until: began + began.elapsed() * (1 + REST) };
+        self.folders().insert(path.into(), folder);
+    }
+
+    /// What the folder was before a change of our own, and what it is now: as clean as it was.
+    pub fn changed_by_us(&self, dir: &Dir, path: &Path, before: Option<&Stamp>) {
+        if let Some(folder) = self.folders().get_mut(path)
+            && before.is_some()
+            && folder.clean.as_ref() == before
+        {
+            folder.clean = os::stamp_of_folder(dir);
+        }
+    }
+
+    fn folders(&self) -> MutexGuard<'_, HashMap<PathBuf, Folder>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A folder that cannot be swept is left as it is: litter is no reason to refuse work.
-fn sweep(dir: &Dir) {
-    let Ok(entries) = dir.entries() else { return };
-    for name in entries.flatten().map(|entry| entry.file_name()) {
-        if temp_name::is_ours(&name) {
-            let _ = os::remove_if_abandoned(dir, &name);
-        }
+/// Whether there was nothing to sweep, nor anything that may have to be one day: a living server's file is left, and it
+/// may be killed yet. A folder that cannot be swept is left as it is: litter is no reason to refuse work.
+fn is_clean_after_sweep(dir: &Dir) -> bool {
+    let Ok(entries) = dir.entries() else { return false };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut is_clean = true;
+    for name in names.filter(|name| temp_name::is_ours(name)) {
+        is_clean = false;
+        let _ = os::remove_if_abandoned(dir, &name);
     }
+    is_clean
 }

@@ -99,6 +99,11 @@ pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
     Ok((device, inode))
 }
 
+/// Changes with whatever is made, renamed or removed in the folder.
+pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
+    retry_on_intr(|| rustix::fs::fstat(dir)).ok().map(|stat| Stat::new(&stat).stamp)
+}
+
 /// Whether the folder has no name left.
 pub(crate) fn is_removed(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::fstat(dir)).is_ok_and(|stat| stat.st_nlink == 0)
@@ -149,11 +154,14 @@ pub(crate) fn is_writable(dir: &Dir) -> bool {
     rustix::fs::accessat(dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// Removes a temporary file whose maker is dead: ours, regular, and its lock is free.
+/// Removes a temporary file whose maker is dead: ours, regular, and its lock is free. A server that may give files away
+/// has given its temporary file to the owner of the one it is to replace.
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::os("sweep", error);
-    let is_ours =
-        |stat: &Stat| stat.kind == Kind::File && stat.uid == rustix::process::geteuid().as_raw();
+    let user = rustix::process::geteuid();
+    let is_ours = |stat: &Stat| {
+        stat.kind == Kind::File && (stat.uid == user.as_raw() || user.is_root())
+    };
     if !stat(dir, name).map_err(failed)?.is_some_and(|stat| is_ours(&stat)) {
         return Ok(());
     }

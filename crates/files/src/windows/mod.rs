@@ -106,6 +106,11 @@ pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
+/// Changes with whatever is made, renamed or removed in the folder.
+pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
+    dir.dir_metadata().ok().map(|found| Stat::new(&found).stamp)
+}
+
 /// `None`: it is gone.
 pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
     match dir.read_link_contents(name) {

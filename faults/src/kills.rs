@@ -40,7 +40,10 @@ struct Tally {
     points: usize,
     old: usize,
     new: usize,
+    torn: usize,
     leftovers: usize,
+    /// After the next use of the folder.
+    still_left: usize,
     bad: Vec<String>,
 }
 
@@ -72,18 +75,20 @@ fn kill_everywhere(operation: &Operation, durability: &str, without_unnamed: boo
                     all.points += own.points;
                     all.old += own.old;
                     all.new += own.new;
+                    all.torn += own.torn;
                     all.leftovers += own.leftovers;
+                    all.still_left += own.still_left;
                     all.bad.append(&mut own.bad);
                 }
             });
         }
     });
-    let Tally { points, old, new, leftovers, bad } = tally.into_inner().unwrap();
+    let Tally { points, old, new, torn, leftovers, still_left, bad } = tally.into_inner().unwrap();
     row.tries = points;
     row.bad = bad;
     row.check(points > 10 && old > 0 && new > 0, || format!("only {points} points"));
     row.found(format!(
-        "{old} old, {new} new, 0 torn; a hidden leftover after {leftovers}, after the next use 0"
+        "{old} old, {new} new, {torn} torn; a hidden leftover after {leftovers}, after the next use {still_left}"
     ))
 }
 
@@ -120,7 +125,10 @@ fn kill_once(
     match operation.state(dir) {
         State::Old => tally.old += 1,
         State::New => tally.new += 1,
-        State::Torn(what) => bad(format!("torn: {what}")),
+        State::Torn(what) => {
+            tally.torn += 1;
+            bad(format!("torn: {what}"));
+        }
     }
     let leftovers = operation.leftovers(dir);
     let files: Vec<_> = leftovers.iter().filter(|name| !dir.join(name).is_dir()).collect();
@@ -144,6 +152,7 @@ fn kill_once(
         bad(what);
     }
     let leftovers = operation.leftovers(dir);
+    tally.still_left += usize::from(!leftovers.is_empty());
     if !leftovers.is_empty() {
         bad(format!("left over after the next use ({next:?} server): {leftovers:?}"));
     }
@@ -178,5 +187,7 @@ fn kill_while_sweeping() -> Row {
         let leftovers = operation.leftovers(dir);
         row.check(leftovers.is_empty(), || format!("killed at {place}: left over {leftovers:?}"));
     }
-    row.found("the file as it was; nothing left over after the next use")
+    let found =
+        if row.bad.is_empty() { "the file as it was, nothing left over" } else { "see below" };
+    row.found(found)
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "an experiment that cannot be made is a failure")]
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the experiments are for Linux"))]
 
+mod errors;
 mod kills;
 mod operations;
 mod report;
@@ -20,8 +21,10 @@ use report::{Row, Scale, Section};
 /// An experiment: its name on the command line, what it shows, and how it is made.
 type Experiment = (&'static str, &'static str, fn(Scale) -> Vec<Row>);
 
-const EXPERIMENTS: &[Experiment] =
-    &[("kills", "Killed before each call of the file system", kills::run)];
+const EXPERIMENTS: &[Experiment] = &[
+    ("kills", "Killed before each call of the file system", kills::run),
+    ("errors", "Each call of the file system fails", errors::run),
+];
 
 const USAGE: &str = "faults <binary> [--short] [<experiment> …]";
 

@@ -132,8 +132,8 @@ impl Operation {
         let (Some(_), Ok(found)) = (&self.before, fs::metadata(&path)) else { return Vec::new() };
         let mut note = [0; 8];
         let noted = getxattr(&path, NOTE, &mut note).is_ok_and(|length| &note[..length] == b"kept");
-        let owner_kept = !rustix::process::geteuid().is_root()
-            || (found.uid(), found.gid()) == OWNER;
+        let owner_kept =
+            !rustix::process::geteuid().is_root() || (found.uid(), found.gid()) == OWNER;
         let kept = [
             ("mode", found.mode() & 0o7777 == MODE),
             ("owner", owner_kept),

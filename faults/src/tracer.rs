@@ -445,8 +445,7 @@ fn is_before_call(thread: pid_t) -> bool {
 fn registers(thread: pid_t) -> Option<user_regs_struct> {
     let mut registers = std::mem::MaybeUninit::<user_regs_struct>::uninit();
     // SAFETY: it writes that much to there, or fails.
-    let outcome =
-        unsafe { libc::ptrace(libc::PTRACE_GETREGS, thread, 0, registers.as_mut_ptr()) };
+    let outcome = unsafe { libc::ptrace(libc::PTRACE_GETREGS, thread, 0, registers.as_mut_ptr()) };
     // SAFETY: it was written.
     (outcome == 0).then(|| unsafe { registers.assume_init() })
 }

@@ -20,7 +20,7 @@ use crate::{
     StoreError, Version,
     lock::Backoff,
     os::{self, Kind, Temp},
-    resolve::{Place, open_folder, resolve},
+    resolve::{Place, open_folder, resolve, uninterrupted},
     sweep::Sweeps,
     target::{Target, lock_all},
     walk,
@@ -230,13 +230,23 @@ impl DiskStore {
         };
         let durable = match self.options.durability {
             Durability::None | Durability::Data => Durable::No,
-            Durability::Full if os::sync_dir(folder).is_ok() => Durable::Yes,
+            Durability::Full if self.sync_folders(target).is_ok() => Durable::Yes,
             // The change is there for all to see, so this is no failure.
             Durability::Full => Durable::Unknown,
         };
         let links = target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1));
         let created = target.stat.is_none();
         Ok(Saved { created, stamp, durable, links, lost, contested: false })
+    }
+
+    /// A file's name is on the disk with its folder; that of a new file may be in a folder that is new itself.
+    fn sync_folders(&self, target: &Target<'_>) -> io::Result<()> {
+        os::sync_dir(&target.place.folder)?;
+        let parents = target.place.parent.ancestors().skip(1);
+        parents.take_while(|_| target.stat.is_none()).try_for_each(|parent| {
+            let parent = open_folder(self.root.dir(), parent).map_err(io::Error::other)?;
+            os::sync_dir(&parent)
+        })
     }
 
     /// Undoes one file of an update of several, of which a later one failed; as well as it can.
@@ -333,7 +343,7 @@ impl Store for DiskStore {
 
     fn remove_folders(&self, made: &[DirPath]) {
         for folder in made.iter().rev() {
-            let _ = self.root.dir().remove_dir(folder.as_path());
+            let _ = uninterrupted(|| self.root.dir().remove_dir(folder.as_path()));
         }
     }
 }
@@ -342,7 +352,7 @@ impl DiskStore {
     /// Whether `folder` was missing and was made.
     fn make_folder(&self, folder: &DirPath) -> Result<bool, Halt> {
         let (root, path) = (self.root.dir(), folder.as_path());
-        match root.create_dir(path) {
+        match uninterrupted(|| root.create_dir(path)) {
             Ok(()) => {}
             // Something else may be there, but that is for whoever opens it to find out.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -351,10 +361,6 @@ impl DiskStore {
                 return Err(StoreError::NoFolder.into());
             }
             Err(error) => return Err(StoreError::unwritten("make the folder", error).into()),
-        }
-        if self.options.durability == Durability::Full {
-            // What is in it is synced with it, its own name is not. If that fails, so does the write's own sync.
-            let _ = open_folder(root, path.parent().unwrap_or(path)).map(|dir| os::sync_dir(&dir));
         }
         Ok(true)
     }

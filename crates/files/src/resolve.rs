@@ -40,7 +40,7 @@ impl Deref for Folder<'_> {
 /// Where a path ends once every link is followed.
 pub(crate) struct Place<'r> {
     pub folder: Folder<'r>,
-    /// The folder's path from the root: a key, never opened again.
+    /// The folder's path from the root: a key, and not a way to the file.
     pub parent: PathBuf,
     pub name: OsString,
     /// What was there a moment ago: not a link, `None` for nothing.
@@ -68,10 +68,20 @@ pub(crate) fn open_folder<'r>(root: &'r Dir, path: &Path) -> Result<Folder<'r>, 
     if path.as_os_str().is_empty() {
         return Ok(Folder::Root(root));
     }
-    root.open_dir(path).map(Folder::Inner).map_err(|error| match error.kind() {
+    uninterrupted(|| root.open_dir(path)).map(Folder::Inner).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoFolder,
         _ => StoreError::os("open the folder", error),
     })
+}
+
+/// Tries again what a signal interrupted: cap-std leaves that to whoever calls it.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
 }
 
 pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, StoreError> {

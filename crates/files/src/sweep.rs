@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use cap_std::fs::Dir;
@@ -17,6 +17,8 @@ use crate::{Stamp, os, temp_name};
 
 /// Where many work, a large folder is not listed all the time: after a sweep it rests so many times as long as that took.
 const REST: u32 = 8;
+/// Names from which on a folder is large.
+const LARGE: usize = 1000;
 
 /// What this process knows of the folders it writes in.
 #[derive(Debug, Default)]
@@ -39,8 +41,10 @@ impl Sweeps {
         {
             return;
         }
-        let clean = if is_clean_after_sweep(dir) { found } else { None };
-        let folder = Folder { clean, rests_until: began + began.elapsed() * (1 + REST) };
+        let Found { names, is_clean } = sweep(dir);
+        let rest = if names < LARGE { Duration::ZERO } else { began.elapsed() * REST };
+        let clean = found.filter(|_| is_clean);
+        let folder = Folder { clean, rests_until: Instant::now() + rest };
         self.folders().insert(path.into(), folder);
     }
 
@@ -59,15 +63,25 @@ impl Sweeps {
     }
 }
 
-/// Whether there was nothing to sweep, nor anything that may have to be one day: a living server's file is left, and it
-/// may be killed yet. A folder that cannot be swept is left as it is: litter is no reason to refuse work.
-fn is_clean_after_sweep(dir: &Dir) -> bool {
-    let Ok(entries) = dir.entries() else { return false };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let mut is_clean = true;
-    for name in names.filter(|name| temp_name::is_ours(name)) {
-        is_clean = false;
-        let _ = os::remove_if_abandoned(dir, &name);
+struct Found {
+    names: usize,
+    /// Nothing was there to sweep, nor anything that may have to be one day: a living server's file is left alone, and
+    /// it may be killed yet.
+    is_clean: bool,
+}
+
+/// A folder that cannot be swept is left as it is: litter is no reason to refuse work.
+fn sweep(dir: &Dir) -> Found {
+    let mut found = Found { names: 0, is_clean: true };
+    let Ok(entries) = dir.entries() else { return Found { names: 0, is_clean: false } };
+    for entry in entries {
+        let Ok(entry) = entry else { return Found { is_clean: false, ..found } };
+        found.names += 1;
+        let name = entry.file_name();
+        if temp_name::is_ours(&name) {
+            found.is_clean = false;
+            let _ = os::remove_if_abandoned(dir, &name);
+        }
     }
-    is_clean
+    found
 }

@@ -1,16 +1,32 @@
 //! Listing one folder. Which names to show, and in what order, is the tools' business.
 
-use std::ops::ControlFlow;
+use std::{ffi::OsString, io, ops::ControlFlow};
 
 use cap_std::fs::Dir;
 
 use crate::{
     Call, DirPath, Entry, StoreError,
     os::{self, Kind, Stat},
-    resolve::{open_folder, resolve},
+    resolve::{open_folder, resolve, uninterrupted},
     store::system_time,
     temp_name,
 };
+
+/// What may be a file, hidden or not.
+fn names(folder: &Dir) -> io::Result<Vec<OsString>> {
+    uninterrupted(|| {
+        let mut names = Vec::new();
+        for entry in folder.entries()? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if !is_folder && !temp_name::is_ours(&name) {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    })
+}
 
 pub(crate) fn list(
     root: &Dir,
@@ -23,16 +39,8 @@ pub(crate) fn list(
     if os::is_removed(&folder) {
         return Err(StoreError::NoFolder);
     }
-    for entry in folder.entries().map_err(StoreError::when("read the folder"))? {
+    for name in names(&folder).map_err(StoreError::when("read the folder"))? {
         call.check()?;
-        let entry = entry.map_err(StoreError::when("read the folder"))?;
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        let name = entry.file_name();
-        if temp_name::is_ours(&name) {
-            continue;
-        }
         // What vanished meanwhile, leads outside or cannot be looked at is not a file one could read.
         let stat = match os::stat(&folder, &name) {
             Ok(Some(stat)) if stat.kind == Kind::Link => {

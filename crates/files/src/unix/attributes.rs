@@ -100,7 +100,7 @@ mod xattr {
             Mode, OFlags, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query,
             fremovexattr, fsetxattr, openat,
         },
-        io::Errno,
+        io::{Errno, retry_on_intr},
     };
 
     const ACL: &CStr = c"system.posix_acl_access";
@@ -108,13 +108,14 @@ mod xattr {
     /// Signatures of the old bytes: on other bytes they would make the file unreadable.
     const OF_THE_BYTES: [&CStr; 2] = [c"security.ima", c"security.evm"];
 
-    /// Whether new files of a folder get an access list.
+    /// Whether new files of a folder may get an access list.
     pub(super) fn has_default_acl(dir: &Dir) -> bool {
         // The handle itself may be good for lookups only.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(dir, ".", flags, Mode::empty())
-            .and_then(|dir| fgetxattr_query(dir, c"system.posix_acl_default"))
-            .is_ok_and(|size| size > 0)
+        let found = retry_on_intr(|| openat(dir, ".", flags, Mode::empty()))
+            .and_then(|dir| retry_on_intr(|| fgetxattr_query(&dir, c"system.posix_acl_default")));
+        // Where it cannot be told there may be one.
+        !matches!(found, Ok(0) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS))
     }
 
     pub(super) struct Kept {
@@ -132,12 +133,14 @@ mod xattr {
             .collect();
         if !names.contains(&ACL) {
             // The folder's default list may have given the new file one.
-            let _ = fremovexattr(to, ACL);
+            let _ = retry_on_intr(|| fremovexattr(to, ACL));
         }
         let mut all = Kept { acl: true, others: true };
         for name in names {
-            let kept = read(from, name)
-                .is_some_and(|value| fsetxattr(to, name, &value, XattrFlags::empty()).is_ok());
+            let set = |value: Vec<u8>| {
+                retry_on_intr(|| fsetxattr(to, name, &value, XattrFlags::empty())).is_ok()
+            };
+            let kept = read(from, name).is_some_and(set);
             if name == ACL {
                 all.acl &= kept;
             } else {
@@ -150,11 +153,11 @@ mod xattr {
     /// Names, each ended by a zero byte; none where the file system has no attributes. `None`: they cannot be told.
     fn list(file: &File) -> Option<Vec<u8>> {
         let mut names = Vec::new();
-        match flistxattr_query(file) {
+        match retry_on_intr(|| flistxattr_query(file)) {
             Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Ok(size) => {
                 names.reserve(size);
-                flistxattr(file, spare_capacity(&mut names)).ok()?;
+                retry_on_intr(|| flistxattr(file, spare_capacity(&mut names))).ok()?;
             }
             Err(_) => return None,
         }
@@ -162,9 +165,10 @@ mod xattr {
     }
 
     fn read(file: &File, name: &CStr) -> Option<Vec<u8>> {
-        let mut value = Vec::with_capacity(fgetxattr_query(file, name).ok()?);
-        if value.capacity() > 0 {
-            fgetxattr(file, name, spare_capacity(&mut value)).ok()?;
+        let size = retry_on_intr(|| fgetxattr_query(file, name)).ok()?;
+        let mut value = Vec::with_capacity(size);
+        if size > 0 {
+            retry_on_intr(|| fgetxattr(file, name, spare_capacity(&mut value))).ok()?;
         }
         Some(value)
     }

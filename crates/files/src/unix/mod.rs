@@ -151,7 +151,8 @@ pub(crate) fn sync_dir(dir: &Dir) -> io::Result<()> {
 }
 
 pub(crate) fn is_writable(dir: &Dir) -> bool {
-    rustix::fs::accessat(dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    retry_on_intr(|| rustix::fs::accessat(dir, ".", access, AtFlags::EACCESS)).is_ok()
 }
 
 /// Removes a temporary file whose maker is dead: ours, regular, and its lock is free. A server that may give files away
@@ -159,9 +160,8 @@ pub(crate) fn is_writable(dir: &Dir) -> bool {
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::os("sweep", error);
     let user = rustix::process::geteuid();
-    let is_ours = |stat: &Stat| {
-        stat.kind == Kind::File && (stat.uid == user.as_raw() || user.is_root())
-    };
+    let is_ours =
+        |stat: &Stat| stat.kind == Kind::File && (stat.uid == user.as_raw() || user.is_root());
     if !stat(dir, name).map_err(failed)?.is_some_and(|stat| is_ours(&stat)) {
         return Ok(());
     }

@@ -9,6 +9,7 @@
 mod errors;
 mod kills;
 mod operations;
+mod outsiders;
 mod report;
 mod server;
 mod tracer;
@@ -24,6 +25,7 @@ type Experiment = (&'static str, &'static str, fn(Scale) -> Vec<Row>);
 const EXPERIMENTS: &[Experiment] = &[
     ("kills", "Killed before each call of the file system", kills::run),
     ("errors", "Each call of the file system fails", errors::run),
+    ("outsiders", "Editors that take no lock", outsiders::run),
 ];
 
 const USAGE: &str = "faults <binary> [--short] [<experiment> …]";

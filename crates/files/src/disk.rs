@@ -216,8 +216,22 @@ impl DiskStore {
     fn publish(&self, target: &Target<'_>, temp: Option<&mut Temp<'_>>) -> Result<Saved, Halt> {
         let Place { folder, name, .. } = &target.place;
         let lost = temp.as_ref().map_or_else(Vec::new, |temp| temp.lost());
+        let mut contested = false;
         let stamp = match (temp, &target.stat) {
-            (Some(temp), Some(_)) => temp.replace(name)?,
+            (Some(temp), Some(_)) => {
+                let stamp = temp.replace(name)?;
+                match target.written_late(self.options.max_size) {
+                    Ok(None) => stamp,
+                    // Theirs is put back, and ours made once more on top of it.
+                    Ok(Some(bytes)) if self.restore(target, stamp, Some(&bytes)).is_ok() => {
+                        return Err(Halt::Retry);
+                    }
+                    _ => {
+                        contested = true;
+                        stamp
+                    }
+                }
+            }
             (Some(temp), None) => temp.create(name)?,
             (None, Some(_)) if target.change == Change::Remove => {
                 os::remove(folder, name).map_err(StoreError::when("remove the file"))?;
@@ -236,7 +250,7 @@ impl DiskStore {
         };
         let links = target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1));
         let created = target.stat.is_none();
-        Ok(Saved { created, stamp, durable, links, lost, contested: false })
+        Ok(Saved { created, stamp, durable, links, lost, contested })
     }
 
     /// A file's name is on the disk with its folder; that of a new file may be in a folder that is new itself.
@@ -251,27 +265,37 @@ impl DiskStore {
 
     /// Undoes one file of an update of several, of which a later one failed; as well as it can.
     fn put_back(&self, target: &Target<'_>, done: &Saved) {
-        let Place { folder, name, .. } = &target.place;
-        let now = os::stat(folder, name).ok().flatten().map_or(Stamp::MISSING, |stat| stat.stamp);
-        if target.change == Change::Keep || now != done.stamp {
+        if target.change == Change::Keep {
             return;
         }
-        let Some(version) = &target.version else {
-            let _ = os::remove(folder, name);
-            return;
+        let bytes = target.version.as_ref().map(|version| version.bytes.as_slice());
+        let _ = self.restore(target, done.stamp, bytes);
+    }
+
+    /// Makes a file that was published just now what it was; `None` for missing. Not if somebody has been there since.
+    fn restore(
+        &self,
+        target: &Target<'_>,
+        published: Stamp,
+        bytes: Option<&[u8]>,
+    ) -> Result<(), Halt> {
+        let Place { folder, name, .. } = &target.place;
+        let failed = StoreError::when("look at the file");
+        let now = os::stat(folder, name).map_err(failed)?;
+        if now.map_or(Stamp::MISSING, |stat| stat.stamp) != published {
+            return Err(Halt::Retry);
+        }
+        let Some(bytes) = bytes else {
+            return os::remove(folder, name)
+                .map_err(|error| StoreError::unwritten("remove the file", error).into());
         };
-        let temp = Temp::write(
-            folder,
-            &version.bytes,
-            target.original(),
-            self.options.durability,
-            Temps::Named,
-        );
-        let _ = match (temp, &target.change) {
-            (Ok(mut temp), Change::Remove) => temp.create(name),
-            (Ok(mut temp), _) => temp.replace(name),
-            (Err(halt), _) => Err(halt),
-        };
+        let durability = self.options.durability;
+        let mut temp = Temp::write(folder, bytes, target.original(), durability, Temps::Named)?;
+        match target.change {
+            Change::Remove => temp.create(name),
+            _ => temp.replace(name),
+        }
+        .map(drop)
     }
 }
 

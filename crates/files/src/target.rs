@@ -65,6 +65,11 @@ impl<'r> Target<'r> {
         self.stat.as_ref().map(|stat| (&self.claim, stat))
     }
 
+    /// What was written into the file after [`Target::check_unchanged`], and before it was replaced.
+    pub fn written_late(&self, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.stat.as_ref().map_or(Ok(None), |stat| self.claim.written_since(stat, max))
+    }
+
     /// Notices whoever changes files without asking for the lock.
     pub fn check_unchanged(&self) -> Result<(), Halt> {
         let now = os::stat(&self.place.folder, &self.place.name)

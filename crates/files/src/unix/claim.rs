@@ -7,7 +7,7 @@
 use std::fs::File;
 
 use rustix::{
-    fs::{FlockOperation, OFlags},
+    fs::{FlockOperation, OFlags, SeekFrom, seek},
     io::{Errno, retry_on_intr},
 };
 
@@ -72,6 +72,23 @@ impl Claim {
     pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
         debug_assert!(place.stat.is_some());
         self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
+    }
+
+    /// What somebody who takes no lock wrote into the file since it was looked at, even if it has been replaced: it is
+    /// still open here.
+    pub fn written_since(&self, stat: &Stat, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let unchanged = |now: &Stat| {
+            (now.stamp.size, now.stamp.modified) == (stat.stamp.size, stat.stamp.modified)
+        };
+        match super::stat_open(file) {
+            Ok(now) if !unchanged(&now) => {
+                retry_on_intr(|| seek(file, SeekFrom::Start(0)))
+                    .map_err(StoreError::when("read the file"))?;
+                read_whole(file, now.stamp.size, max).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     pub(super) fn file(&self) -> Option<&File> {

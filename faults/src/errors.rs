@@ -129,6 +129,7 @@ impl Job<'_> {
                 act: self.act.clone(),
                 lasting: self.lasting,
                 without_unnamed: self.without_unnamed,
+                ..Plan::default()
             };
             traced.plan(plan);
             let (tool, arguments) = self.operation.call(folder.path());

@@ -8,9 +8,12 @@
 
 mod errors;
 mod kills;
+mod locks;
 mod operations;
+mod order;
 mod outsiders;
 mod report;
+mod sandbox;
 mod server;
 mod tracer;
 
@@ -24,8 +27,11 @@ type Experiment = (&'static str, &'static str, fn(Scale) -> Vec<Row>);
 
 const EXPERIMENTS: &[Experiment] = &[
     ("kills", "Killed before each call of the file system", kills::run),
+    ("order", "What is on the disk before the answer", order::run),
     ("errors", "Each call of the file system fails", errors::run),
+    ("locks", "Holders of locks that are stopped or killed, and no locks at all", locks::run),
     ("outsiders", "Editors that take no lock", outsiders::run),
+    ("sandbox", "The second wall around the folder", sandbox::run),
 ];
 
 const USAGE: &str = "faults <binary> [--short] [<experiment> …]";

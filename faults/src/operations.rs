@@ -82,6 +82,15 @@ impl Operation {
         dir.join(self.file)
     }
 
+    pub fn is_new(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// How many folders the file is in, the served one among them.
+    pub fn depth(&self) -> usize {
+        Path::new(self.file).components().count()
+    }
+
     /// Makes the folder what it was.
     pub fn set_up(&self, dir: &Path) {
         for entry in fs::read_dir(dir).unwrap() {

@@ -29,6 +29,8 @@ pub struct Plan {
     pub nth: usize,
     pub act: Act,
     pub lasting: Lasting,
+    /// Only calls of this name count.
+    pub only: Option<&'static str>,
     /// As if the file system had no unnamed temporary files.
     pub without_unnamed: bool,
 }
@@ -56,8 +58,22 @@ pub enum Act {
     Hold(Arc<AtomicBool>),
     /// This happens before the call.
     Meanwhile(Arc<dyn Fn() + Send + Sync>),
-    /// The call is made with this path instead, from the root of the file system.
-    Elsewhere(Arc<PathBuf>),
+    /// Another call is made instead.
+    Instead(Arc<Foreign>),
+}
+
+/// A call the server would never make.
+pub struct Foreign {
+    pub number: i64,
+    pub path: PathBuf,
+    pub arguments: [Argument; 4],
+}
+
+#[derive(Clone, Copy)]
+pub enum Argument {
+    /// Where the path stands in the server's memory.
+    Path,
+    Number(i64),
 }
 
 /// What came of a plan.
@@ -101,6 +117,7 @@ impl Traced {
         let (dir, theirs) = (dir.canonicalize().unwrap(), Arc::clone(&shared));
         // Only the thread that started a process may trace it.
         let tracer = std::thread::spawn(move || {
+            #[expect(clippy::zombie_processes, reason = "the tracer waits for it")]
             let mut child = command.spawn().unwrap();
             let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
             let pid = child.id();
@@ -288,6 +305,9 @@ impl Tracer {
             self.fail(thread, &mut registers, libc::EOPNOTSUPP);
             return Next::GoOn;
         }
+        if plan.only.is_some_and(|name| name != call.name) {
+            return Next::GoOn;
+        }
         seen.calls.push(call.to_string());
         let number = seen.calls.len();
         let is_meant = match plan.lasting {
@@ -313,7 +333,6 @@ impl Tracer {
         again: bool,
     ) -> Next {
         match act {
-            Act::Watch => {}
             // SAFETY: it takes numbers.
             Act::Kill => unsafe {
                 libc::kill(self.pid, libc::SIGKILL);
@@ -328,28 +347,35 @@ impl Tracer {
                 registers.rdx = registers.rdx.div_ceil(2);
                 set_registers(thread, registers);
             }
-            Act::Shorten => {}
+            Act::Watch | Act::Shorten => {}
             Act::Hold(release) => {
                 self.held.push((thread, Arc::clone(release)));
                 return Next::Wait;
             }
             Act::Meanwhile(happens) => happens(),
-            Act::Elsewhere(path) => {
-                // Below what the thread has of its stack there is room.
-                let at = registers.rsp - 8192;
-                let mut bytes = path.as_os_str().as_encoded_bytes().to_vec();
-                bytes.push(0);
-                let memory = File::options().write(true).open(format!("/proc/{}/mem", self.pid));
-                memory.unwrap().write_all_at(&bytes, at).unwrap();
-                registers.rdi = i64::from(libc::AT_FDCWD).cast_unsigned();
-                registers.rsi = at;
-                registers.rdx = 0;
-                registers.orig_rax = libc::SYS_openat.cast_unsigned();
-                set_registers(thread, registers);
+            Act::Instead(foreign) => {
+                self.replace(thread, registers, foreign);
                 self.returns.insert(thread, Returns { instead: None, told: !again });
             }
         }
         Next::GoOn
+    }
+
+    fn replace(&self, thread: pid_t, registers: &mut user_regs_struct, foreign: &Foreign) {
+        // Below what the thread has of its stack there is room.
+        let at = registers.rsp - 8192;
+        let mut bytes = foreign.path.as_os_str().as_encoded_bytes().to_vec();
+        bytes.push(0);
+        let memory = File::options().write(true).open(format!("/proc/{}/mem", self.pid)).unwrap();
+        memory.write_all_at(&bytes, at).unwrap();
+        let [first, second, third, fourth] = foreign.arguments.map(|argument| match argument {
+            Argument::Path => at,
+            Argument::Number(number) => number.cast_unsigned(),
+        });
+        (registers.rdi, registers.rsi) = (first, second);
+        (registers.rdx, registers.r10) = (third, fourth);
+        registers.orig_rax = foreign.number.cast_unsigned();
+        set_registers(thread, registers);
     }
 
     /// The call is not made.

@@ -1,0 +1,81 @@
+//! The second wall: a server that is made to reach out of its folder cannot.
+//!
+//! Nothing in the server would ever make these calls, so they are put in the place of one of its own, in its own thread:
+//! as if the first wall had a hole.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::report::{Row, Scale};
+use crate::tracer::{Act, Argument, Foreign, Plan, Traced};
+
+const HERE: Argument = Argument::Number(libc::AT_FDCWD as i64);
+const NOTHING: Argument = Argument::Number(0);
+
+fn number(number: i32) -> Argument {
+    Argument::Number(number.into())
+}
+
+type Attempt = (&'static str, i64, &'static str, [Argument; 4]);
+
+/// What is tried: the call, what it is about below a folder that is not served, its arguments.
+fn attempts() -> [Attempt; 7] {
+    let open = |flags: i32| [HERE, Argument::Path, number(flags), number(0o600)];
+    [
+        ("read a file", libc::SYS_openat, "secret", open(libc::O_RDONLY)),
+        ("list a folder", libc::SYS_openat, "", open(libc::O_RDONLY | libc::O_DIRECTORY)),
+        ("write a file", libc::SYS_openat, "secret", open(libc::O_WRONLY)),
+        ("make a file", libc::SYS_openat, "new", open(libc::O_WRONLY | libc::O_CREAT)),
+        (
+            "make a folder",
+            libc::SYS_mkdirat,
+            "folder",
+            [HERE, Argument::Path, number(0o700), NOTHING],
+        ),
+        ("remove a file", libc::SYS_unlinkat, "victim", [HERE, Argument::Path, NOTHING, NOTHING]),
+        ("run a program", libc::SYS_execve, "program", [Argument::Path, NOTHING, NOTHING, NOTHING]),
+    ]
+}
+
+pub fn run(_: Scale) -> Vec<Row> {
+    let tried: Vec<&str> = attempts().iter().map(|(what, ..)| *what).collect();
+    let mut rows = Vec::new();
+    for (flags, is_walled) in
+        [(&["--tools=all"][..], true), (&["--tools=all", "--no-sandbox"], false)]
+    {
+        let what = if is_walled { "outside of the folder" } else { "the same without the wall" };
+        let mut row = Row::new(format!("{what}: {}", tried.join(", ")));
+        let mut refused = 0;
+        for attempt in attempts() {
+            row.tries += 1;
+            let returned = reach_out(flags, &attempt);
+            let is_refused = returned == -i64::from(libc::EACCES);
+            refused += usize::from(is_refused);
+            row.check(is_refused == is_walled, || format!("{}: returned {returned}", attempt.0));
+        }
+        rows.push(row.found(format!("{refused} refused with EACCES")));
+    }
+    rows
+}
+
+/// What the call returned to the server.
+fn reach_out(flags: &[&str], (_, call, below, arguments): &Attempt) -> i64 {
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for name in ["secret", "victim", "program"] {
+        fs::write(outside.path().join(name), "#!/bin/false\n").unwrap();
+    }
+    let program = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    fs::set_permissions(outside.path().join("program"), program).unwrap();
+    fs::write(folder.path().join("a.txt"), "one\n").unwrap();
+    let mut traced = Traced::start(folder.path(), flags, Plan::default());
+    traced.server.ready();
+    let path = Path::new(outside.path()).join(below);
+    let foreign = Foreign { number: *call, path, arguments: *arguments };
+    traced.plan(Plan { nth: 1, act: Act::Instead(Arc::new(foreign)), ..Plan::default() });
+    // What becomes of the call is no matter: a program that runs in the server's place answers nothing.
+    let _ = traced.server.call("read_file", &json!({ "name": "a.txt" }));
+    traced.end_plan().returned.unwrap_or_default()
+}

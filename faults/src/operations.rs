@@ -44,7 +44,9 @@ impl Operation {
         let edited = old.replacen(&lines[300], "a line that was replaced\n", 1);
         let twice = edited.replacen(&lines[3], "another one\n", 1);
         let (first, second) = (&lines[300], &lines[3]);
-        let new: String = (0..500).map(|line| format!("line {line} of a new file\n")).collect();
+        let new: Vec<String> =
+            (0..500).map(|line| format!("line {line} of a new file\n")).collect();
+        let new = new.concat();
         let operation = |name, tool, file, before: Option<&str>, after: &str, arguments| Self {
             name,
             tool,

@@ -1,6 +1,9 @@
 //! What an experiment did, how often, and what it found.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
+use std::path::Path;
+
+use crate::server;
 
 /// How much of it: a few minutes for every change, or all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +76,35 @@ pub fn print(section: &Section) {
 pub fn table(rows: &[Row]) -> String {
     let mut table = String::from("| what | tries | found | bad |\n|---|---|---|---|\n");
     for Row { what, tries, found, bad } in rows {
-        table += &format!("| {what} | {} | {found} | {} |\n", grouped(*tries), bad.len());
+        let _ = writeln!(table, "| {what} | {} | {found} | {} |", grouped(*tries), bad.len());
     }
     table
+}
+
+const BEGIN: &str = "<!-- figures: written by `cargo xtask faults` -->\n";
+const END: &str = "<!-- end of figures -->\n";
+
+/// Puts the figures into a document, between their marks.
+pub fn write(path: &Path, sections: &[Section]) {
+    let document = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = document.split_once(BEGIN).expect("a mark where figures begin");
+    let (_, after) = rest.split_once(END).expect("a mark where figures end");
+    let mut figures = format!("\n{}\n", machine());
+    for Section { title, rows } in sections {
+        let _ = write!(figures, "\n### {title}\n\n{}", table(rows));
+    }
+    std::fs::write(path, format!("{before}{BEGIN}{figures}\n{END}{after}")).unwrap();
+}
+
+/// What it was that was put to the test, and where.
+fn machine() -> String {
+    let version = std::process::Command::new(server::binary()).arg("--version").output().unwrap();
+    let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+    let system = rustix::system::uname();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let release = system.release().to_string_lossy();
+    let numbers = release.split('-').next().unwrap_or_default();
+    format!("{version}, release build, on Linux {numbers} with {cores} cores.")
 }
 
 /// A number as it is read: 500,000.

@@ -4,6 +4,7 @@
 //! as if the first wall had a hole.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ fn reach_out(flags: &[&str], (_, call, below, arguments): &Attempt) -> i64 {
     for name in ["secret", "victim", "program"] {
         fs::write(outside.path().join(name), "#!/bin/false\n").unwrap();
     }
-    let program = fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let program = fs::Permissions::from_mode(0o700);
     fs::set_permissions(outside.path().join("program"), program).unwrap();
     fs::write(folder.path().join("a.txt"), "one\n").unwrap();
     let mut traced = Traced::start(folder.path(), flags, Plan::default());

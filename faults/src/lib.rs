@@ -1,0 +1,92 @@
+//! Breaks the server on purpose, and looks at what is left: `cargo xtask faults`.
+//!
+//! Each experiment is a file. It says what it did, how often and what it found; anything bad makes the run a failure.
+
+// Registers and system calls are those of one kind of machine.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::print_stdout, reason = "a command talks to its user")]
+#![allow(clippy::unwrap_used, reason = "an experiment that cannot be made is a failure")]
+
+mod errors;
+mod kills;
+mod locks;
+mod operations;
+mod order;
+mod outsiders;
+mod report;
+mod sandbox;
+mod server;
+mod tracer;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use report::{Row, Scale, Section};
+
+/// An experiment: its name on the command line, what it shows, and how it is made.
+type Experiment = (&'static str, &'static str, fn(Scale) -> Vec<Row>);
+
+const EXPERIMENTS: &[Experiment] = &[
+    ("kills", "Killed before each call of the file system", kills::run),
+    ("order", "What is on the disk before the answer", order::run),
+    ("errors", "Each call of the file system fails", errors::run),
+    ("locks", "Holders of locks that are stopped or killed, and no locks at all", locks::run),
+    ("outsiders", "Editors that take no lock", outsiders::run),
+    ("sandbox", "The second wall around the folder", sandbox::run),
+];
+
+/// What was asked for.
+struct Request {
+    binary: PathBuf,
+    scale: Scale,
+    /// Where the figures go, if anywhere.
+    write: Option<PathBuf>,
+    experiments: Vec<&'static Experiment>,
+}
+
+pub fn main() -> ExitCode {
+    let Request { binary, scale, write, experiments } = match read(std::env::args().skip(1)) {
+        Ok(request) => request,
+        Err(reason) => {
+            eprintln!("{reason}");
+            return ExitCode::FAILURE;
+        }
+    };
+    server::set_binary(binary);
+    let mut sections = Vec::new();
+    for (name, title, run) in experiments {
+        let since = Instant::now();
+        let section = Section { title, rows: run(scale) };
+        report::print(&section);
+        println!("`{name}` took {:.0?}", since.elapsed());
+        sections.push(section);
+    }
+    if let Some(path) = write {
+        report::write(&path, &sections);
+    }
+    let is_bad = |section: &Section| section.rows.iter().any(|row| !row.bad.is_empty());
+    if sections.iter().any(is_bad) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn read(mut arguments: impl Iterator<Item = String>) -> Result<Request, String> {
+    let usage = "faults <binary> [--short] [--write=<document>] [<experiment> …]";
+    let binary = arguments.next().ok_or(usage)?.into();
+    let (mut scale, mut write, mut experiments) = (Scale::Full, None, Vec::new());
+    for argument in arguments {
+        if argument == "--short" {
+            scale = Scale::Short;
+        } else if let Some(path) = argument.strip_prefix("--write=") {
+            write = Some(path.into());
+        } else {
+            let found = EXPERIMENTS.iter().find(|(name, ..)| *name == argument);
+            let all = || EXPERIMENTS.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+            let unknown = || format!("no experiment `{argument}`; there are: {}", all());
+            experiments.push(found.ok_or_else(unknown)?);
+        }
+    }
+    if experiments.is_empty() {
+        experiments = EXPERIMENTS.iter().collect();
+    }
+    Ok(Request { binary, scale, write, experiments })
+}

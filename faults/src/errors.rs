@@ -137,7 +137,7 @@ impl Job<'_> {
             let seen = traced.end_plan();
             if seen.hit.is_none() {
                 let answer = answer.unwrap();
-                assert!(!answer.is_error(), "without a fault: {}", answer.text());
+                assert!(!answer.is_error(), "without a fault: {} {:?}", answer.text(), seen.calls);
                 return;
             }
             let alive = answer.is_ok();
@@ -161,7 +161,8 @@ impl Job<'_> {
 
     fn start(&self, folder: &tempfile::TempDir) -> Traced {
         let durability = format!("--durability={}", self.durability);
-        let flags = ["--tools=all", &durability];
+        // The disk of a busy machine may take its time.
+        let flags = ["--tools=all", "--timeout=100", &durability];
         let plan = Plan { without_unnamed: self.without_unnamed, ..Plan::default() };
         let mut traced = Traced::start(folder.path(), &flags, plan);
         // What is opened once and for all is open now.

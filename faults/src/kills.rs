@@ -57,7 +57,7 @@ fn kill_everywhere(operation: &Operation, durability: &str, without_unnamed: boo
             scope.spawn(|| {
                 let folder = tempfile::tempdir().unwrap();
                 let durability = format!("--durability={durability}");
-                let flags = ["--tools=all", &durability];
+                let flags = ["--tools=all", "--timeout=100", &durability];
                 operation.set_up(folder.path());
                 let mut running = Server::start(folder.path(), &flags);
                 operation.edit_again(&mut running, folder.path()).unwrap();

@@ -7,13 +7,19 @@
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 #![allow(clippy::unwrap_used, reason = "an experiment that cannot be made is a failure")]
 
+mod chance;
 mod errors;
+mod escapes;
+mod folder;
+mod history;
 mod kills;
 mod locks;
 mod operations;
 mod order;
 mod outsiders;
+mod races;
 mod report;
+mod rest;
 mod sandbox;
 mod server;
 mod tracer;
@@ -31,8 +37,11 @@ const EXPERIMENTS: &[Experiment] = &[
     ("kills", "Killed before each call of the file system", kills::run),
     ("order", "What is on the disk before the answer", order::run),
     ("errors", "Each call of the file system fails", errors::run),
+    ("races", "Many servers, one file", races::run),
+    ("history", "Appends and reads, and servers killed on the way", history::run),
     ("locks", "Holders of locks that are stopped or killed, and no locks at all", locks::run),
     ("outsiders", "Editors that take no lock", outsiders::run),
+    ("escapes", "Names that lead outside, or are swapped", escapes::run),
     ("sandbox", "The second wall around the folder", sandbox::run),
 ];
 

@@ -141,6 +141,12 @@ impl Server {
         Ok(answer)
     }
 
+    /// Calls a plain method, the only call under way.
+    pub fn method(&mut self, name: &str, params: &Value) -> Result<Answer, NoAnswer> {
+        self.request(name, params)?;
+        self.receive(HANG)
+    }
+
     /// Comes back when the server answers.
     pub fn ready(&mut self) {
         self.request("ping", &json!({})).unwrap();

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: what README names and CI runs.
 
-use crate::{Outcome, cargo, footprint, openapi, run, walls};
+use crate::{Outcome, cargo, faults, footprint, openapi, run, walls};
 
 pub fn all() -> Outcome {
     run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -9,5 +9,6 @@ pub fn all() -> Outcome {
     walls::check()?;
     run(cargo().args(["test", "--workspace"]))?;
     openapi::check()?;
-    footprint::run()
+    footprint::run()?;
+    faults(&["--short"])
 }

@@ -15,6 +15,7 @@ use cap_std::fs::Dir;
 use crate::{
     StoreError,
     os::{self, Kind, Stat},
+    temp_name,
 };
 
 /// As many links as Linux follows.
@@ -95,6 +96,10 @@ pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, Store
         let folder = open_folder(root, &parent)?;
         let stat = os::stat(&folder, &name).map_err(StoreError::when("look at the file"))?;
         if stat.as_ref().is_none_or(|stat| stat.kind != Kind::Link) {
+            // A sweep would remove what a link made of it.
+            if temp_name::is_ours(&name) {
+                return Err(StoreError::denied("it leads to a temporary file of the server"));
+            }
             return Ok(Place { folder, parent, name, stat });
         }
         match os::read_link(&folder, &name).map_err(StoreError::when("read the link"))? {

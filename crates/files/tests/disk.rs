@@ -266,6 +266,21 @@ fn a_link_that_leaves_is_refused() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
 }
 
+/// What a server writes to such a name, the next one would take for litter.
+#[test]
+fn a_link_to_the_name_of_a_temporary_file_is_refused() {
+    for disk in disks() {
+        let root = disk.dir.path();
+        symlink(".fe-1-0123456789abcdef.tmp", root.join("link")).unwrap();
+        symlink("link", root.join("chain")).unwrap();
+        for link in ["link", "chain"] {
+            assert_denied(&disk.read(link), "temporary file");
+            assert_denied(&disk.append(link, "!"), "temporary file");
+        }
+        assert_eq!(disk.names("."), ["chain", "link"]);
+    }
+}
+
 #[test]
 fn forty_links_are_enough_for_anyone() {
     let disk = Disk::new();

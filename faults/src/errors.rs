@@ -207,7 +207,8 @@ impl Job<'_> {
         }
         if answer.is_error() {
             *tally.refused.entry(answer.code().unwrap_or_default()).or_default() += 1;
-            if must_work || answer.code().is_none() || answer.text().is_empty() {
+            let has_panicked = answer.text().contains("Internal error");
+            if must_work || answer.code().is_none() || answer.text().is_empty() || has_panicked {
                 bad(format!("refused: {}", answer.0));
             }
         } else {

@@ -105,7 +105,9 @@ impl Traced {
     pub fn start(dir: &Path, flags: &[&str], plan: Plan) -> Self {
         let shared = Arc::new(Mutex::new(Shared { plan, seen: Seen::default() }));
         let mut command = server::command(dir, flags);
-        command.arg("--transport=stdio").stdin(Stdio::piped()).stdout(Stdio::piped());
+        // What it logs about faults it cannot expect is no news.
+        command.arg("--transport=stdio").stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // SAFETY: one system call, which takes nothing of the parent's.
         unsafe {
             command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {

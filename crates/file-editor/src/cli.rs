@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
-use files::{Durability, Root};
-use server::{Access, Level, Structured, ToolErrors, http};
+use files::{Access, Durability, Root};
+use server::{Level, Structured, ToolErrors, http};
 use tools::Entry;
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
@@ -74,6 +74,13 @@ struct Raw {
     #[arg(long)]
     read_only: bool,
 
+    /// Do without the second wall around the folder, which the kernel keeps on Linux (Landlock)
+    ///
+    /// Behind it the process opens no file elsewhere, runs no program and makes no TCP connection, whatever goes wrong
+    /// in it. Only what has to write elsewhere needs to do without: a core dump, a profiler, a measure of coverage.
+    #[arg(long)]
+    no_sandbox: bool,
+
     /// What an edit waits for: `none`, `data`, `full` [default: data]
     ///
     /// none: nothing; a power cut may lose the last edits, never tear a file.
@@ -118,10 +125,17 @@ pub struct Config {
     pub timeout: Duration,
     pub tools: Vec<&'static Entry>,
     pub access: Access,
+    pub second_wall: SecondWall,
     pub durability: Durability,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
     pub log: Level,
+}
+
+/// Whether the kernel shall keep the process inside too.
+pub enum SecondWall {
+    Wanted,
+    Unwanted,
 }
 
 pub enum Transport {
@@ -198,6 +212,7 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
             timeout: Duration::from_secs(timeout),
             tools,
             access,
+            second_wall: if raw.no_sandbox { SecondWall::Unwanted } else { SecondWall::Wanted },
             durability,
             tool_errors,
             structured,

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cli::Transport;
-use files::{DiskOptions, DiskStore};
+use cli::{SecondWall, Transport};
+use files::{DiskOptions, DiskStore, Sandbox};
 use server::signal::Signals;
 use server::{Calls, Clients, Log, Options};
 use tools::Limits;
@@ -30,7 +30,13 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
     let root = Arc::new(config.root);
     let options = DiskOptions { max_size: config.max_size, durability: config.durability };
     let store = DiskStore::open(Arc::clone(&root), options);
+    // A server that only reads clears up as well, so the wall comes after.
     store.sweep_root();
+    // The port is bound, and there is no other thread yet: all that are made from here on are behind the wall too.
+    let sandbox = match config.second_wall {
+        SecondWall::Wanted => Sandbox::enter(&root, config.access),
+        SecondWall::Unwanted => Sandbox::Off,
+    };
     let options = Options {
         tools: config.tools,
         methods: tools::PLAIN.iter().collect(),
@@ -59,12 +65,12 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         let signals = Signals::catch()?;
         match config.transport {
             Transport::Stdio => {
-                calls.announce("stdio", started);
+                calls.announce("stdio", &sandbox, started);
                 server::stdio::serve(Arc::clone(&calls), signals).await
             }
             Transport::Http(options) => {
                 server::http::raise_descriptor_limit();
-                calls.announce("http", started);
+                calls.announce("http", &sandbox, started);
                 server::http::serve(Arc::clone(&calls), options, signals).await
             }
         }

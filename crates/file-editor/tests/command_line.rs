@@ -145,6 +145,7 @@ mod arguments {
             "--timeout",
             "--tools",
             "--read-only",
+            "--no-sandbox",
             "--durability",
             "--tool-errors",
             "--structured",

@@ -183,7 +183,7 @@ impl DiskStore {
             // From here on nothing stops the call but a file that changed.
             call.check()?;
             for target in targets {
-                target.check_unchanged()?;
+                target.check_unchanged(self.root.dir())?;
             }
         }
         let mut saved = Vec::with_capacity(targets.len());

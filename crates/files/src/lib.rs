@@ -20,6 +20,7 @@ mod lock;
 mod memory;
 mod resolve;
 mod root;
+mod sandbox;
 mod stage;
 mod store;
 mod sweep;
@@ -45,6 +46,7 @@ pub use hash::{Hash, HashError};
 pub use line_counts::LineCounts;
 pub use memory::MemoryStore;
 pub use root::{DirPath, FilePath, PathError, Root};
+pub use sandbox::{Access, Sandbox};
 pub use stage::{Folders, Stage, StageError};
 pub use store::{Change, Decide, Durable, Entry, Saved, Stamp, Stop, Store, Version};
 

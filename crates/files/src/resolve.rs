@@ -55,6 +55,20 @@ impl Place<'_> {
         Ok((folder, self.name.clone()))
     }
 
+    /// Whether the folder's path still leads to it: somebody may have moved it, out of the root even.
+    pub fn is_reached_from(&self, root: &Dir) -> Result<bool, StoreError> {
+        if matches!(self.folder, Folder::Root(_)) {
+            return Ok(true);
+        }
+        let identity =
+            |dir: &Dir| os::identity(dir).map_err(StoreError::when("look at the folder"));
+        match open_folder(root, &self.parent) {
+            Ok(now) => Ok(identity(&now)? == identity(&self.folder)?),
+            Err(StoreError::NoFolder) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The regular file that was there a moment ago.
     pub fn regular(&self) -> Result<Option<&Stat>, StoreError> {
         match &self.stat {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use cap_std::fs::Dir;
+
 use crate::{
     Call, Change, StoreError, Version,
     disk::Halt,
@@ -70,8 +72,11 @@ impl<'r> Target<'r> {
         self.stat.as_ref().map_or(Ok(None), |stat| self.claim.written_since(stat, max))
     }
 
-    /// Notices whoever changes files without asking for the lock.
-    pub fn check_unchanged(&self) -> Result<(), Halt> {
+    /// Notices whoever changes files, or moves folders, without asking for the lock.
+    pub fn check_unchanged(&self, root: &Dir) -> Result<(), Halt> {
+        if !self.place.is_reached_from(root)? {
+            return Err(Halt::Retry);
+        }
         let now = os::stat(&self.place.folder, &self.place.name)
             .map_err(StoreError::when("look at the file"))?;
         let stamp = |stat: Option<&Stat>| stat.map(|stat| stat.stamp);

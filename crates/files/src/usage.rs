@@ -13,6 +13,8 @@ pub struct Usage {
     pub memory: u64,
     /// Memory the process may hold, in bytes: what it has, and what is free within the machine and its control group.
     pub memory_available: u64,
+    /// How many cores it may use, as at the start.
+    pub cores: u32,
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -23,33 +25,91 @@ pub fn now() -> Option<Usage> {
 /// `None` where `/proc` does not tell.
 #[cfg(target_os = "linux")]
 pub fn now() -> Option<Usage> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let memory = kilobytes(&read("/proc/self/status")?, "VmRSS:")?;
-    let free = kilobytes(&read("/proc/meminfo")?, "MemAvailable:")?;
-    let group = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse().ok());
-    let uptime: f64 = read("/proc/uptime")?.split_whitespace().next()?.parse().ok()?;
-    Some(Usage {
-        at: Duration::try_from_secs_f64(uptime).ok()?,
-        cpu: Duration::from_millis(cpu_ticks(&read("/proc/self/stat")?)? * 10),
-        memory,
-        memory_available: (memory + free).min(group.unwrap_or(u64::MAX)),
-    })
+    sources()?.look()
 }
 
-/// The number after `name` in a file of `name: number kB` lines, in bytes.
 #[cfg(target_os = "linux")]
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-}
+pub(crate) use linux::sources;
 
-/// User and system time, in hundredths of a second (the kernel's fixed unit for `/proc`).
 #[cfg(target_os = "linux")]
-fn cpu_ticks(stat: &str) -> Option<u64> {
-    // The second field is the program's name, which may hold blanks and parentheses.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(user + system)
+mod linux {
+    use std::{fs::File, os::unix::fs::FileExt, sync::OnceLock, thread, time::Duration};
+
+    use super::Usage;
+
+    /// What tells about the process. Opened once and read again and again: behind the sandbox nothing of it can be
+    /// opened.
+    pub(crate) struct Sources {
+        status: File,
+        stat: File,
+        meminfo: File,
+        uptime: File,
+        group_limit: Option<File>,
+        cores: u32,
+    }
+
+    /// Opened by the first who asks.
+    pub(crate) fn sources() -> Option<&'static Sources> {
+        static SOURCES: OnceLock<Option<Sources>> = OnceLock::new();
+        SOURCES.get_or_init(Sources::open).as_ref()
+    }
+
+    impl Sources {
+        fn open() -> Option<Sources> {
+            let open = |path| File::open(path).ok();
+            Some(Sources {
+                status: open("/proc/self/status")?,
+                stat: open("/proc/self/stat")?,
+                meminfo: open("/proc/meminfo")?,
+                uptime: open("/proc/uptime")?,
+                group_limit: open("/sys/fs/cgroup/memory.max"),
+                cores: thread::available_parallelism()
+                    .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)),
+            })
+        }
+
+        pub(super) fn look(&self) -> Option<Usage> {
+            let memory = kilobytes(&read(&self.status)?, "VmRSS:")?;
+            let free = kilobytes(&read(&self.meminfo)?, "MemAvailable:")?;
+            let group = self.group_limit.as_ref().and_then(read);
+            let group = group.and_then(|text| text.trim().parse().ok());
+            let uptime: f64 = read(&self.uptime)?.split_whitespace().next()?.parse().ok()?;
+            Some(Usage {
+                at: Duration::try_from_secs_f64(uptime).ok()?,
+                cpu: Duration::from_millis(cpu_ticks(&read(&self.stat)?)? * 10),
+                memory,
+                memory_available: (memory + free).min(group.unwrap_or(u64::MAX)),
+                cores: self.cores,
+            })
+        }
+    }
+
+    /// The file as it is now: what is read from its beginning is made anew.
+    fn read(file: &File) -> Option<String> {
+        let mut bytes = Vec::new();
+        let mut part = [0; 4096];
+        loop {
+            match file.read_at(&mut part, bytes.len() as u64).ok()? {
+                0 => return String::from_utf8(bytes).ok(),
+                read => bytes.extend_from_slice(&part[..read]),
+            }
+        }
+    }
+
+    /// The number after `name` in a file of `name: number kB` lines, in bytes.
+    fn kilobytes(text: &str, name: &str) -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    }
+
+    /// User and system time, in hundredths of a second (the kernel's fixed unit for `/proc`).
+    pub(super) fn cpu_ticks(stat: &str) -> Option<u64> {
+        // The second field is the program's name, which may hold blanks and parentheses.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let (user, system): (u64, u64) =
+            (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(user + system)
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -70,6 +130,6 @@ mod tests {
     #[test]
     fn a_program_name_does_not_confuse_the_times() {
         let stat = "1 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 7 5 0 0 20 0 1 0 1 1 1";
-        assert_eq!(cpu_ticks(stat), Some(12));
+        assert_eq!(linux::cpu_ticks(stat), Some(12));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use files::{Call, Cancel, Hash, LineCounts, Root, Store, StoreError};
+use files::{Access, Call, Cancel, Hash, LineCounts, Root, Sandbox, Store, StoreError};
 use rmcp::model::RequestId;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -71,12 +71,6 @@ pub enum Clients {
     One,
     /// Several, of whom one that does not take its answers must not keep the others waiting.
     Many,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    ReadWrite,
-    ReadOnly,
 }
 
 impl Options {
@@ -367,16 +361,22 @@ impl Calls {
         self.log.write(Level::Warn, "answers cannot be written", line);
     }
 
-    /// The first line of the log: what serves, and how long it took to get there.
-    pub fn announce(&self, transport: &str, started: Instant) {
+    /// The first line of the log: what serves, behind which walls, and how long it took to get there.
+    pub fn announce(&self, transport: &str, sandbox: &Sandbox, started: Instant) {
         let took = started.elapsed();
         let mut line = Map::new();
         line.insert("version".into(), env!("CARGO_PKG_VERSION").into());
         line.insert("transport".into(), transport.into());
         let tools: Vec<_> = self.options.offered().map(|entry| entry.name).collect();
         line.insert("tools".into(), tools.into());
+        line.insert("sandbox".into(), sandbox.to_string().into());
         line.insert("startup_ms".into(), millis(took));
         self.log.write(Level::Info, "ready", line);
+        if let Sandbox::Failed(reason) = sandbox {
+            let mut line = Map::new();
+            line.insert("message".into(), reason.as_str().into());
+            self.log.write(Level::Warn, "the sandbox could not be entered", line);
+        }
         if took > STARTUP_TARGET {
             let mut line = Map::new();
             line.insert("startup_ms".into(), millis(took));

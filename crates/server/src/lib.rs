@@ -24,5 +24,5 @@ mod watch;
 mod wire;
 mod writer;
 
-pub use calls::{Access, Calls, Clients, Options, Structured, ToolErrors};
+pub use calls::{Calls, Clients, Options, Structured, ToolErrors};
 pub use log::{Level, Log};

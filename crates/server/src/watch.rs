@@ -18,7 +18,7 @@ const BUSY_FOR: Duration = Duration::from_mins(1);
 
 /// Looks now and then, for as long as the server runs.
 pub async fn watch(calls: Arc<Calls>) {
-    let mut watch = Watch::new(std::thread::available_parallelism().map_or(1, Into::into));
+    let mut watch = Watch::default();
     loop {
         let Some(usage) = usage::now() else { return };
         for (event, fields) in watch.look(&usage) {
@@ -28,8 +28,8 @@ pub async fn watch(calls: Arc<Calls>) {
     }
 }
 
+#[derive(Default)]
 struct Watch {
-    cores: u32,
     memory_said: bool,
     busy_said: bool,
     /// Up-time and CPU time when the present busy stretch began.
@@ -38,11 +38,6 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(cores: usize) -> Self {
-        let cores = u32::try_from(cores).unwrap_or(1);
-        Self { cores, memory_said: false, busy_said: false, busy_since: None, last: None }
-    }
-
     fn look(&mut self, usage: &Usage) -> Vec<(&'static str, Map<String, Value>)> {
         let mut said = Vec::new();
         if !self.memory_said && usage.memory > usage.memory_available / 100 * MEMORY_PERCENT {
@@ -54,7 +49,7 @@ impl Watch {
         }
         let now = (usage.at, usage.cpu);
         if let Some(last) = self.last.replace(now) {
-            if self.busy(last, now) {
+            if busy(last, now, usage.cores) {
                 let since = *self.busy_since.get_or_insert(last);
                 if !self.busy_said && now.0.saturating_sub(since.0) >= BUSY_FOR {
                     self.busy_said = true;
@@ -68,12 +63,13 @@ impl Watch {
         }
         said
     }
+}
 
-    fn busy(&self, from: (Duration, Duration), to: (Duration, Duration)) -> bool {
-        let wall = to.0.saturating_sub(from.0).as_millis() * u128::from(self.cores);
-        let cpu = to.1.saturating_sub(from.1).as_millis();
-        wall > 0 && cpu * 100 > wall * CPU_PERCENT
-    }
+/// From one up-time and CPU time to another.
+fn busy(from: (Duration, Duration), to: (Duration, Duration), cores: u32) -> bool {
+    let wall = to.0.saturating_sub(from.0).as_millis() * u128::from(cores);
+    let cpu = to.1.saturating_sub(from.1).as_millis();
+    wall > 0 && cpu * 100 > wall * CPU_PERCENT
 }
 
 #[cfg(test)]
@@ -82,12 +78,12 @@ mod tests {
 
     fn usage(at: u64, cpu: u64, memory: u64) -> Usage {
         let (at, cpu) = (Duration::from_secs(at), Duration::from_secs(cpu));
-        Usage { at, cpu, memory, memory_available: 1000 }
+        Usage { at, cpu, memory, memory_available: 1000, cores: 2 }
     }
 
     #[test]
     fn memory_is_mentioned_once() {
-        let mut watch = Watch::new(2);
+        let mut watch = Watch::default();
         assert!(watch.look(&usage(0, 0, 799)).is_empty());
         assert_eq!(watch.look(&usage(10, 0, 801))[0].0, "memory is running short");
         assert!(watch.look(&usage(20, 0, 900)).is_empty());
@@ -95,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_minute_at_full_load_is_mentioned_once() {
-        let mut watch = Watch::new(2);
+        let mut watch = Watch::default();
         // Twenty seconds of CPU in ten on two cores, with one pause in between.
         let mut cpu = 0;
         for step in 0..20 {

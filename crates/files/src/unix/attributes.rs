@@ -73,8 +73,8 @@ pub(super) fn mode_of_new_file(dir: &Dir) -> NewMode {
     NewMode::Known(asked.difference(umask()))
 }
 
-/// The process's own, asked for once: nothing here changes it.
-fn umask() -> Mode {
+/// The process's own, asked for once: nothing here changes it, and behind the sandbox it could not be read.
+pub(crate) fn umask() -> Mode {
     static UMASK: OnceLock<Mode> = OnceLock::new();
     *UMASK.get_or_init(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -14,6 +14,8 @@ use rustix::{
 
 use crate::{Stamp, StoreError};
 
+#[cfg(target_os = "linux")]
+pub(crate) use attributes::umask;
 pub(crate) use claim::{Claim, Look};
 pub(crate) use temp::Temp;
 

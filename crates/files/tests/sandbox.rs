@@ -1,0 +1,383 @@
+//! The second wall, tried by code that goes past the first: what it does outside the root works without the wall, and
+//! none of it behind. Each time a thread goes behind it; the test and its other threads stay before.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::{
+    fs::{self, File, OpenOptions, hard_link, rename},
+    io,
+    net::{TcpListener, TcpStream},
+    ops::ControlFlow,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::{
+            fs::{MetadataExt, PermissionsExt, symlink},
+            net::{SocketAddr, UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use common::{Disk, append, at, call, call_for, not_checked};
+use files::{
+    Access, Change, DirPath, DiskStore, Durability, Entry, FilePath, Folders, Root, Sandbox, Saved,
+    Stage, StageError, Store, StoreError, usage,
+};
+use rustix::{
+    fs::{CWD, FileType, Mode, makedev, mknodat},
+    io::Errno,
+    process::{Pid, geteuid, test_kill_process},
+};
+use tempfile::TempDir;
+
+/// Runs `work` on a thread behind the wall; `None` where the kernel has none, or not all of it.
+fn behind_wall<T: Send>(root: &Path, access: Access, work: impl FnOnce() -> T + Send) -> Option<T> {
+    let root = Root::open(root).unwrap();
+    let outcome = thread::scope(|scope| {
+        let behind = scope.spawn(|| match Sandbox::enter(&root, access) {
+            Sandbox::Landlock => Ok(work()),
+            other => Err(other),
+        });
+        behind.join().unwrap()
+    });
+    if let Err(kept) = &outcome {
+        not_checked(&format!("the second wall, which is {kept} on this machine"));
+    }
+    outcome.ok()
+}
+
+// --- what is outside
+
+/// A root and what is around it.
+struct Place {
+    dir: TempDir,
+    listener: TcpListener,
+    unnamed: UnixListener,
+    process: Child,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = TempDir::new().unwrap();
+        for folder in ["root", "root/folder", "empty"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join("file"), "outside").unwrap();
+        fs::write(dir.path().join("root/file"), "inside").unwrap();
+        symlink("../file", dir.path().join("root/link")).unwrap();
+        fs::write(dir.path().join("root/program"), "#!/bin/sh\n").unwrap();
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(dir.path().join("root/program"), executable).unwrap();
+        let name = dir.path().as_os_str().as_encoded_bytes();
+        let name = SocketAddr::from_abstract_name(name).unwrap();
+        Place {
+            dir,
+            listener: TcpListener::bind("127.0.0.1:0").unwrap(),
+            unnamed: UnixListener::bind_addr(&name).unwrap(),
+            process: Command::new("cat").stdin(Stdio::piped()).spawn().unwrap(),
+        }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    fn node(&self, path: &str, kind: FileType) -> io::Result<()> {
+        Ok(mknodat(CWD, self.at(path), kind, Mode::RUSR, makedev(1, 3))?)
+    }
+
+    /// Everything there is, outside and inside, with what is in it.
+    fn contents(&self) -> Vec<(PathBuf, String)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.dir.path().to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let kind = fs::symlink_metadata(&path).unwrap().file_type();
+                let text = if kind.is_file() {
+                    fs::read_to_string(&path).unwrap()
+                } else {
+                    format!("{kind:?}")
+                };
+                if kind.is_dir() {
+                    folders.push(path.clone());
+                }
+                found.push((path, text));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+type Attempt = (&'static str, fn(&Place) -> io::Result<()>);
+
+/// What our own code never does, outside the root or in it. Each leaves the others something to do.
+const ATTEMPTS: &[Attempt] = &[
+    ("read a file", |place| fs::read(place.at("file")).map(drop)),
+    ("read a file through a link in the root", |place| fs::read(place.at("root/link")).map(drop)),
+    ("read what the system tells of us", |_| fs::read("/proc/self/environ").map(drop)),
+    ("list a folder", |place| fs::read_dir(place.dir.path()).map(drop)),
+    ("write to a file", |place| OpenOptions::new().append(true).open(place.at("file")).map(drop)),
+    ("empty a file", |place| File::create(place.at("file")).map(drop)),
+    ("create a file", |place| File::create_new(place.at("new")).map(drop)),
+    ("make a folder", |place| fs::create_dir(place.at("folder"))),
+    ("rename a file", |place| rename(place.at("file"), place.at("renamed"))),
+    ("take a file out", |place| rename(place.at("root/file"), place.at("taken out"))),
+    ("take a file in", |place| rename(place.at("renamed"), place.at("root/file"))),
+    ("take in a name of a file", |place| hard_link(place.at("taken out"), place.at("root/named"))),
+    ("put out a name of a file", |place| hard_link(place.at("root/file"), place.at("named"))),
+    ("empty a file inside", |place| File::create(place.at("root/file")).map(drop)),
+    ("move a file inside", |place| rename(place.at("root/file"), place.at("root/folder/file"))),
+    ("remove a file", |place| fs::remove_file(place.at("taken out"))),
+    ("remove a folder", |place| fs::remove_dir(place.at("empty"))),
+    ("make a link", |place| symlink("file", place.at("root/to file"))),
+    ("make a pipe", |place| place.node("root/pipe", FileType::Fifo)),
+    ("make a socket", |place| UnixListener::bind(place.at("root/socket")).map(drop)),
+    ("make a device", |place| place.node("root/null", FileType::CharacterDevice)),
+    ("run a program", |_| run("/bin/sh".as_ref())),
+    ("run a program of the root", |place| run(&place.at("root/program"))),
+    ("connect", |place| TcpStream::connect(place.listener.local_addr()?).map(drop)),
+    ("listen", |_| TcpListener::bind("127.0.0.1:0").map(drop)),
+    ("connect to a socket that is no file", |place| {
+        UnixStream::connect_addr(&place.unnamed.local_addr()?).map(drop)
+    }),
+    ("signal another process", |place| Ok(test_kill_process(Pid::from_child(&place.process))?)),
+];
+
+fn run(program: &Path) -> io::Result<()> {
+    loop {
+        match Command::new(program).args(["-c", ""]).status() {
+            // A process that another test is just starting may still hold ours open for writing.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {}
+            outcome => return outcome.map(drop),
+        }
+    }
+}
+
+/// All that anybody could do here: devices are for root alone.
+fn attempts() -> impl Iterator<Item = &'static Attempt> {
+    ATTEMPTS.iter().filter(|(what, _)| *what != "make a device" || geteuid().is_root())
+}
+
+/// The control: it is the wall that refuses, not the machine.
+#[test]
+fn without_the_wall_everything_outside_can_be_done() {
+    let place = Place::new();
+    for (what, attempt) in attempts() {
+        attempt(&place).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+#[test]
+fn behind_the_wall_nothing_outside_can_be_done() {
+    let place = Place::new();
+    // What others have moved already is refused as well as what is where it was.
+    for name in ["renamed", "taken out"] {
+        fs::write(place.at(name), "outside").unwrap();
+    }
+    let before = place.contents();
+    let refuse_all = || {
+        for (what, attempt) in attempts() {
+            let refused =
+                attempt(&place).expect_err(what).raw_os_error().map(Errno::from_raw_os_error);
+            // What would move between folders is told that these were two file systems.
+            let expected = [Errno::ACCESS, Errno::PERM, Errno::XDEV];
+            assert!(
+                refused.is_some_and(|refused| expected.contains(&refused)),
+                "{what}: {refused:?}"
+            );
+        }
+    };
+    behind_wall(&place.at("root"), Access::ReadWrite, || {
+        refuse_all();
+        // And so are the threads that come after.
+        thread::scope(|scope| scope.spawn(refuse_all).join()).unwrap();
+    });
+    assert_eq!(place.contents(), before);
+    // Threads that were there before are not: one that enters speaks for itself.
+    fs::read(place.at("file")).unwrap();
+}
+
+// --- what is inside
+
+/// The file `below` a folder.
+fn file(dir: &Path, below: &str) -> FilePath {
+    Root::open(dir).unwrap().absolute(dir.join(below).to_str().unwrap()).unwrap()
+}
+
+/// Writes a file, making the folders it is in.
+fn write(store: &dyn Store, at: &FilePath, text: &str) -> Result<Saved, StageError<()>> {
+    let stage = Stage::new(store).with_folders(Folders::Made);
+    stage.update_one(at, &call(), |_| Ok((Change::Write(text.into()), ()))).map(|(saved, ())| saved)
+}
+
+fn remove(store: &dyn Store, at: FilePath) -> Result<Vec<Saved>, StoreError> {
+    store.update(&[at], &call(), &mut |_| Ok(vec![Change::Remove]))
+}
+
+fn list(store: &dyn Store) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut each = |entry: Entry| {
+        names.push(entry.name.into_string().unwrap());
+        ControlFlow::Continue(())
+    };
+    store.list(&DirPath::root(), &call(), &mut each).unwrap();
+    names.sort();
+    names
+}
+
+/// Everything a server does.
+fn work(store: &dyn Store, dir: &Path) {
+    append(store, &at("edited"), " two", &call()).unwrap();
+    append(store, &at("link"), " three", &call()).unwrap();
+    assert!(append(store, &at("created"), "new", &call()).unwrap().created);
+    remove(store, at("removed")).unwrap();
+    let read = store.read(&at("link"), &call()).unwrap().unwrap();
+    assert_eq!(*read.bytes, b"one two three");
+    assert_eq!(list(store), ["created", "edited", "link"]);
+    assert!(write(store, &file(dir, "x/y/z/new"), "deep").unwrap().created);
+    // Folders that were made in vain are taken back.
+    let too_large = "x".repeat(2000);
+    write(store, &file(dir, "v/w/new"), &too_large).unwrap_err();
+    // What the server tells of itself.
+    let before = usage::now().unwrap();
+    assert!(before.memory > 0 && before.cores > 0);
+    assert!(usage::now().unwrap().at >= before.at);
+}
+
+#[test]
+fn our_own_work_is_done_as_well_behind_the_wall_as_before_it() {
+    for durability in [Durability::None, Durability::Data, Durability::Full] {
+        for temps in [|store| store, DiskStore::with_named_temps] {
+            for before in [false, true] {
+                let disk = Disk::new();
+                let dir = disk.dir.path();
+                disk.put("edited", "one");
+                disk.put("removed", "one");
+                symlink("edited", dir.join("link")).unwrap();
+                let store = temps(common::open_with(dir, durability));
+                if before {
+                    work(&store, dir);
+                } else if behind_wall(dir, Access::ReadWrite, || work(&store, dir)).is_none() {
+                    return;
+                }
+                assert_eq!(disk.names("."), ["created", "edited", "link", "x"]);
+                assert_eq!(disk.text("x/y/z/new"), "deep");
+                disk.put("theirs", "");
+                let mode = |name| fs::metadata(dir.join(name)).unwrap().mode();
+                assert_eq!(mode("created"), mode("theirs"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lock_is_waited_for_behind_the_wall() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    let held = File::open(disk.dir.path().join("a")).unwrap();
+    held.lock().unwrap();
+    behind_wall(disk.dir.path(), Access::ReadWrite, || {
+        let outcome = append(&disk.store, &at("a"), " two", &call_for(Duration::from_millis(50)));
+        assert!(matches!(outcome, Err(StoreError::LockTimeout)), "{outcome:?}");
+        held.unlock().unwrap();
+        disk.append("a", " three").unwrap();
+        assert_eq!(disk.text("a"), "one three");
+    });
+}
+
+/// No tool is in between here: it is the wall alone that refuses.
+#[test]
+fn whoever_only_reads_can_do_nothing_else() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    disk.put("a", "one");
+    fs::create_dir(dir.join("folder")).unwrap();
+    behind_wall(dir, Access::ReadOnly, || {
+        assert_eq!(disk.read("a").unwrap().unwrap(), "one");
+        assert_eq!(list(&disk.store), ["a"]);
+        let is_denied = |outcome: Result<Saved, StageError<()>>| {
+            matches!(outcome, Err(StageError::Store(StoreError::Denied { .. })))
+        };
+        assert!(is_denied(write(&disk.store, &at("a"), "two")));
+        assert!(is_denied(write(&disk.store, &at("new"), "two")));
+        assert!(is_denied(write(&disk.store, &file(dir, "x/new"), "two")));
+        let removed = remove(&disk.store, at("a"));
+        assert!(matches!(removed, Err(StoreError::Denied { .. })), "{removed:?}");
+        for refused in [
+            fs::write(dir.join("a"), "two"),
+            fs::write(dir.join("new"), "two"),
+            fs::remove_file(dir.join("a")),
+            fs::create_dir(dir.join("new")),
+            fs::remove_dir(dir.join("folder")),
+            rename(dir.join("a"), dir.join("b")),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
+    });
+    assert_eq!(disk.names("."), ["a", "folder"]);
+    assert_eq!(disk.text("a"), "one");
+}
+
+// --- the wall itself
+
+#[test]
+fn the_wall_is_around_the_folder_whatever_its_name() {
+    let place = TempDir::new().unwrap();
+    let [real, link, renamed] = ["real", "link", "renamed"].map(|name| place.path().join(name));
+    fs::create_dir(&real).unwrap();
+    fs::write(real.join("a"), "one").unwrap();
+    symlink(&real, &link).unwrap();
+    let store = common::open(&link);
+    let (entered, is_entered) = mpsc::channel();
+    let (renaming, is_renamed) = mpsc::channel();
+    thread::scope(|scope| {
+        let (real, renamed) = (&real, &renamed);
+        scope.spawn(move || {
+            let Ok(()) = is_entered.recv() else { return };
+            rename(real, renamed).unwrap();
+            // Somebody else's folder has the name now.
+            fs::create_dir(real).unwrap();
+            fs::write(real.join("a"), "another").unwrap();
+            renaming.send(()).unwrap();
+        });
+        behind_wall(&link, Access::ReadWrite, move || {
+            append(&store, &at("a"), " two", &call()).unwrap();
+            entered.send(()).unwrap();
+            is_renamed.recv().unwrap();
+            append(&store, &at("a"), " three", &call()).unwrap();
+            fs::read(real.join("a")).unwrap_err();
+            assert_eq!(fs::read_to_string(renamed.join("a")).unwrap(), "one two three");
+        });
+    });
+}
+
+/// Linux puts at most sixteen walls around a process.
+#[test]
+fn a_wall_that_cannot_be_built_is_told_and_stops_nobody() {
+    let disk = Disk::new();
+    behind_wall(disk.dir.path(), Access::ReadWrite, || {
+        let root = Root::open(disk.dir.path()).unwrap();
+        let outcomes: Vec<_> = (0..16).map(|_| Sandbox::enter(&root, Access::ReadWrite)).collect();
+        let (last, others) = outcomes.split_last().unwrap();
+        assert!(others.iter().all(|outcome| *outcome == Sandbox::Landlock), "{others:?}");
+        assert_eq!(last.to_string(), "failed");
+        assert!(matches!(last, Sandbox::Failed(reason) if !reason.is_empty()), "{last:?}");
+        disk.append("a", "one").unwrap();
+    });
+}

@@ -8,9 +8,11 @@
 #![allow(clippy::unwrap_used, reason = "an experiment that cannot be made is a failure")]
 
 mod chance;
+mod disks;
 mod errors;
 mod escapes;
 mod folder;
+mod fuse;
 mod history;
 mod kills;
 mod locks;
@@ -37,6 +39,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ("kills", "Killed before each call of the file system", kills::run),
     ("order", "What is on the disk before the answer", order::run),
     ("errors", "Each call of the file system fails", errors::run),
+    ("disks", "File systems that fail, fill up, or lack what others have", disks::run),
     ("races", "Many servers, one file", races::run),
     ("history", "Appends and reads, and servers killed on the way", history::run),
     ("locks", "Holders of locks that are stopped or killed, and no locks at all", locks::run),

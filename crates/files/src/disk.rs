@@ -175,6 +175,9 @@ impl DiskStore {
         let folder = |target: &Target<'_>| os::stamp_of_folder(&target.place.folder);
         let folders: Vec<_> = targets.iter().map(folder).collect();
         for (target, temp) in targets.iter().zip(&mut staged) {
+            if target.change != Change::Keep {
+                target.check_unmoved(self.root.dir())?;
+            }
             if let (Some(temp), Some(_)) = (temp, &target.stat) {
                 temp.give_name()?;
             }
@@ -183,7 +186,7 @@ impl DiskStore {
             // From here on nothing stops the call but a file that changed.
             call.check()?;
             for target in targets {
-                target.check_unchanged(self.root.dir())?;
+                target.check_unchanged()?;
             }
         }
         let mut saved = Vec::with_capacity(targets.len());

@@ -1,6 +1,6 @@
 //! One file on its way through an update: claimed, locked, read, given its change, checked.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use cap_std::fs::Dir;
 
@@ -35,12 +35,28 @@ impl<'r> Target<'r> {
             Look::Moved => return Err(Halt::Retry),
             Look::Missing => {}
             Look::Present(stat) => {
-                let bytes = Arc::new(self.claim.read(&self.place, &stat, max)?);
-                self.version = Some(Version { bytes, stamp: stat.stamp });
+                let bytes = self.claim.read(&self.place, &stat, max)?;
+                if bytes.len() as u64 != stat.stamp.size {
+                    return Err(self.misread(&stat));
+                }
+                self.version = Some(Version { bytes: Arc::new(bytes), stamp: stat.stamp });
                 self.stat = Some(stat);
             }
         }
         Ok(())
+    }
+
+    /// What was read is not all there is: somebody changed the file meanwhile, or the system did not give all of it.
+    /// An edit of half a text would lose the other half.
+    fn misread(&mut self, stat: &Stat) -> Halt {
+        match self.claim.look(&self.place) {
+            Ok(Look::Present(now)) if now.stamp == stat.stamp => {
+                let source = io::Error::other("its length is not its size");
+                StoreError::Io { doing: "read the file", source }.into()
+            }
+            Ok(_) => Halt::Retry,
+            Err(error) => error.into(),
+        }
     }
 
     /// Takes over a change, if it is one.
@@ -72,11 +88,13 @@ impl<'r> Target<'r> {
         self.stat.as_ref().map_or(Ok(None), |stat| self.claim.written_since(stat, max))
     }
 
-    /// Notices whoever changes files, or moves folders, without asking for the lock.
-    pub fn check_unchanged(&self, root: &Dir) -> Result<(), Halt> {
-        if !self.place.is_reached_from(root)? {
-            return Err(Halt::Retry);
-        }
+    /// Notices whoever moves folders.
+    pub fn check_unmoved(&self, root: &Dir) -> Result<(), Halt> {
+        if self.place.is_reached_from(root)? { Ok(()) } else { Err(Halt::Retry) }
+    }
+
+    /// Notices whoever changes files without asking for the lock.
+    pub fn check_unchanged(&self) -> Result<(), Halt> {
         let now = os::stat(&self.place.folder, &self.place.name)
             .map_err(StoreError::when("look at the file"))?;
         let stamp = |stat: Option<&Stat>| stat.map(|stat| stat.stamp);

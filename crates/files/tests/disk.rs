@@ -159,6 +159,35 @@ fn a_folders_default_acl_is_for_new_files_only() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_folder_that_nobody_may_read_still_says_what_new_files_are_like() {
+    use rustix::thread::{Uid, set_thread_res_uid};
+    if !geteuid().is_root() {
+        return;
+    }
+    for disk in disks() {
+        if !set_attribute(disk.dir.path(), "system.posix_acl_default", &acl(6, 6)) {
+            return;
+        }
+        fs::set_permissions(disk.dir.path(), Permissions::from_mode(0o733)).unwrap();
+        let nobody = Uid::from_raw(65534);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                set_thread_res_uid(nobody, nobody, nobody).unwrap();
+                disk.append("ours", "one").unwrap();
+            });
+        });
+        disk.put("theirs", "one");
+        let [ours, theirs] = ["ours", "theirs"].map(|name| disk.dir.path().join(name));
+        assert_eq!(mode(&ours), mode(&theirs));
+        assert_eq!(
+            attribute(&ours, "system.posix_acl_access"),
+            attribute(&theirs, "system.posix_acl_access")
+        );
+    }
+}
+
+#[test]
 fn other_hard_links_keep_the_old_text() {
     for disk in disks() {
         disk.put("a", "one");
@@ -620,6 +649,18 @@ fn opposite_orders_do_not_block_each_other() {
         scope.spawn(|| turn(["b", "a"]));
     });
     assert_eq!((disk.text("a").len(), disk.text("b").len()), (100, 100));
+}
+
+/// Such a file has more in it than its size says. Another may have less: what is read of it is not all of it either.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_is_not_changed_by_half() {
+    let dir = Path::new("/proc/self");
+    let store = common::open(dir);
+    assert!(store.read(&at("comm"), &call()).unwrap().unwrap().bytes.len() > 1);
+    let outcome =
+        store.update(&[at("comm")], &call(), &mut |_| unreachable!("this may not be the text"));
+    assert!(matches!(outcome, Err(StoreError::Io { doing: "read the file", .. })), "{outcome:?}");
 }
 
 // --- what killed servers leave

@@ -7,15 +7,16 @@ use std::{fs::File, sync::OnceLock};
 use cap_std::fs::Dir;
 use rustix::{
     fs::{Gid, Mode, Uid, fchmod, fchown},
-    io::retry_on_intr,
+    io::{Errno, retry_on_intr},
 };
 
-use super::Stat;
+use super::{Stat, stat_open};
 
 /// What became of the attributes.
 pub(super) struct Copied {
-    /// The mode the new file should have now.
+    /// The mode the new file should have now, and whether it took it.
     pub mode: Mode,
+    pub mode_set: Result<(), Errno>,
     /// What could not be kept.
     pub lost: Vec<&'static str>,
 }
@@ -23,8 +24,13 @@ pub(super) struct Copied {
 /// Gives `temp` the attributes of `original`. The mode comes last: the other steps clear or widen bits of it.
 pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
-    let owner_kept = retry_on_intr(|| fchown(temp, uid, gid)).is_ok();
-    let group_kept = owner_kept || retry_on_intr(|| fchown(temp, None, gid)).is_ok();
+    // Where nobody is allowed to change owners, the right one may be there from the start.
+    let has = |fits: fn(&Stat, &Stat) -> bool| stat_open(temp).is_ok_and(|temp| fits(&temp, stat));
+    let owner_kept = retry_on_intr(|| fchown(temp, uid, gid)).is_ok()
+        || has(|temp, stat| (temp.uid, temp.gid) == (stat.uid, stat.gid));
+    let group_kept = owner_kept
+        || retry_on_intr(|| fchown(temp, None, gid)).is_ok()
+        || has(|temp, stat| temp.gid == stat.gid);
     let xattr::Kept { acl: acl_kept, others: others_kept } = xattr::copy(original, temp);
 
     let mut mode = stat.mode;
@@ -41,8 +47,7 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
             }
         }
     }
-    // Whether it worked is seen when the file is checked before publishing.
-    let _ = retry_on_intr(|| fchmod(temp, mode));
+    let mode_set = set_mode(temp, mode);
     let kept = [
         ("owner", owner_kept),
         ("group", group_kept),
@@ -52,8 +57,13 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
     ];
     Copied {
         mode,
+        mode_set,
         lost: kept.into_iter().filter(|(_, kept)| !kept).map(|(name, _)| name).collect(),
     }
+}
+
+pub(super) fn set_mode(file: &File, mode: Mode) -> Result<(), Errno> {
+    retry_on_intr(|| fchmod(file, mode))
 }
 
 /// Where the mode of a new file comes from.
@@ -67,7 +77,7 @@ pub(super) enum NewMode {
 
 pub(super) fn mode_of_new_file(dir: &Dir) -> NewMode {
     let asked = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
-    if xattr::has_default_acl(dir) {
+    if xattr::may_have_default_acl(dir) {
         return NewMode::FromFolder(asked);
     }
     NewMode::Known(asked.difference(umask()))
@@ -108,14 +118,16 @@ mod xattr {
     /// Signatures of the old bytes: on other bytes they would make the file unreadable.
     const OF_THE_BYTES: [&CStr; 2] = [c"security.ima", c"security.evm"];
 
-    /// Whether new files of a folder may get an access list.
-    pub(super) fn has_default_acl(dir: &Dir) -> bool {
+    /// Whether new files of a folder get an access list. Where that cannot be told, they might: a mode of ours could
+    /// give more rights than it would.
+    pub(super) fn may_have_default_acl(dir: &Dir) -> bool {
         // The handle itself may be good for lookups only.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let found = retry_on_intr(|| openat(dir, ".", flags, Mode::empty()))
+        let size = retry_on_intr(|| openat(dir, ".", flags, Mode::empty()))
             .and_then(|dir| retry_on_intr(|| fgetxattr_query(&dir, c"system.posix_acl_default")));
-        // Where it cannot be told there may be one.
-        !matches!(found, Ok(0) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS))
+        // Only Linux has them.
+        cfg!(target_os = "linux")
+            && !matches!(size, Ok(0) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS))
     }
 
     pub(super) struct Kept {
@@ -137,10 +149,9 @@ mod xattr {
         }
         let mut all = Kept { acl: true, others: true };
         for name in names {
-            let set = |value: Vec<u8>| {
+            let kept = read(from, name).is_some_and(|value| {
                 retry_on_intr(|| fsetxattr(to, name, &value, XattrFlags::empty())).is_ok()
-            };
-            let kept = read(from, name).is_some_and(set);
+            });
             if name == ACL {
                 all.acl &= kept;
             } else {
@@ -167,7 +178,7 @@ mod xattr {
     fn read(file: &File, name: &CStr) -> Option<Vec<u8>> {
         let size = retry_on_intr(|| fgetxattr_query(file, name)).ok()?;
         let mut value = Vec::with_capacity(size);
-        if size > 0 {
+        if value.capacity() > 0 {
             retry_on_intr(|| fgetxattr(file, name, spare_capacity(&mut value))).ok()?;
         }
         Some(value)
@@ -176,7 +187,7 @@ mod xattr {
 
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 mod xattr {
-    pub(super) fn has_default_acl(_: &cap_std::fs::Dir) -> bool {
+    pub(super) fn may_have_default_acl(_: &cap_std::fs::Dir) -> bool {
         false
     }
 

@@ -3,11 +3,16 @@
 //! Linux writes it without a name, so that a killed process leaves nothing; the name of a temporary file is there only
 //! between link and rename. Elsewhere, and where the file system cannot, it has that name from the start.
 
-use std::{ffi::OsStr, fs::File, io::Write};
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, Write},
+    os::fd::IntoRawFd,
+};
 
 use cap_std::fs::Dir;
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, fchmod, linkat, openat, renameat},
+    fs::{AtFlags, Mode, OFlags, linkat, openat, renameat},
     io::{Errno, retry_on_intr},
 };
 
@@ -21,6 +26,9 @@ use crate::{
     disk::{Halt, Temps},
     temp_name,
 };
+
+/// Its owner's alone.
+const FIRST_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 pub(crate) struct Temp<'d> {
     dir: &'d Dir,
@@ -45,7 +53,7 @@ impl<'d> Temp<'d> {
         let new_mode = original.is_none().then(|| attributes::mode_of_new_file(dir));
         let mode = match new_mode {
             Some(NewMode::FromFolder(mode)) => mode,
-            _ => Mode::RUSR | Mode::WUSR,
+            _ => FIRST_MODE,
         };
         let mut temp = Temp::open(dir, mode, temps)?;
         // Locked before others can see it: no sweep takes it, and whoever opens it once published waits for us.
@@ -53,21 +61,48 @@ impl<'d> Temp<'d> {
             return Err(Halt::Retry);
         }
         temp.file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
-        let mode = original.map(|(file, stat)| {
-            let Copied { mode, lost } = attributes::copy(file, stat, &temp.file);
-            temp.lost = lost;
-            mode
-        });
+        let copied = original.map(|(file, stat)| attributes::copy(file, stat, &temp.file));
         if let Some(NewMode::Known(mode)) = new_mode {
-            // A file system without modes gives the file the one it gives all.
-            let _ = retry_on_intr(|| fchmod(&temp.file, mode));
+            temp.set_mode_of_new_file(mode)?;
         }
-        temp.check(bytes.len() as u64, mode)?;
-        if durability != Durability::None {
+        temp.check(bytes.len() as u64, copied.as_ref())?;
+        temp.lost.extend(copied.into_iter().flat_map(|copied| copied.lost));
+        match durability {
+            Durability::None => temp.flush(),
             // Never tried again: after a failed sync the kernel may call lost pages clean.
-            temp.file.sync_data().map_err(|error| StoreError::unwritten("sync", error))?;
+            Durability::Data | Durability::Full => temp.file.sync_data(),
         }
+        .map_err(|error| StoreError::unwritten("sync", error))?;
         Ok(temp)
+    }
+
+    fn set_mode_of_new_file(&mut self, mode: Mode) -> Result<(), Halt> {
+        match attributes::set_mode(&self.file, mode) {
+            Ok(()) => {}
+            // A file system without modes gives the file the one it gives all. If there are any, it stays ours alone.
+            Err(error) if is_not_allowed(error) => {
+                if stat_open(&self.file).is_ok_and(|stat| stat.mode == FIRST_MODE) {
+                    self.lost.push("mode");
+                }
+            }
+            Err(error) => return Err(failed("set the mode", error)),
+        }
+        Ok(())
+    }
+
+    /// Some file systems, those of a network above all, say only to whoever closes a file that they could not keep it.
+    fn flush(&self) -> io::Result<()> {
+        Ok(retry_on_intr(|| {
+            let another = rustix::io::fcntl_dupfd_cloexec(&self.file, 0)?;
+            #[expect(
+                unsafe_code,
+                reason = "to close a file and hear how it went there is no other way"
+            )]
+            // SAFETY: the descriptor is our own and not used again.
+            unsafe {
+                rustix::io::try_close(another.into_raw_fd())
+            }
+        })?)
     }
 
     fn open(dir: &'d Dir, mode: Mode, temps: Temps) -> Result<Temp<'d>, Halt> {
@@ -95,8 +130,13 @@ impl<'d> Temp<'d> {
         let name = temp_name::fresh();
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file =
-            retry_on_intr(|| openat(dir, name.as_str(), flags, mode)).map_err(not_created)?;
+        let file = retry_on_intr(|| openat(dir, name.as_str(), flags, mode)).map_err(|error| {
+            if error != Errno::EXIST {
+                // What failed may have been done all the same.
+                let _ = super::remove(dir, name.as_ref());
+            }
+            not_created(error)
+        })?;
         Ok(Temp {
             dir,
             file: file.into(),
@@ -107,19 +147,23 @@ impl<'d> Temp<'d> {
     }
 
     /// A system that says it wrote everything may be wrong: what is published must be what was meant.
-    fn check(&mut self, size: u64, mode: Option<Mode>) -> Result<(), Halt> {
+    fn check(&mut self, size: u64, copied: Option<&Copied>) -> Result<(), Halt> {
         let stat = stat_open(&self.file).map_err(StoreError::when("look at the temporary file"))?;
         if self.name.is_some() && stat.links == 0 {
             // Another server's sweep took it between its creation and its lock.
             return Err(Halt::Retry);
         }
-        let wrong =
-            |what| StoreError::Write { doing: "write", source: std::io::Error::other(what) };
+        let wrong = |what| StoreError::Write { doing: "write", source: io::Error::other(what) };
         if stat.stamp.size != size {
             return Err(wrong("the temporary file has the wrong size").into());
         }
-        if mode.is_some_and(|mode| mode != stat.mode) {
-            return Err(wrong("the mode of the file cannot be kept").into());
+        if let Some(Copied { mode, mode_set, .. }) = copied
+            && *mode != stat.mode
+        {
+            return Err(match *mode_set {
+                Err(error) if !is_not_allowed(error) => failed("set the mode", error),
+                _ => wrong("the mode of the file cannot be kept").into(),
+            });
         }
         self.stamp = stat.stamp;
         Ok(())
@@ -144,12 +188,23 @@ impl<'d> Temp<'d> {
     pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         let from = self.name.as_deref().expect("it has a name");
         match retry_on_intr(|| renameat(self.dir, from, self.dir, name)) {
-            Ok(()) => self.name = None,
-            // Somebody removed it.
-            Err(Errno::NOENT) => return Err(Halt::Retry),
-            Err(error) => return Err(failed("replace the file", error)),
+            Err(error) if !self.is_at(name) => {
+                return Err(match error {
+                    // Somebody removed it.
+                    Errno::NOENT => Halt::Retry,
+                    error => failed("replace the file", error),
+                });
+            }
+            _ => self.name = None,
         }
         Ok(self.published())
+    }
+
+    /// Whether it has this name by now. What failed may have been done all the same: on a network a request that was
+    /// answered too late is made twice, and the second one fails.
+    fn is_at(&self, name: &OsStr) -> bool {
+        let found = super::stat(self.dir, name).ok().flatten();
+        found.zip(stat_open(&self.file).ok()).is_some_and(|(named, own)| named.is_same_file(&own))
     }
 
     /// Becomes the file `name`, which must not exist, and stays locked. Returns its stamp.
@@ -164,6 +219,7 @@ impl<'d> Temp<'d> {
         }
         match created {
             Ok(_) => Ok(self.published()),
+            Err(_) if self.is_at(name) => Ok(self.published()),
             Err(Errno::EXIST | Errno::NOENT) => Err(Halt::Retry),
             Err(error) => Err(failed("create the file", error)),
         }
@@ -182,6 +238,7 @@ impl<'d> Temp<'d> {
             linkat(rustix::fs::CWD, unnamed.as_str(), self.dir, name, AtFlags::SYMLINK_FOLLOW)
         }) {
             Ok(()) => Ok(()),
+            Err(_) if self.is_at(name) => Ok(()),
             Err(Errno::EXIST) => Err(Halt::Retry),
             // No /proc, or no links here.
             Err(
@@ -239,6 +296,11 @@ fn not_created(error: Errno) -> Halt {
         Errno::EXIST => Halt::Retry,
         error => failed("create a temporary file", error),
     }
+}
+
+/// Whether a file system has it so, rather than failed.
+fn is_not_allowed(error: Errno) -> bool {
+    matches!(error, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS)
 }
 
 fn failed(doing: &'static str, error: Errno) -> Halt {

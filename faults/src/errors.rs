@@ -30,12 +30,11 @@ pub fn run(scale: Scale) -> Vec<Row> {
     let mut rows: Vec<Row> = ERRORS
         .iter()
         .map(|&(name, number)| {
-            let mut jobs = Vec::new();
-            for lasting in [Lasting::Once, Lasting::FromThenOn] {
-                // A call that is interrupted for ever is tried again for ever.
-                if (name, lasting) != ("EINTR", Lasting::FromThenOn) {
-                    jobs.extend(jobs_for(&operations, scale, &Act::Fail(number), lasting));
-                }
+            let fail = Act::Fail(number);
+            let mut jobs = jobs_for(&operations, scale, &fail, Lasting::Once);
+            // A call that is interrupted for ever is tried again for ever.
+            if name != "EINTR" && scale.of(name == "EIO", true) {
+                jobs.extend(jobs_for(&operations, scale, &fail, Lasting::FromThenOn));
             }
             everywhere(name, &jobs)
         })

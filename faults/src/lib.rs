@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 #![allow(clippy::unwrap_used, reason = "an experiment that cannot be made is a failure")]
 
+mod attack;
 mod chance;
 mod disks;
 mod errors;
@@ -14,6 +15,7 @@ mod escapes;
 mod folder;
 mod fuse;
 mod history;
+mod http;
 mod kills;
 mod locks;
 mod operations;
@@ -46,6 +48,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ("outsiders", "Editors that take no lock", outsiders::run),
     ("escapes", "Names that lead outside, or are swapped", escapes::run),
     ("sandbox", "The second wall around the folder", sandbox::run),
+    ("attack", "HTTP under attack", attack::run),
 ];
 
 /// What was asked for.

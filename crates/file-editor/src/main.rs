@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cli::{SecondWall, Transport};
 use files::{DiskOptions, DiskStore, Sandbox};
 use server::signal::Signals;
-use server::{Calls, Clients, Log, Options};
+use server::{Calls, Log, Options};
 use tools::Limits;
 
 fn main() -> ExitCode {
@@ -43,10 +43,6 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         access: config.access,
         tool_errors: config.tool_errors,
         structured: config.structured,
-        clients: match config.transport {
-            Transport::Stdio => Clients::One,
-            Transport::Http(_) => Clients::Many,
-        },
     };
     let limits = Limits::new(config.max_size, config.timeout);
     let calls = Calls::new(root, Box::new(store), limits, options, Log::new(config.log));

@@ -635,6 +635,121 @@ mod sizes {
         assert_eq!(folder.names().len(), 4);
     }
 
+    /// Objects take a hundred times the memory of their JSON, so a message may have few of them outside a tool's arguments.
+    #[test]
+    fn what_is_no_argument_is_small() {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let server = folder.http();
+        let call = |meta: Value, id: &str| {
+            let params =
+                json!({ "name": "read_file", "arguments": { "name": "a.txt" }, "_meta": meta });
+            let call =
+                json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+            Request::post("/mcp", call.to_string())
+        };
+        let long = "x".repeat(64 << 10);
+        let objects = |number| Value::from(vec![json!({ "a": 0 }); number]);
+        for request in [
+            call(json!({ "objects": objects(20), "text": &long[..60_000] }), "id"),
+            call(json!({}), &long[..60_000]),
+        ] {
+            let answer = server.send(&request).json();
+            assert_eq!(answer["result"]["isError"], false, "{:.200}", answer.to_string());
+        }
+        for request in [
+            call(json!({ "objects": objects(100) }), "id"),
+            call(json!({ "text": long }), "id"),
+            Request::mcp("ping", json!({ "_meta": { "objects": objects(100) } })),
+            Request::mcp("ping", json!({ "_meta": { "text": long } })),
+            Request::mcp("initialize", json!({ "more": objects(50_000) })),
+        ] {
+            let response = server.send(&request);
+            assert_eq!(response.refusal(413, -32600), "Request too large");
+            assert_ne!(response.json()["id"], Value::Null, "{response}");
+            assert!(response.json()["error"]["data"]["detail"].is_string(), "{response}");
+        }
+        // Nor may what has to be repeated be long.
+        let response = server.send(&call(json!({}), &"x".repeat(100_000)));
+        assert_eq!(response.refusal(413, -32600), "Request too large");
+        assert_eq!(response.json()["id"], Value::Null, "{response}");
+        let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": objects(1000) });
+        server.send(&Request::post("/mcp", answer.to_string())).refusal(413, -32600);
+        // What is not answered is not refused either.
+        let note =
+            json!({ "jsonrpc": "2.0", "method": "notifications/x", "params": { "a": long } });
+        assert_eq!(server.send(&Request::post("/mcp", note.to_string())).status, 202);
+        assert_alive(&server);
+    }
+
+    #[test]
+    fn arguments_of_too_many_values_are_refused() {
+        let folder = Folder::new();
+        let server = folder.http();
+        let edits = vec![json!({ "a": 0 }); 200_000];
+        let arguments = json!({ "name": "a.txt", "edits": edits });
+        let message = "the arguments hold more than 262144 names and values";
+        let answer = server.mcp().tool("edit_file", arguments.clone());
+        assert_eq!(fault(&answer, -32602), "Invalid params");
+        assert_eq!(answer["error"]["data"]["detail"], message, "{answer}");
+        let answer = server.rest("edit_file", arguments);
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert_eq!(answer["error"]["data"]["validation_errors"], json!([message]), "{answer}");
+        assert_eq!(folder.names(), [""; 0]);
+    }
+
+    /// A coding that is not undone, and two who count the length of a body differently, are how requests are smuggled.
+    #[test]
+    fn bodies_are_chunked_or_of_one_length_and_nothing_else() {
+        let folder = Folder::new();
+        let server = folder.http();
+        let edit = r#"{"name":"a.txt","append":"x","create_if_missing":true}"#;
+        let chunks = format!("{:x}\r\n{edit}\r\n0\r\n\r\n", edit.len());
+        let send = |request: &Request, body: &str| {
+            let mut client = server.connect();
+            client.write(&[&request.head(None), body.as_bytes()].concat()).unwrap();
+            (client.receive().unwrap(), client)
+        };
+        let request = Request::post("/edit_file", "");
+        for coding in
+            ["gzip, chunked", "chunked, chunked", "chunked, identity", "identity", "x", ""]
+        {
+            let (response, _) = send(&request.clone().and("Transfer-Encoding", coding), &chunks);
+            assert_eq!(response.status, 400, "{coding}: {response}");
+        }
+        let twice = request.clone().and("Transfer-Encoding", "chunked");
+        let (response, _) = send(&twice.and("Transfer-Encoding", "chunked"), &chunks);
+        let message = "Transfer-Encoding can be nothing but chunked";
+        assert_eq!(refused(&response, 400, -32600), message);
+        assert_eq!(folder.names(), [""; 0]);
+        // With chunks and a length, what chunks leave over is not the next request.
+        let smuggled = Request::post("/edit_file", edit).bytes();
+        let both = request.clone().and("Transfer-Encoding", "chunked").and("Content-Length", "4");
+        let rest = ["2\r\n{}\r\n0\r\n\r\n".as_bytes(), &smuggled].concat();
+        let (response, mut client) = send(&both, &String::from_utf8(rest).unwrap());
+        assert_eq!(response.json()["error"]["code"], -32602, "{response}");
+        client.assert_closed();
+        assert_eq!(folder.names(), [""; 0]);
+        let (response, _) = send(&request.and("Transfer-Encoding", "Chunked"), &chunks);
+        assert_eq!(response.json()["success"], true, "{response}");
+    }
+
+    #[test]
+    fn headers_are_small() {
+        let folder = Folder::new();
+        let server = folder.http();
+        let health = Request::new("GET", "/health");
+        let mut client = server.connect();
+        assert_eq!(client.send(&health.clone().with("X", &"x".repeat(12_000))).status, 200);
+        assert_eq!(client.send(&health.clone().with("X", &"x".repeat(20_000))).status, 431);
+        client.assert_closed();
+        let with = |number| (0..number).fold(health.clone(), |request, _| request.and("X", "y"));
+        let mut client = server.connect();
+        assert_eq!(client.send(&with(60)).status, 200);
+        assert_eq!(client.send(&with(70)).status, 431);
+        client.assert_closed();
+    }
+
     /// Bytes that arrive one by one, and two requests that arrive as one.
     #[test]
     fn how_the_bytes_arrive_does_not_matter() {
@@ -881,6 +996,52 @@ mod door {
         let log = server.stop();
         assert!(!log_lines(&log).is_empty());
         assert!(!log.contains("horse"), "{log}");
+    }
+
+    /// The lines about those who were turned away: their statuses, and how many more there were.
+    #[cfg(unix)]
+    fn turned_away(log: &str) -> (Vec<u64>, u64) {
+        let lines = log_lines(log);
+        let lines = lines.iter().filter(|line| line["event"] == "turned away");
+        let more = |line: &Value| line["more_refused_before"].as_u64().unwrap_or(0);
+        let told = lines.map(|line| {
+            assert_eq!(line["category"], "client", "{line}");
+            (line["status"].as_u64().unwrap(), more(line))
+        });
+        let (statuses, more): (Vec<_>, Vec<_>) = told.unzip();
+        (statuses, more.iter().sum())
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn those_who_are_turned_away_are_logged() {
+        let folder = Folder::new();
+        let server = HttpServer::start(folder.path(), &[], &[("FILE_EDITOR_TOKEN", TOKEN)]);
+        server.send(&proper("/mcp"));
+        server.send(&proper("/read_file").with("Host", "evil.com"));
+        server.send(&proper("/nowhere").with("Origin", "null"));
+        let log = server.stop();
+        assert_eq!(turned_away(&log), (vec![401, 403, 403], 0));
+        assert!(!log.contains("evil"), "{log}");
+    }
+
+    /// A refusal costs whoever asks for it nothing, so that a flood of them must not become a flood of lines.
+    #[test]
+    #[cfg(unix)]
+    fn of_a_flood_some_are_logged_and_all_are_counted() {
+        const FLOOD: usize = 2000;
+        let folder = Folder::new();
+        let server = folder.http();
+        let foreign = Request::new("GET", "/health").with("Host", "evil.com");
+        let mut client = server.connect();
+        for _ in 0..FLOOD {
+            assert_eq!(client.send(&foreign).status, 403);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        assert_eq!(client.send(&foreign).status, 403);
+        let (told, more) = turned_away(&server.stop());
+        assert_eq!(told.len() + usize::try_from(more).unwrap(), FLOOD + 1);
+        assert!(told.len() < FLOOD / 2, "{} lines", told.len());
     }
 
     #[test]
@@ -1377,6 +1538,26 @@ mod flags {
         assert_eq!(answer["result"]["isError"], false);
         assert!(answer["result"].get("structuredContent").is_none(), "{answer}");
         assert_eq!(server.rest("list_files", json!({}))["total_count"], 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_log_cuts_long_ids() {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let server = folder.http_with(&["--log=debug"]);
+        let id = "an id ".repeat(5000);
+        let send = |method: &str, params: Value| {
+            let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            let response = server.send(&Request::post("/mcp", message.to_string()));
+            assert_eq!(response.json()["id"], id);
+        };
+        send("tools/call", json!({ "name": "read_file", "arguments": { "name": "a.txt" } }));
+        send("tools/call", json!({ "name": "nope" }));
+        send("nope", json!({}));
+        let lines = log_lines(&server.stop());
+        let ids: Vec<_> = lines.iter().filter_map(|line| line["request_id"].as_str()).collect();
+        assert_eq!(ids, [&id[..80]; 3]);
     }
 
     #[test]

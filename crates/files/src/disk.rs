@@ -315,6 +315,11 @@ impl Store for DiskStore {
         }
     }
 
+    fn size(&self, at: &FilePath) -> Option<u64> {
+        let place = resolve(self.root.dir(), at.as_path()).ok()?;
+        place.regular().ok()?.map(|stat| stat.stamp.size)
+    }
+
     fn list(
         &self,
         at: &DirPath,

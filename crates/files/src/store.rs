@@ -15,6 +15,11 @@ pub trait Store: Send + Sync {
     /// The whole file; `None` when it is missing. Never waits for a lock.
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError>;
 
+    /// How many bytes a file has, where that can be told without reading it. It may be another number by the time it is.
+    fn size(&self, _at: &FilePath) -> Option<u64> {
+        None
+    }
+
     /// Every regular file of one folder and every link that leads to one inside the root, in no order. Hidden files
     /// are there too; our own temporary files are not.
     fn list(

@@ -870,3 +870,23 @@ fn a_root_knows_its_path() {
     disk.put("file", "");
     assert!(Root::open(&disk.dir.path().join("file")).is_err());
 }
+
+#[test]
+fn the_size_is_told_of_what_can_be_read() {
+    let disk = Disk::new();
+    disk.put("a", "three");
+    symlink("a", disk.dir.path().join("link")).unwrap();
+    symlink("/etc/passwd", disk.dir.path().join("out")).unwrap();
+    symlink("nowhere", disk.dir.path().join("dangling")).unwrap();
+    fs::create_dir(disk.dir.path().join("folder")).unwrap();
+    for (name, size) in [
+        ("a", Some(5)),
+        ("link", Some(5)),
+        ("out", None),
+        ("dangling", None),
+        ("folder", None),
+        ("missing", None),
+    ] {
+        assert_eq!(disk.store.size(&at(name)), size, "{name}");
+    }
+}

@@ -14,6 +14,37 @@ const LARGE: usize = 64 * 1024;
 /// How deep a text may be to be found: `edits[0].new_string` is third.
 const DEPTH: usize = 3;
 
+/// More values than any call has use for. Of JSON a value may take two bytes, and of memory some hundred times as much.
+pub const MOST: usize = 1 << 18;
+pub const TOO_MANY: &str = "the arguments hold more than 262144 names and values";
+
+/// How many names and values there are in JSON, counted without reading it.
+pub fn count(json: &[u8]) -> usize {
+    let (mut rest, mut count) = (json, 1);
+    while let Some((&byte, more)) = rest.split_first() {
+        rest = match byte {
+            b'"' => after_text(more),
+            b',' | b':' | b'[' | b'{' => {
+                count += 1;
+                more
+            }
+            _ => more,
+        };
+    }
+    count
+}
+
+/// What follows the text that has begun.
+fn after_text(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        if rest[at] == b'"' {
+            return &rest[at + 1..];
+        }
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    &[]
+}
+
 pub fn read(raw: &RawValue) -> Result<Value> {
     read_within(raw, DEPTH)
 }
@@ -128,6 +159,17 @@ mod tests {
                 ));
             }
         }
+    }
+
+    #[test]
+    fn values_are_counted_and_texts_are_not_looked_into() {
+        let check = |json: &str, number| assert_eq!(count(json.as_bytes()), number, "{json}");
+        check("1", 1);
+        check("[]", 2);
+        check(r#"{"a":"b,c:d[e{f"}"#, 3);
+        check(r#"{"a\\":[1,"\",,\"",{}]}"#, 7);
+        check(r#"["broken, \"#, 2);
+        check(&format!("[{}1]", "1,".repeat(1000)), 1002);
     }
 
     #[test]

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use files::{Access, Call, Cancel, Hash, LineCounts, Root, Sandbox, Store, StoreError};
 use rmcp::model::RequestId;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tools::{Block, Context, Dialect, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
+use tools::{Context, Dialect, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
 
 use crate::fault;
 use crate::log::{Level, Log};
 use crate::queue::{Place, Queue};
+use crate::room::{Rooms, Share, UNCOUNTED};
 use crate::wire::Refusal;
 
 /// The longest wait for a lock, whatever the timeout.
@@ -22,11 +23,6 @@ const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(30);
 /// Together no more than the runtime's threads for files.
 const EDITS_ON_THREADS: usize = 32;
 const READS_ON_THREADS: usize = 8;
-/// Bytes of files that reads may hold at once, from reading to the end of writing; more wait.
-const ANSWERS_HOLD: u64 = 64 << 20;
-
-/// How long one of many clients waits because others do not take their answers.
-const BRIEFLY: Duration = Duration::from_millis(20);
 
 /// A start that takes longer is worth a warning.
 const STARTUP_TARGET: Duration = Duration::from_millis(100);
@@ -61,16 +57,6 @@ pub struct Options {
     pub access: Access,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
-    pub clients: Clients,
-}
-
-/// Who is at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clients {
-    /// One, who keeps nobody waiting but itself.
-    One,
-    /// Several, of whom one that does not take its answers must not keep the others waiting.
-    Many,
 }
 
 impl Options {
@@ -94,11 +80,11 @@ pub struct Calls {
     pub log: Log,
     queue: Queue,
     /// Edits that may have a thread: each may be waiting there for a lock.
-    edits_on_threads: Semaphore,
+    edits_on_threads: Arc<Semaphore>,
     /// Reads that may have one: they never wait, so a few keep the disk busy.
-    reads_on_threads: Semaphore,
-    /// Kilobytes of text that answers may hold.
-    reading: Arc<Semaphore>,
+    reads_on_threads: Arc<Semaphore>,
+    /// Room for what answers hold, from when they are made until they are written.
+    pub answers: Rooms,
     stop: Recall,
     activity: Activity,
 }
@@ -129,30 +115,43 @@ impl Recall {
     }
 }
 
-/// What a call has when its turn has come.
-struct Turn<'a> {
-    place: Option<Place>,
-    thread: Option<SemaphorePermit<'a>>,
-    share: Option<Share>,
-}
-
 /// A call's outcome, and its share of what answers may hold until they are written.
 pub struct Answered {
     pub outcome: Result<Reply, Failure>,
     pub share: Option<Share>,
 }
 
-pub type Share = OwnedSemaphorePermit;
-
 /// A call that has its place in the queue and waits to be answered.
 pub struct Arrived {
     entry: &'static Entry,
     prepared: Result<Prepared, Failure>,
-    place: Option<Place>,
+    work: Work,
     expected: Option<Hash>,
     recall: Recall,
     since: Instant,
     request_id: String,
+}
+
+/// What a call does when its turn has come.
+enum Work {
+    /// Reads, and reads again if there was no room for what it found: so its arguments are kept.
+    Read(Value),
+    /// Edits, once, when it is at the head of its file's queue.
+    Edit(Option<Place>),
+}
+
+/// What a read found: what was asked for, or only that there is no room for it now.
+enum Found {
+    Reply(Reply),
+    Size(Prepared, usize),
+}
+
+/// What a call has to keep to while it is at work.
+struct Terms {
+    since: Instant,
+    call: Arc<Call>,
+    recall: Recall,
+    expected: Option<Hash>,
 }
 
 impl Arrived {
@@ -179,11 +178,10 @@ impl Calls {
         options: Options,
         log: Log,
     ) -> Arc<Self> {
-        let held = ANSWERS_HOLD.max(2 * limits.max_size) / 1024;
         Arc::new(Self {
-            edits_on_threads: Semaphore::new(EDITS_ON_THREADS),
-            reads_on_threads: Semaphore::new(READS_ON_THREADS),
-            reading: Arc::new(Semaphore::new(usize::try_from(held).unwrap_or(usize::MAX >> 4))),
+            edits_on_threads: Arc::new(Semaphore::new(EDITS_ON_THREADS)),
+            reads_on_threads: Arc::new(Semaphore::new(READS_ON_THREADS)),
+            answers: Rooms::new(limits.max_size),
             root,
             store,
             line_counts: LineCounts::default(),
@@ -209,105 +207,172 @@ impl Calls {
     pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
         let since = Instant::now();
         self.stir();
+        let again = (entry.effect == Effect::Reads).then(|| arguments.clone());
         let prepared = entry.prepare(arguments).and_then(|prepared| {
             let allowed = self.options.access == Access::ReadWrite || entry.effect == Effect::Reads;
             let denied =
                 StoreError::Denied { reason: Some("the server was started with --read-only") };
             if allowed { Ok(prepared) } else { Err(prepared.refused(&denied, &self.limits)) }
         });
-        let place = match &prepared {
-            Ok(prepared) if entry.effect != Effect::Reads => {
-                prepared.path(&self.root).map(|path| self.queue.join(path))
-            }
-            _ => None,
+        let work = if let Some(arguments) = again {
+            Work::Read(arguments)
+        } else {
+            let path = prepared.as_ref().ok().and_then(|prepared| prepared.path(&self.root));
+            Work::Edit(path.map(|path| self.queue.join(path)))
         };
         let recall = Recall::default();
-        Arrived { entry, prepared, place, expected: None, recall, since, request_id }
+        Arrived { entry, prepared, work, expected: None, recall, since, request_id }
     }
 
     /// Runs the call when its turn has come. A call that publishes is always waited for, recalled or not.
     pub async fn answer(self: Arc<Self>, arrived: Arrived) -> Answered {
-        let Arrived { entry, prepared, place, expected, recall, since, request_id } = arrived;
+        let Arrived { entry, prepared, work, expected, recall, since, request_id } = arrived;
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
         let deadline = since + self.limits.timeout;
         let call = Arc::new(Call::new(deadline, recall.flag.clone(), self.stop.flag.clone()));
+        let terms = Terms { since, call, recall, expected };
         self.activity.at_work.fetch_add(1, Ordering::Relaxed);
-        let mut share = None;
-        let outcome = match prepared {
-            Ok(prepared) => {
-                // What a listing holds is small, and what a file holds is not known before it is read.
-                let holds = if prepared.target.is_some() { self.limits.max_size } else { 0 };
-                match self.turn(place, holds, &call, &recall).await {
-                    Ok(turn) => {
-                        let (outcome, kept) = self.run(prepared, turn, expected, &call).await;
-                        share = kept;
-                        outcome
-                    }
-                    Err(error) => Err(prepared.refused(&error, &self.limits)),
-                }
-            }
-            Err(failure) => Err(failure),
+        let answered = match (prepared, work) {
+            (Ok(prepared), Work::Read(arguments)) => self.read(prepared, &arguments, &terms).await,
+            (Ok(prepared), Work::Edit(place)) => self.edit(prepared, place, &terms).await,
+            (Err(failure), _) => Err(failure),
         };
         self.activity.at_work.fetch_sub(1, Ordering::Relaxed);
-        self.log_call(entry, target, &request_id, since, call.lock_wait(), &outcome);
+        let (outcome, share) = match answered {
+            Ok((reply, share)) => (Ok(reply), share),
+            Err(failure) => (Err(failure), None),
+        };
+        self.log_call(entry, target, &request_id, since, terms.call.lock_wait(), &outcome);
         Answered { outcome, share }
     }
 
-    /// Waits until the call may have a thread: an edit for its place, a read for what it may hold, in bytes.
-    async fn turn(
+    /// What a read holds is not known before it is read. If there is no room for it then, it is let go of, and read again
+    /// when there is: so no more than the threads have in hand is ever held without room, and nobody who reads little
+    /// waits for those who read much.
+    async fn read(
         self: &Arc<Self>,
-        mut place: Option<Place>,
-        holds: u64,
-        call: &Call,
-        recall: &Recall,
-    ) -> Result<Turn<'_>, StoreError> {
-        let since = Instant::now();
-        let patience = call.deadline.min(since + LONGEST_LOCK_WAIT);
-        let too_late = if place.is_some() { StoreError::LockTimeout } else { StoreError::TimedOut };
-        let waits = async {
-            let Some(place) = &mut place else {
-                let share = u32::try_from(holds / 1024).unwrap_or(u32::MAX);
-                let share = Arc::clone(&self.reading).acquire_many_owned(share);
-                let share = match self.options.clients {
-                    Clients::One => share.await.ok(),
-                    Clients::Many => {
-                        let share = tokio::time::timeout(BRIEFLY, share).await;
-                        share.ok().and_then(Result::ok)
-                    }
-                };
-                return (self.reads_on_threads.acquire().await.ok(), share);
+        mut prepared: Prepared,
+        arguments: &Value,
+        terms: &Terms,
+    ) -> Result<(Reply, Option<Share>), Failure> {
+        let entry = prepared.entry;
+        let mut share: Option<Share> = None;
+        loop {
+            let thread = Arc::clone(&self.reads_on_threads).acquire_owned();
+            let thread = match self.wait_for(thread, terms.call.deadline, terms).await {
+                Ok(thread) => thread.ok(),
+                Err(error) => return Err(prepared.refused(&error, &self.limits)),
             };
-            place.turn().await;
-            (self.edits_on_threads.acquire().await.ok(), None)
-        };
-        let outcome = tokio::select! {
-            biased;
-            (thread, share) = waits => Ok((thread, share)),
-            () = recall.rung() => Err(StoreError::Cancelled),
-            () = self.stop.rung() => Err(StoreError::Stopping),
-            () = tokio::time::sleep_until(patience.into()) => Err(too_late),
-        };
-        if place.is_some() {
-            call.add_lock_wait(since.elapsed());
+            let has_room = share.is_some();
+            let work = move |cx: &Context, calls: &Self| match calls.must_wait(&prepared) {
+                Some(size) if !has_room => Ok(Found::Size(prepared, size)),
+                _ => run(prepared, cx).map(|reply| Found::Reply(reply.compact())),
+            };
+            let (found, thread) = self.on_thread(thread, terms, work).await?;
+            let holds = match found {
+                Found::Size(unread, size) => {
+                    prepared = unread;
+                    size
+                }
+                Found::Reply(reply) => {
+                    let holds = reply.holds();
+                    let Some(room) = self.answers.of(holds) else { return Ok((reply, None)) };
+                    let enough = share.take().filter(|share| share.bytes() >= holds);
+                    if let Some(mut share) = enough.or_else(|| room.take_now(holds)) {
+                        share.shrink_to(holds);
+                        return Ok((reply, Some(share)));
+                    }
+                    prepared = entry.prepare(arguments.clone())?;
+                    holds
+                }
+            };
+            drop(thread);
+            let Some(room) = self.answers.of(holds) else { continue };
+            match self.wait_for(room.take(holds, terms.since), terms.call.deadline, terms).await {
+                Ok(taken) => share = Some(taken),
+                Err(error) => return Err(prepared.refused(&error, &self.limits)),
+            }
         }
-        let (thread, share) = outcome?;
-        Ok(Turn { place, thread, share })
     }
 
-    /// Runs the call on a thread of its own.
-    async fn run(
+    /// About what a read would hold, if others wait for room for as much: then it need not be read to know that it must
+    /// wait.
+    fn must_wait(&self, prepared: &Prepared) -> Option<usize> {
+        if !self.answers.are_waited_for() {
+            return None;
+        }
+        let size = self.store.size(&prepared.path(&self.root)?)?;
+        let size = usize::try_from(size).ok().filter(|_| size <= self.limits.max_size)?;
+        // Beside the file's text an answer has little.
+        self.answers.of(size)?.is_waited_for().then_some(size + UNCOUNTED)
+    }
+
+    /// An edit that was made must be answered: if there is no room for what the answer holds, it keeps its thread until
+    /// there is.
+    async fn edit(
         self: &Arc<Self>,
         prepared: Prepared,
-        Turn { place, thread, share }: Turn<'_>,
-        expected: Option<Hash>,
-        call: &Arc<Call>,
-    ) -> (Result<Reply, Failure>, Option<Share>) {
-        let (calls, call) = (Arc::clone(self), Arc::clone(call));
-        let work = tokio::task::spawn_blocking(move || {
-            // The place goes with the work: the next edit waits for it, whatever becomes of this task.
+        mut place: Option<Place>,
+        terms: &Terms,
+    ) -> Result<(Reply, Option<Share>), Failure> {
+        let since = Instant::now();
+        let patience = terms.call.deadline.min(since + LONGEST_LOCK_WAIT);
+        let turn = async {
+            if let Some(place) = &mut place {
+                place.turn().await;
+            }
+            Arc::clone(&self.edits_on_threads).acquire_owned().await
+        };
+        let turn = self.wait_for(turn, patience, terms).await;
+        terms.call.add_lock_wait(since.elapsed());
+        let thread = turn.map_err(|error| {
+            let lock = matches!(error, StoreError::TimedOut);
+            prepared.refused(if lock { &StoreError::LockTimeout } else { &error }, &self.limits)
+        })?;
+        // The place goes with the work: the next edit waits for it, whatever becomes of this task.
+        let work = move |cx: &Context, _: &Self| {
             let _place = place;
-            #[cfg(debug_assertions)]
-            panic_if_asked(prepared.target.as_deref());
+            run(prepared, cx)
+        };
+        let (reply, _thread) = self.on_thread(thread.ok(), terms, work).await?;
+        let holds = reply.holds();
+        let share = match self.answers.of(holds) {
+            None => None,
+            Some(room) => tokio::select! {
+                biased;
+                share = room.take(holds, terms.since) => Some(share),
+                () = terms.recall.rung() => None,
+                () = self.stop.rung() => None,
+            },
+        };
+        Ok((reply, share))
+    }
+
+    /// Waits for what a call needs, but no longer than the call may.
+    async fn wait_for<T>(
+        &self,
+        what: impl Future<Output = T>,
+        patience: Instant,
+        terms: &Terms,
+    ) -> Result<T, StoreError> {
+        tokio::select! {
+            biased;
+            what = what => Ok(what),
+            () = terms.recall.rung() => Err(StoreError::Cancelled),
+            () = self.stop.rung() => Err(StoreError::Stopping),
+            () = tokio::time::sleep_until(patience.into()) => Err(StoreError::TimedOut),
+        }
+    }
+
+    /// Works on a thread; whoever gets the outcome decides when the next may have it.
+    async fn on_thread<T: Send + 'static>(
+        self: &Arc<Self>,
+        thread: Option<OwnedSemaphorePermit>,
+        terms: &Terms,
+        work: impl FnOnce(&Context, &Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<(T, Option<OwnedSemaphorePermit>), Failure> {
+        let (calls, call, expected) = (Arc::clone(self), Arc::clone(&terms.call), terms.expected);
+        let work = tokio::task::spawn_blocking(move || {
             let cx = Context {
                 root: &calls.root,
                 store: calls.store.as_ref(),
@@ -316,15 +381,10 @@ impl Calls {
                 call: &call,
                 expected,
             };
-            prepared.run(&cx)
+            work(&cx, &calls).map(|outcome| (outcome, thread))
         });
         let internal = |_panicked| Err(Failure::new(Kind::Internal, "Internal error"));
-        let outcome = work.await.unwrap_or_else(internal);
-        drop(thread);
-        // Of the share, what the answer truly holds is kept until it is written.
-        let held = outcome.as_ref().map_or(0, |reply| reply.blocks.iter().map(Block::len).sum());
-        let share = share.and_then(|mut share| share.split((held / 1024).min(share.num_permits())));
-        (outcome, share)
+        work.await.unwrap_or_else(internal)
     }
 
     /// What was refused before it became a call.
@@ -334,7 +394,7 @@ impl Calls {
         line.insert("outcome".into(), "error".into());
         line.insert("code".into(), refusal.code.into());
         line.insert("category".into(), "client".into());
-        self.log.write(Level::Warn, "refused", line);
+        self.log.write_refusal("refused", line);
     }
 
     /// Somebody who may not come in.
@@ -343,7 +403,7 @@ impl Calls {
         line.insert("outcome".into(), "error".into());
         line.insert("status".into(), status.into());
         line.insert("category".into(), "client".into());
-        self.log.write(Level::Warn, "turned away", line);
+        self.log.write_refusal("turned away", line);
     }
 
     /// A request that calls no tool.
@@ -470,6 +530,12 @@ fn millis(time: Duration) -> Value {
     #[expect(clippy::cast_precision_loss, reason = "a duration in a log")]
     let millis = time.as_micros() as f64 / 1000.0;
     millis.into()
+}
+
+fn run(prepared: Prepared, cx: &Context) -> Result<Reply, Failure> {
+    #[cfg(debug_assertions)]
+    panic_if_asked(prepared.target.as_deref());
+    prepared.run(cx)
 }
 
 /// A test hook of development builds: a call about this file panics.

@@ -11,25 +11,28 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tools::Kind;
 
 use crate::calls::Calls;
 use crate::door::{self, Door};
 use crate::endpoint::Endpoint;
+use crate::room::{LOOK, Pace, Room, Rooms, SLOWEST, Share, UNCOUNTED};
 use crate::signal::Signals;
-use crate::unstalled::Unstalled;
+use crate::unstalled::{Kept, Taker, Unstalled};
 use crate::wire::Outgoing;
 use crate::{fault, memory, rest, watch};
 
@@ -37,17 +40,19 @@ use crate::{fault, memory, rest, watch};
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 64;
 /// Bytes of headers, or of a body that is being read, that a connection may hold.
-const MAX_BUFFER: usize = 64 * 1024;
+const MAX_BUFFER: usize = 16 * 1024;
+/// Bytes that the system may hold for a client that does not take them. Small enough to see soon that it does not.
+const SEND_BUFFER: usize = 256 * 1024;
 /// What a body may be longer than the largest file, for everything around the text.
 const ENVELOPE: u64 = 64 * 1024;
-/// Bytes of large bodies held at once; more wait. A body is large from `ENVELOPE` on.
-const LARGE_BODIES: u64 = 64 << 20;
 /// How long the beginning of a body may take, and what a large one may take longer than its size says.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of a large body that must come in a second.
-const SLOWEST: u64 = 1 << 20;
-/// A connection that takes nothing of its answer for so long is closed.
-pub const ANSWER_STALL: Duration = Duration::from_secs(30);
+/// A connection that takes nothing of its answer for so long is closed, whoever waits.
+const ANSWER_STALL: Duration = Duration::from_secs(30);
+/// What a chunk of an answer usually takes, escapes and all.
+const CHUNK: usize = 128 * 1024;
+/// Connections that may wait in the kernel until they are taken, if it lets them.
+const BACKLOG: i32 = 4096;
 /// Descriptors that connections leave for files.
 const FOR_FILES: u64 = 128;
 /// How long a stop waits for those who are being answered.
@@ -143,6 +148,8 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
     let places = Arc::new(Semaphore::new(connections_at_most()));
     for listener in options.listeners {
         listener.set_nonblocking(true)?;
+        // The standard library asks for few, and whoever finds no place has to try again a second later.
+        let _ = socket2::SockRef::from(&listener).listen(BACKLOG);
         let listener = TcpListener::from_std(listener)?;
         tokio::spawn(accept(listener, Arc::clone(&places), connections.clone()));
     }
@@ -157,8 +164,15 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
             },
         };
         let _ = stream.set_nodelay(true);
-        let connection =
-            http.serve_connection(TokioIo::new(Unstalled::new(stream)), service.clone());
+        let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
+        let taker = Taker::default();
+        let stream = TokioIo::new(Unstalled::new(stream, taker.clone(), ANSWER_STALL));
+        let service = service.clone();
+        let service = service_fn(move |mut request: hyper::Request<_>| {
+            request.extensions_mut().insert(taker.clone());
+            service.call(request)
+        });
+        let connection = http.serve_connection(stream, service);
         let (connection, calls) = (graceful.watch(connection), Arc::clone(&calls));
         tokio::spawn(async move {
             let _ = connection.await;
@@ -211,7 +225,7 @@ fn connections_at_most() -> usize {
 }
 
 fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Router {
-    let bodies = Arc::new(Bodies::new(calls.limits.max_size));
+    let bodies = Arc::new(Bodies::new(Arc::clone(calls)));
     let endpoint = Arc::new(Endpoint::new(Arc::clone(calls), Arc::clone(&bodies)));
     let mcp = post(move |request: Request| {
         let endpoint = Arc::clone(&endpoint);
@@ -247,19 +261,18 @@ fn method_not_allowed(allowed: &'static str) -> Response {
 
 /// Bodies on their way in: how large, of what type, and how many bytes of them at once.
 pub struct Bodies {
+    calls: Arc<Calls>,
     longest: u64,
-    large: Arc<Semaphore>,
+    rooms: Rooms,
 }
 
-/// A body's share of what large bodies may hold, from its arrival until its call is answered.
-pub type Held = Option<OwnedSemaphorePermit>;
+/// A body's share of what bodies may hold, from its arrival until its answer is made.
+pub type Held = Option<Share>;
 
 impl Bodies {
-    fn new(max_size: u64) -> Self {
-        let longest = max_size + ENVELOPE;
-        let budget = LARGE_BODIES.max(2 * longest);
-        let large = Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4));
-        Self { longest, large: Arc::new(large) }
+    fn new(calls: Arc<Calls>) -> Self {
+        let longest = calls.limits.max_size + ENVELOPE;
+        Self { calls, longest, rooms: Rooms::new(longest) }
     }
 
     /// Reads a JSON body; what is too large is refused without being read.
@@ -273,35 +286,98 @@ impl Bodies {
             let message = "Content-Type must be application/json";
             return Err(refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message));
         }
+        if !is_plain(&parts.headers) {
+            let message = "Transfer-Encoding can be nothing but chunked";
+            return Err(refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message));
+        }
         self.collect(body, announced.unwrap_or(self.longest)).await
     }
 
     /// A large body waits for all it may need at once, so that bodies never wait for each other; one that then does not
-    /// come fast enough is given up, and one of which little has come holds nothing.
-    async fn collect(&self, mut body: Body, size: u64) -> Result<(Bytes, Held), Response> {
-        let mut bytes = Vec::new();
-        let mut held: Held = None;
-        let mut until = Instant::now() + BODY_PATIENCE;
-        loop {
-            let missing = || {
-                let message = "The request's body did not arrive";
-                refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message)
-            };
-            let frame = tokio::time::timeout_at(until.into(), body.frame()).await;
-            let data = match frame.map_err(|_| missing())? {
-                None => return Ok((bytes.into(), held)),
-                Some(frame) => frame.map_err(|_| missing())?.into_data().unwrap_or_default(),
-            };
-            let arrived = (bytes.len() + data.len()) as u64;
-            if arrived > self.longest {
+    /// come fast enough is given up, sooner if others wait, and one of which little has come holds nothing.
+    async fn collect(&self, body: Body, size: u64) -> Result<(Bytes, Held), Response> {
+        let (came, mut bytes) = (Instant::now(), Vec::new());
+        let mut arriving = Arriving::new(body);
+        while let Some(data) = arriving.next().await? {
+            let arrived = bytes.len() + data.len();
+            if arrived as u64 > self.longest {
                 return Err(too_large());
             }
-            if arrived > ENVELOPE && held.is_none() {
-                let share = u32::try_from(size).unwrap_or(u32::MAX);
-                held = Arc::clone(&self.large).acquire_many_owned(share).await.ok();
-                until = Instant::now() + BODY_PATIENCE + Duration::from_secs(size / SLOWEST);
+            if arrived > UNCOUNTED && arriving.share.is_none() {
+                let needed = usize::try_from(size).unwrap_or(usize::MAX).max(arrived);
+                if let Some(room) = self.rooms.of(needed) {
+                    arriving.share = Some(self.wait_for(room, needed, came).await?);
+                }
+                // It was not the client that we waited for.
+                let patience = BODY_PATIENCE + Duration::from_secs(size / SLOWEST);
+                arriving.until = Instant::now() + patience;
             }
             bytes.extend_from_slice(&data);
+        }
+        let mut share = arriving.share;
+        if let Some(share) = &mut share {
+            share.shrink_to(bytes.capacity());
+        }
+        Ok((bytes.into(), share))
+    }
+
+    /// What finds no room is refused when a call would have timed out.
+    async fn wait_for(
+        &self,
+        room: &Arc<Room>,
+        bytes: usize,
+        came: Instant,
+    ) -> Result<Share, Response> {
+        let why = tokio::select! {
+            biased;
+            share = room.take(bytes, came) => return Ok(share),
+            () = self.calls.stopped() => "The server is stopping; nothing was written",
+            () = tokio::time::sleep(self.calls.limits.timeout) => {
+                "The server is busy; nothing was written, try again"
+            }
+        };
+        let code = fault::code(Kind::TimedOut).number;
+        Err(refuse(StatusCode::REQUEST_TIMEOUT, code, why))
+    }
+}
+
+/// A body on its way in.
+struct Arriving {
+    body: Body,
+    until: Instant,
+    pace: Pace,
+    share: Option<Share>,
+}
+
+impl Arriving {
+    fn new(body: Body) -> Self {
+        let until = Instant::now() + BODY_PATIENCE;
+        Self { body, until, pace: Pace::default(), share: None }
+    }
+
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, Response> {
+        let missing = || {
+            let message = "The request's body did not arrive";
+            refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, message)
+        };
+        loop {
+            let now = Instant::now();
+            self.pace.wait(now);
+            let waited_for = self.share.as_ref().is_some_and(|share| share.room().is_waited_for());
+            if now >= self.until || (waited_for && self.pace.is_too_slow(now)) {
+                return Err(missing());
+            }
+            let look = if self.share.is_some() { self.until.min(now + LOOK) } else { self.until };
+            match tokio::time::timeout_at(look.into(), self.body.frame()).await {
+                Err(_) => {}
+                Ok(None) => return Ok(None),
+                Ok(Some(frame)) => {
+                    let data = frame.map_err(|_| missing())?.into_data().unwrap_or_default();
+                    self.pace.move_on(data.len() as u64, Instant::now());
+                    return Ok(Some(data));
+                }
+            }
         }
     }
 }
@@ -323,11 +399,23 @@ fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
+/// No coding besides chunks: what is compressed is nothing that we can read.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+        && codings.next().is_none()
+}
+
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
-/// A JSON answer; a large one is streamed.
+/// A JSON answer of ours, which is short.
 pub fn answer(status: StatusCode, message: Outgoing) -> Response {
-    let mut response = Response::new(Body::new(Streamed::new(message)));
+    stream(status, message, &Taker::default())
+}
+
+/// A JSON answer; a large one is made as it is taken.
+pub fn stream(status: StatusCode, message: Outgoing, taker: &Taker) -> Response {
+    let mut response = Response::new(Body::new(Streamed::new(message, taker)));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
@@ -343,14 +431,41 @@ struct Streamed {
     first: Option<Bytes>,
     /// What is left.
     rest: Option<Outgoing>,
+    kept: Option<Arc<Kept>>,
+}
+
+/// A part of an answer. It has the share too, because it may be the last that is taken.
+struct Chunk {
+    bytes: Vec<u8>,
+    #[expect(dead_code, reason = "held, not read")]
+    kept: Arc<Kept>,
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Streamed {
     /// The first chunk is made at once: most answers have no other, and their length is known.
-    fn new(mut message: Outgoing) -> Self {
+    fn new(mut message: Outgoing, taker: &Taker) -> Self {
         let mut buffer = Vec::new();
         let more = message.fill(&mut buffer);
-        Self { first: Some(buffer.into()), rest: more.then_some(message) }
+        let share = message.share.take();
+        let rest = more.then_some(message);
+        let kept = share.map(|mut share| {
+            share.shrink_to(buffer.capacity() + rest.as_ref().map_or(0, Outgoing::holds));
+            Arc::new(taker.keep(share))
+        });
+        Self { first: Some(chunk(buffer, kept.as_ref())), rest, kept }
+    }
+}
+
+fn chunk(bytes: Vec<u8>, kept: Option<&Arc<Kept>>) -> Bytes {
+    match kept {
+        Some(kept) => Bytes::from_owner(Chunk { bytes, kept: Arc::clone(kept) }),
+        None => bytes.into(),
     }
 }
 
@@ -365,11 +480,11 @@ impl http_body::Body for Streamed {
         let chunk = if let Some(first) = self.first.take() {
             first
         } else if let Some(rest) = &mut self.rest {
-            let mut buffer = Vec::with_capacity(2 * MAX_BUFFER);
+            let mut buffer = Vec::with_capacity(CHUNK);
             if !rest.fill(&mut buffer) {
                 self.rest = None;
             }
-            buffer.into()
+            chunk(buffer, self.kept.as_ref())
         } else {
             return Poll::Ready(None);
         };

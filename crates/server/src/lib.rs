@@ -17,6 +17,7 @@ pub mod memory;
 mod queue;
 mod reader;
 mod rest;
+mod room;
 pub mod signal;
 pub mod stdio;
 mod unstalled;
@@ -24,5 +25,5 @@ mod watch;
 mod wire;
 mod writer;
 
-pub use calls::{Calls, Clients, Options, Structured, ToolErrors};
+pub use calls::{Calls, Options, Structured, ToolErrors};
 pub use log::{Level, Log};

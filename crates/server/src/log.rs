@@ -37,10 +37,38 @@ impl Level {
 /// Lines that wait for a slow reader; more are dropped.
 const WAITING_LINES: usize = 1024;
 
+/// Lines a second about requests that were refused at once: they cost their sender nothing, and must not fill a disk.
+const REFUSALS_A_SECOND: u64 = 20;
+
 pub struct Log {
     level: Level,
     writer: Mutex<Option<Writer>>,
     dropped: AtomicU64,
+    refusals: Mutex<Refusals>,
+}
+
+/// Refusals of the present second, and those of which nothing was said yet.
+#[derive(Default)]
+struct Refusals {
+    since: Option<Instant>,
+    said: u64,
+    unsaid: u64,
+}
+
+impl Refusals {
+    /// Whether one more may be told, and how many were not before it.
+    fn tell(&mut self, now: Instant) -> Option<u64> {
+        let second = Duration::from_secs(1);
+        if self.since.is_none_or(|since| now.saturating_duration_since(since) >= second) {
+            (self.since, self.said) = (Some(now), 0);
+        }
+        if self.said >= REFUSALS_A_SECOND {
+            self.unsaid += 1;
+            return None;
+        }
+        self.said += 1;
+        Some(std::mem::take(&mut self.unsaid))
+    }
 }
 
 struct Writer {
@@ -50,11 +78,23 @@ struct Writer {
 
 impl Log {
     pub fn new(level: Level) -> Self {
-        Self { level, writer: Mutex::new(None), dropped: AtomicU64::new(0) }
+        let (writer, dropped) = (Mutex::new(None), AtomicU64::new(0));
+        Self { level, writer, dropped, refusals: Mutex::default() }
     }
 
     pub fn enabled(&self, level: Level) -> bool {
         level <= self.level
+    }
+
+    /// A line about a request that was refused. Of many at once, some are counted only.
+    pub fn write_refusal(&self, event: &str, mut fields: Map<String, Value>) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(unsaid) = refusals.tell(Instant::now()) else { return };
+        drop(refusals);
+        if unsaid > 0 {
+            fields.insert("more_refused_before".into(), unsaid.into());
+        }
+        self.write(Level::Warn, event, fields);
     }
 
     /// One line: timestamp, level, `event`, then `fields` in their order.
@@ -102,5 +142,22 @@ impl Writer {
             }
         });
         Self { lines, thread }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_refusals_at_once_some_are_counted_only() {
+        let mut refusals = Refusals::default();
+        let start = Instant::now();
+        let told: Vec<_> = (0..100).map(|_| refusals.tell(start)).collect();
+        assert!(told[..20].iter().all(|told| *told == Some(0)));
+        assert!(told[20..].iter().all(Option::is_none));
+        assert_eq!(refusals.tell(start + Duration::from_millis(999)), None);
+        assert_eq!(refusals.tell(start + Duration::from_secs(1)), Some(81));
+        assert_eq!(refusals.tell(start + Duration::from_secs(1)), Some(0));
     }
 }

@@ -18,9 +18,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tools::{Block, Effect, Entry, Failure, Kind, Reply};
 
-use crate::calls::{Answered, Arrived, Calls, Recall, Share, Structured, ToolErrors};
+use crate::calls::{Answered, Arrived, Calls, Recall, Structured, ToolErrors};
 use crate::fault;
 use crate::flights::Working;
+use crate::room::Share;
 use crate::wire::{self, Refusal};
 
 /// What a transport sends along with a `tools/call`: the call, which already has its place in the

@@ -11,11 +11,13 @@ use files::Hash;
 use serde_json::{Value, json};
 use tools::{Dialect, Entry, Failure, Kind, Reply};
 
-use crate::calls::{Answered, Calls, Recall, Share};
-use crate::fault;
+use crate::calls::{Answered, Calls, Recall};
 use crate::http::{self, Bodies, refuse};
 use crate::mcp::Parked;
+use crate::room::Share;
+use crate::unstalled::Taker;
 use crate::wire::{self, Outgoing};
+use crate::{arguments, fault};
 
 pub async fn answer(
     entry: &'static Entry,
@@ -24,12 +26,17 @@ pub async fn answer(
     request: Request,
 ) -> Response {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let taker = parts.extensions.remove::<Taker>().unwrap_or_default();
     let (body, _held) = match bodies.receive(&parts, body).await {
         Ok(received) => received,
         Err(refusal) => return refusal,
     };
-    let arguments = match serde_json::from_slice(&body) {
+    if arguments::count(&body) > arguments::MOST {
+        let faults = vec![arguments::TOO_MANY.into()];
+        return failed(entry, &Failure::new(Kind::Invalid, "Invalid params").with_faults(faults));
+    }
+    let arguments = match serde_json::from_slice(&body).and_then(arguments::read) {
         Ok(arguments @ Value::Object(_)) => arguments,
         Ok(_) => {
             return refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, "Invalid Request");
@@ -48,7 +55,7 @@ pub async fn answer(
     let answered = tokio::spawn(calls.answer(arrived)).await;
     taken_back.not_any_more();
     match answered {
-        Ok(Answered { outcome: Ok(reply), share }) => succeeded(reply, share),
+        Ok(Answered { outcome: Ok(reply), share }) => succeeded(reply, share, &taker),
         Ok(Answered { outcome: Err(failure), .. }) => failed(entry, &failure),
         Err(_) => failed(entry, &Failure::new(Kind::Internal, "Internal error")),
     }
@@ -87,11 +94,11 @@ fn expected_hash(headers: &HeaderMap) -> Result<Option<Hash>, Failure> {
     })
 }
 
-fn succeeded(reply: Reply, share: Option<Share>) -> Response {
+fn succeeded(reply: Reply, share: Option<Share>, taker: &Taker) -> Response {
     let hash = reply.hash;
     let (object, blocks) = wire::plain_object(reply);
     let message = Outgoing::with_parked(&object, Parked { blocks, share });
-    let mut response = http::answer(StatusCode::OK, message);
+    let mut response = http::stream(StatusCode::OK, message, taker);
     let tag = hash.and_then(|hash| HeaderValue::from_str(&format!("\"{hash}\"")).ok());
     if let Some(tag) = tag {
         response.headers_mut().insert(ETAG, tag);

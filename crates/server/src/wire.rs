@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 use tools::{Block, Reply};
 
 use crate::arguments;
-use crate::calls::Share;
 use crate::fault;
 use crate::mcp::Parked;
+use crate::room::Share;
 
 /// A request or notification, borrowed from its line.
 #[derive(Debug)]
@@ -164,6 +164,9 @@ fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
 
 /// The arguments of a call: an object, or nothing.
 pub fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Refusal> {
+    if given.is_some_and(|given| arguments::count(given.get().as_bytes()) > arguments::MOST) {
+        return Err(invalid_params(id, arguments::TOO_MANY));
+    }
     match given.map_or(Ok(Value::Null), arguments::read) {
         Ok(arguments @ (Value::Object(_) | Value::Null)) => Ok(arguments),
         Ok(_) => Err(invalid_params(id, "the arguments must be an object")),
@@ -211,8 +214,7 @@ pub struct Outgoing {
     /// How far it has been written.
     at: Progress,
     /// Its share of what answers may hold, given up when it is written.
-    #[expect(dead_code, reason = "held, not read")]
-    share: Option<Share>,
+    pub share: Option<Share>,
     /// The last byte of a chunk waits for the next one: escaping is fastest behind a byte that is there.
     held: Option<u8>,
 }
@@ -241,6 +243,11 @@ impl Outgoing {
 
     pub fn from_json(json: Vec<u8>, Parked { blocks, share }: Parked) -> Self {
         Self { json, blocks, at: Progress::default(), share, held: None }
+    }
+
+    /// How many bytes of memory it takes.
+    pub fn holds(&self) -> usize {
+        self.json.capacity() + self.blocks.iter().map(Block::holds).sum::<usize>()
     }
 
     /// Writes the message and a line break; `buffer` is scratch space.

@@ -142,6 +142,40 @@ pub struct Reply {
     pub meta: Option<Map<String, Value>>,
 }
 
+impl Reply {
+    /// About how many bytes of memory it takes.
+    pub fn holds(&self) -> usize {
+        let blocks: usize = self.blocks.iter().map(Block::holds).sum();
+        let objects = self.data.iter().chain(&self.meta);
+        blocks + objects.map(members_hold).sum::<usize>()
+    }
+
+    /// The same, without files of which it shows but a small part.
+    #[must_use]
+    pub fn compact(self) -> Self {
+        let blocks = self.blocks.into_iter().map(Block::compact).collect();
+        Self { blocks, ..self }
+    }
+}
+
+/// A map takes so much whatever is in it, and so much for each of its members.
+const MAP: usize = 256;
+const MEMBER: usize = 96;
+
+fn members_hold(members: &Map<String, Value>) -> usize {
+    let each = |(name, value): (&String, &Value)| MEMBER + name.len() + value_holds(value);
+    MAP + members.iter().map(each).sum::<usize>()
+}
+
+fn value_holds(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
+        Value::String(text) => size_of::<Value>() + text.capacity(),
+        Value::Array(items) => size_of::<Value>() + items.iter().map(value_holds).sum::<usize>(),
+        Value::Object(members) => members_hold(members),
+    }
+}
+
 /// One text of an answer. A read borrows the file's own buffer, so that a large file is held once.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
@@ -210,6 +244,16 @@ impl Block {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// A copy of the text, if it is small beside the file that it would keep.
+    fn compact(self) -> Self {
+        if self.len() < self.holds() / 4 { self.to_string().into() } else { self }
+    }
+
+    /// How many bytes of memory it takes: a part of a file keeps the whole of it.
+    pub fn holds(&self) -> usize {
+        self.head.capacity() + self.body.as_ref().map_or(0, |slice| slice.text.whole().len())
     }
 }
 
@@ -366,5 +410,37 @@ impl Failure {
         }
         let failure = Self::new(kind, messages.join("; ")).with_faults(messages);
         if hints.is_empty() { failure } else { failure.with_hint(hints.join("; ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn block(range: Range<usize>) -> Block {
+        let text = Text::decode(Arc::new("a\r\n".repeat(1000).into_bytes())).expect("text");
+        Block::of_lines("head\n".into(), text, range)
+    }
+
+    #[test]
+    fn a_small_part_of_a_file_lets_go_of_it() {
+        for (range, kept) in [(0..3000, true), (0..1500, true), (300..306, false), (0..0, false)] {
+            let before = block(range.clone());
+            assert!(before.holds() >= 3000);
+            let after = before.clone().compact();
+            assert_eq!(after.holds() >= 3000, kept, "{range:?}");
+            assert_eq!(after.to_string(), before.to_string(), "{range:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_reply_holds_is_more_than_what_it_says() {
+        let rows = vec![json!({ "name": "a.txt", "lines": 3 }); 100];
+        let Value::Object(data) = json!({ "files": rows }) else { unreachable!() };
+        let said = Value::Object(data.clone()).to_string().len();
+        let reply = Reply { blocks: vec![block(0..3)], data: Some(data), ..Reply::default() };
+        assert!(reply.holds() > 3000 + said);
     }
 }

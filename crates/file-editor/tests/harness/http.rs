@@ -420,6 +420,32 @@ impl Client {
         }
     }
 
+    /// Takes a little of what the server has sent, if there is any, and forgets it.
+    pub fn take_a_little(&self) {
+        let mut stream = self.0.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let _ = stream.read(&mut [0; 1000]);
+    }
+
+    /// Whether the server has neither said anything nor hung up.
+    pub fn is_silent(&self) -> bool {
+        let stream = self.0.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let found = stream.peek(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        found.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Says that nothing more will come.
+    pub fn close_writing(&self) {
+        self.0.get_ref().shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Another handle of the connection, to write while answers are read.
+    pub fn writer(&self) -> TcpStream {
+        self.0.get_ref().try_clone().unwrap()
+    }
+
     /// Hangs up, whatever is under way.
     pub fn hang_up(self) {
         self.0.get_ref().shutdown(Shutdown::Both).unwrap();

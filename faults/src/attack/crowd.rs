@@ -53,7 +53,7 @@ pub fn concurrent(scale: Scale) -> JoinHandle<Row> {
     scene.row.check(found.is_empty(), || format!("nobody's lines: {:?}", found.keys().next()));
     let rate = f64::from(u32::try_from(scene.row.tries).unwrap()) / took.as_secs_f64();
     let edits = grouped(added.len());
-    let found = format!("all answered, {edits} edits each there once; {rate:.0} calls a second");
+    let found = format!("{edits} edits answered, each there once; {rate:.0} calls a second");
     scene.close(found, PROCESS + CONNECTION * connections as u64 / 2)
 }
 

@@ -219,6 +219,10 @@ impl Job<'_> {
             if sync_failed && !must_work && !is_unknown {
                 bad(format!("a failed sync of the folder is not told: {}", answer.text()));
             }
+            let text_unsynced = seen.hit.as_ref().is_some_and(|hit| hit.contains(", fdatasync("));
+            if text_unsynced && !must_work {
+                bad(format!("a failed sync of the text is not told: {}", answer.text()));
+            }
         }
         // Where nothing works any more, nothing can be tidied up either: then the next use does it.
         let leftovers = operation.leftovers(dir);

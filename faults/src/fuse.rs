@@ -109,6 +109,7 @@ pub struct Nature {
     pub io: Io,
     pub keeps: Keeps,
     pub new_files: NewFiles,
+    pub times: Times,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,13 @@ pub enum NewFiles {
     Private,
 }
 
+/// How exactly it is kept when a file was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    Fine,
+    WholeSeconds,
+}
+
 impl Default for Nature {
     fn default() -> Self {
         Self {
@@ -142,6 +150,7 @@ impl Default for Nature {
             io: Io::Cached,
             keeps: Keeps::AtOnce,
             new_files: NewFiles::AsAsked,
+            times: Times::Fine,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Killed before each of its calls of the file system, a server leaves the old file or the new one.
 
-use std::sync::Mutex;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::operations::{DURABILITIES, Operation, State, is_temporary};
 use crate::report::{Row, Scale};
@@ -10,6 +12,8 @@ use crate::tracer::{Act, Plan, Traced};
 
 /// Killed servers at a time.
 const AT_ONCE: usize = 4;
+/// Servers at a time that work while another one is killed.
+const WORKING_AT_ONCE: usize = 16;
 
 /// Who works in the folder next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +36,7 @@ pub fn run(scale: Scale) -> Vec<Row> {
         }
     }
     rows.push(kill_while_sweeping());
+    rows.push(left_while_another_works());
     rows
 }
 
@@ -136,6 +141,11 @@ fn kill_once(
     if files.len() > 1 || files.iter().any(|name| !is_temporary(name)) {
         bad(format!("left over: {files:?}"));
     }
+    // A new file may be for all to read, the text of one that is not is not for all either.
+    let mode = |name: &&String| std::fs::metadata(dir.join(name)).map_or(0, |found| found.mode());
+    if !operation.is_new() && files.iter().any(|name| mode(name) & 0o007 != 0) {
+        bad(format!("for all to read: {files:?}"));
+    }
     let changed = operation.changed_attributes(dir);
     if !changed.is_empty() {
         bad(format!("changed: {changed:?}"));
@@ -190,4 +200,53 @@ fn kill_while_sweeping() -> Row {
     let found =
         if row.bad.is_empty() { "the file as it was, nothing left over" } else { "see below" };
     row.found(found)
+}
+
+/// Another server is killed, and leaves something, while this one edits a file of the same folder: at each of its calls.
+fn left_while_another_works() -> Row {
+    let mut row = Row::new("another server, while this one edits; then this one edits again");
+    let (next, over, tally) = (AtomicUsize::new(1), AtomicBool::new(false), Mutex::new(&mut row));
+    std::thread::scope(|scope| {
+        for _ in 0..WORKING_AT_ONCE {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    let nth = next.fetch_add(1, Ordering::SeqCst);
+                    let Some((place, left)) = leave_meanwhile(nth) else {
+                        return over.store(true, Ordering::SeqCst);
+                    };
+                    let mut row = tally.lock().unwrap();
+                    row.tries += 1;
+                    row.check(left.is_empty(), || format!("{place}: left over {left:?}"));
+                }
+            });
+        }
+    });
+    row.check(row.tries > 10, || "it never came to that".into());
+    row.found("gone with the next edit a moment later")
+}
+
+/// The call it was left at, and what is left after one more edit.
+fn leave_meanwhile(nth: usize) -> Option<(String, Vec<String>)> {
+    const A_MOMENT: Duration = Duration::from_millis(1100);
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let operations = Operation::all();
+    let operation = &operations[0];
+    operation.set_up(dir);
+    let mut traced = Traced::start(dir, &["--tools=all", "--timeout=100"], Plan::default());
+    let append = |traced: &mut Traced| {
+        let arguments = serde_json::json!({ "name": "a.txt", "append": "a line" });
+        let answer = traced.server.call("edit_file", &arguments).unwrap();
+        assert!(!answer.is_error(), "{}", answer.text());
+    };
+    // The folder is known to be clean.
+    append(&mut traced);
+    let left = dir.join(".fe-4194304-0123456789abcdef.tmp");
+    let happens = Arc::new(move || std::fs::write(&left, "half a fi").unwrap());
+    traced.plan(Plan { nth, act: Act::Meanwhile(happens), ..Plan::default() });
+    append(&mut traced);
+    let place = traced.end_plan().hit?;
+    std::thread::sleep(A_MOMENT);
+    append(&mut traced);
+    Some((place, operation.leftovers(dir)))
 }

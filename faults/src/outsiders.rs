@@ -3,10 +3,11 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
 use crate::report::{Row, Scale};
@@ -54,6 +55,9 @@ pub fn run(scale: Scale) -> Vec<Row> {
     for manner in [Manner::InPlace, Manner::ByRename] {
         rows.push(at_every_call(manner));
     }
+    rows.push(emptied_at_every_call());
+    rows.push(created_at_every_call());
+    rows.push(piped_at_every_call());
     for manner in [Manner::InPlace, Manner::ByRename] {
         rows.push(all_the_time(manner, scale.of(1000, 10_000)));
     }
@@ -92,6 +96,120 @@ fn at_every_call(manner: Manner) -> Row {
     row.check(lost.iter().all(may_be_lost), || format!("theirs is lost: {lost:?}"));
     let lost = lost.len();
     row.found(format!("both are there {both}; theirs is lost {lost}, just before the rename"))
+}
+
+/// Somebody empties the file just before each call of an edit, and writes a whole new text a moment later, as a shell and
+/// many an editor do. Whoever comes last, what is there in the end is a whole text.
+fn emptied_at_every_call() -> Row {
+    const THEIRS: &str = "one\ntwo\ntheirs\n";
+    let mut row = Row::new("somebody empties the file before each call and fills it after that");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let mut traced = Traced::start(folder.path(), &["--tools=all"], Plan::default());
+    let arguments = json!({ "name": FILE, "append": "ours" });
+    let with_ours = |text: &str| format!("{text}ours\n");
+    let (mut ours, mut theirs, mut both) = (0, 0, 0);
+    for nth in 1.. {
+        fs::write(&path, TEXT).unwrap();
+        let (emptied, writer) = (path.clone(), Arc::new(Mutex::new(None)));
+        let held = Arc::clone(&writer);
+        let happens = Arc::new(move || {
+            let mut file = File::create(&emptied).unwrap();
+            *held.lock().unwrap() = Some(std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(3));
+                file.write_all(THEIRS.as_bytes()).unwrap();
+            }));
+        });
+        traced.plan(Plan { nth, act: Act::Meanwhile(happens), ..Plan::default() });
+        let answer = traced.server.call("edit_file", &arguments).unwrap();
+        if let Some(writer) = writer.lock().unwrap().take() {
+            writer.join().unwrap();
+        }
+        let Some(hit) = traced.end_plan().hit else { break };
+        row.tries += 1;
+        let text = fs::read_to_string(&path).unwrap();
+        if text == with_ours(TEXT) {
+            ours += 1;
+        } else if text == THEIRS {
+            theirs += 1;
+        } else if text == with_ours(THEIRS) {
+            both += 1;
+        } else {
+            row.bad.push(format!("{hit}: {text:?} is left, answered {}", answer.text()));
+        }
+    }
+    row.found(format!(
+        "ours is there {ours}, theirs {theirs}, both {both}; never less than a whole text"
+    ))
+}
+
+/// Somebody creates the file just before each call of a creation: it is added to, never replaced.
+fn created_at_every_call() -> Row {
+    let mut row = Row::new("somebody creates the file before each call of our creating it");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let arguments = json!({ "name": FILE, "append": "ours" });
+    for without_unnamed in [false, true] {
+        let plan = || Plan { without_unnamed, ..Plan::default() };
+        let mut traced = Traced::start(folder.path(), &["--tools=all"], plan());
+        for nth in 1.. {
+            let _ = fs::remove_file(&path);
+            let (theirs, came_first) = (path.clone(), Arc::new(AtomicBool::new(false)));
+            let comes_first = Arc::clone(&came_first);
+            let happens = Arc::new(move || {
+                if let Ok(mut file) = File::create_new(&theirs) {
+                    file.write_all(b"theirs\n").unwrap();
+                    comes_first.store(true, Ordering::SeqCst);
+                }
+            });
+            traced.plan(Plan { nth, act: Act::Meanwhile(happens), ..plan() });
+            let answer = traced.server.call("edit_file", &arguments).unwrap();
+            let Some(hit) = traced.end_plan().hit else { break };
+            row.tries += 1;
+            let text = fs::read_to_string(&path).unwrap();
+            row.check(!answer.is_error(), || format!("{hit}: {}", answer.text()));
+            let by_them = came_first.load(Ordering::SeqCst);
+            let expected = if by_them { "theirs\nours\n" } else { "ours\n" };
+            row.check(text == expected, || format!("{hit}: {text:?}, created by them: {by_them}"));
+            let told = answer.text().contains("File created: true");
+            row.check(told != by_them, || format!("{hit}: {}", answer.text()));
+        }
+    }
+    row.found("theirs is kept, and one creates")
+}
+
+/// Somebody puts a pipe in the file's place just before each call: nobody waits at its other end, and nor do we.
+fn piped_at_every_call() -> Row {
+    let mut row = Row::new("somebody puts a pipe in the file's place before each call");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let name = path.display().to_string();
+    let edits = json!([{ "old_string": "two\n", "new_string": "2\n" }]);
+    let calls = [
+        ("read_text_file", json!({ "path": name })),
+        ("multi_edit_text_file", json!({ "path": name, "edits": edits })),
+    ];
+    for (tool, arguments) in calls {
+        let mut traced = Traced::start(folder.path(), &["--tools=all"], Plan::default());
+        for nth in 1.. {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, TEXT).unwrap();
+            let place = path.clone();
+            let happens = Arc::new(move || {
+                fs::remove_file(&place).unwrap();
+                mknodat(CWD, &place, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+            });
+            traced.plan(Plan { nth, act: Act::Meanwhile(happens), ..Plan::default() });
+            let answer = traced.server.call(tool, &arguments);
+            let Some(hit) = traced.end_plan().hit else { break };
+            row.tries += 1;
+            if let Err(none) = answer {
+                row.bad.push(format!("{tool}, {hit}: {none:?}"));
+                break;
+            }
+        }
+    }
+    row.found("answered at once")
 }
 
 /// Somebody adds lines as fast as three milliseconds allow, while we do.

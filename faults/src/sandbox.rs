@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -22,8 +21,11 @@ fn number(number: i32) -> Argument {
 
 type Attempt = (&'static str, i64, &'static str, [Argument; 4]);
 
+/// In the folder that is served, too, nothing is run.
+const INSIDE: &str = "run a program of the folder";
+
 /// What is tried: the call, what it is about below a folder that is not served, its arguments.
-fn attempts() -> [Attempt; 7] {
+fn attempts() -> [Attempt; 8] {
     let open = |flags: i32| [HERE, Argument::Path, number(flags), number(0o600)];
     [
         ("read a file", libc::SYS_openat, "secret", open(libc::O_RDONLY)),
@@ -38,6 +40,7 @@ fn attempts() -> [Attempt; 7] {
         ),
         ("remove a file", libc::SYS_unlinkat, "victim", [HERE, Argument::Path, NOTHING, NOTHING]),
         ("run a program", libc::SYS_execve, "program", [Argument::Path, NOTHING, NOTHING, NOTHING]),
+        (INSIDE, libc::SYS_execve, "program", [Argument::Path, NOTHING, NOTHING, NOTHING]),
     ]
 }
 
@@ -62,18 +65,47 @@ pub fn run(_: Scale) -> Vec<Row> {
     rows
 }
 
+/// A program that needs no other: a script or a library outside would be refused in its stead.
+fn program_that_ends() -> Vec<u8> {
+    const AT: u64 = 0x40_0000;
+    const HEADERS: u64 = 64 + 56;
+    // mov eax, 60; xor edi, edi; syscall
+    let code = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05];
+    let length = HEADERS + code.len() as u64;
+    let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    let short = |elf: &mut Vec<u8>, values: &[u16]| {
+        elf.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    };
+    let long = |elf: &mut Vec<u8>, values: &[u64]| {
+        elf.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    };
+    // An executable for this kind of machine, its entry, and where its one header of a segment is.
+    short(&mut elf, &[2, 62, 1, 0]);
+    long(&mut elf, &[AT + HEADERS, 64, 0]);
+    short(&mut elf, &[0, 0, 64, 56, 1, 0, 0, 0]);
+    // Loaded from the beginning, to be read and run.
+    short(&mut elf, &[1, 0, 5, 0]);
+    long(&mut elf, &[0, AT, AT, length, length, 4096]);
+    elf.extend(code);
+    elf
+}
+
 /// What the call returned to the server.
-fn reach_out(flags: &[&str], (_, call, below, arguments): &Attempt) -> i64 {
+fn reach_out(flags: &[&str], (what, call, below, arguments): &Attempt) -> i64 {
     let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    for name in ["secret", "victim", "program"] {
+    for name in ["secret", "victim"] {
         fs::write(outside.path().join(name), "#!/bin/false\n").unwrap();
     }
-    let program = fs::Permissions::from_mode(0o700);
-    fs::set_permissions(outside.path().join("program"), program).unwrap();
+    for dir in [&outside, &folder] {
+        let program = dir.path().join("program");
+        fs::write(&program, program_that_ends()).unwrap();
+        fs::set_permissions(program, fs::Permissions::from_mode(0o700)).unwrap();
+    }
     fs::write(folder.path().join("a.txt"), "one\n").unwrap();
     let mut traced = Traced::start(folder.path(), flags, Plan::default());
     traced.server.ready();
-    let path = Path::new(outside.path()).join(below);
+    let dir = if *what == INSIDE { &folder } else { &outside };
+    let path = dir.path().join(below);
     let foreign = Foreign { number: *call, path, arguments: *arguments };
     traced.plan(Plan { nth: 1, act: Act::Instead(Arc::new(foreign)), ..Plan::default() });
     // What becomes of the call is no matter: a program that runs in the server's place answers nothing.

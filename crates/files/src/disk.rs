@@ -186,7 +186,7 @@ impl DiskStore {
             // From here on nothing stops the call but a file that changed.
             call.check()?;
             for target in targets {
-                target.check_unchanged()?;
+                target.check_unchanged(self.options.max_size)?;
             }
         }
         let mut saved = Vec::with_capacity(targets.len());
@@ -225,8 +225,12 @@ impl DiskStore {
                 let stamp = temp.replace(name)?;
                 match target.written_late(self.options.max_size) {
                     Ok(None) => stamp,
-                    // Theirs is put back, and ours made once more on top of it.
-                    Ok(Some(bytes)) if self.restore(target, stamp, Some(&bytes)).is_ok() => {
+                    // Theirs is put back, and ours made once more on top of it. Not if it is less than there was: whoever
+                    // emptied the file to fill it anew will fill the one that is gone, and then all would be.
+                    Ok(Some(bytes))
+                        if bytes.len() as u64 >= target.size()
+                            && self.restore(target, stamp, Some(&bytes)).is_ok() =>
+                    {
                         return Err(Halt::Retry);
                     }
                     _ => {

@@ -126,9 +126,29 @@ pub struct Stamp {
 /// A file younger than this may change again without its times telling.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
+/// Longer than it takes to fill a file that was emptied for that.
+const FRESH: Duration = Duration::from_millis(50);
+
+/// Longer than the clock that dates changes takes from one tick to the next.
+const TICKS: Duration = Duration::from_millis(20);
+
 impl Stamp {
     /// The stamp of no file.
     pub const MISSING: Stamp = Stamp { device: 0, inode: 0, size: 0, modified: 0, changed: 0 };
+
+    /// Whether any change after `now` gives the file another stamp. Many systems take the time of a change from a clock
+    /// that ticks a hundred times a second, and some file systems keep whole seconds only.
+    pub(crate) fn tells_changes(&self, now: SystemTime) -> bool {
+        let has_whole_seconds = self.changed % 1_000_000_000 == 0;
+        let step = if has_whole_seconds { SETTLED_AFTER } else { TICKS };
+        now.checked_sub(step).is_some_and(|limit| system_time(self.changed) <= limit)
+    }
+
+    /// Whether the file was written to a moment ago.
+    pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
+        let age = now.duration_since(system_time(self.modified));
+        age.is_ok_and(|age| age < FRESH)
+    }
 
     /// Whether the file has been left alone long enough for its stamp to stand for its contents.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
@@ -174,6 +194,17 @@ mod tests {
         assert_eq!(system_time(1_500_000_000), epoch + Duration::from_millis(1500));
         assert_eq!(system_time(-1_500_000_000), epoch - Duration::from_millis(1500));
         assert_eq!(system_time(i128::MAX), epoch);
+    }
+
+    #[test]
+    fn a_stamp_tells_changes_once_the_clock_has_ticked() {
+        let stamp = |changed| Stamp { changed, ..Stamp::MISSING };
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        assert!(stamp(99_980_000_000).tells_changes(now));
+        assert!(!stamp(99_980_000_001).tells_changes(now));
+        assert!(!stamp(99_000_000_000).tells_changes(now), "whole seconds");
+        assert!(stamp(98_000_000_000).tells_changes(now));
+        assert!(!stamp(200_000_000_001).tells_changes(now), "from the future");
     }
 
     #[test]

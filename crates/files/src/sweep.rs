@@ -2,7 +2,8 @@
 //! server holds the lock of its temporary file from before others can see it.
 //!
 //! A folder is swept at the first write there, and again at a write when somebody else has changed it since: a folder's
-//! times tell, so that whoever works alone never looks twice.
+//! times tell. What others do in the middle of a change of our own they do not tell, so whoever works alone looks again
+//! now and then.
 
 use std::{
     collections::HashMap,
@@ -20,6 +21,9 @@ const REST: u32 = 8;
 /// Names from which on a folder is large.
 const LARGE: usize = 1000;
 
+/// How long a folder counts as clean that was changed by us since it was looked at.
+const TRUST: Duration = Duration::from_secs(1);
+
 /// What this process knows of the folders it writes in.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps(Mutex<HashMap<PathBuf, Folder>>);
@@ -28,7 +32,15 @@ pub(crate) struct Sweeps(Mutex<HashMap<PathBuf, Folder>>);
 struct Folder {
     /// What the folder was when nothing but files was in it; `None` if there was more, or that is not known.
     clean: Option<Stamp>,
+    /// Set once it was changed by us: somebody else may have left something in the same moment.
+    trusted_until: Option<Instant>,
     rests_until: Instant,
+}
+
+impl Folder {
+    fn is_clean(&self, found: Option<Stamp>, now: Instant) -> bool {
+        found.is_some() && found == self.clean && self.trusted_until.is_none_or(|until| now < until)
+    }
 }
 
 impl Sweeps {
@@ -37,14 +49,14 @@ impl Sweeps {
         let found = os::stamp_of_folder(dir);
         let began = Instant::now();
         if let Some(folder) = self.folders().get(path)
-            && (began < folder.rests_until || found.is_some() && found == folder.clean)
+            && (began < folder.rests_until || folder.is_clean(found, began))
         {
             return;
         }
         let Found { names, is_clean } = sweep(dir);
         let rest = if names < LARGE { Duration::ZERO } else { began.elapsed() * REST };
         let clean = found.filter(|_| is_clean);
-        let folder = Folder { clean, rests_until: Instant::now() + rest };
+        let folder = Folder { clean, trusted_until: None, rests_until: Instant::now() + rest };
         self.folders().insert(path.into(), folder);
     }
 
@@ -55,6 +67,7 @@ impl Sweeps {
             && folder.clean.as_ref() == before
         {
             folder.clean = os::stamp_of_folder(dir);
+            folder.trusted_until.get_or_insert_with(|| Instant::now() + TRUST);
         }
     }
 

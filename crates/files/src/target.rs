@@ -1,6 +1,6 @@
 //! One file on its way through an update: claimed, locked, read, given its change, checked.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::SystemTime};
 
 use cap_std::fs::Dir;
 
@@ -19,14 +19,31 @@ pub(crate) struct Target<'r> {
     /// What the file was under the lock; `None` for missing, as in `version`.
     pub stat: Option<Stat>,
     pub version: Option<Version>,
+    /// Whether a change since would show in the file's times.
+    times: Times,
     /// What is to become of it.
     pub change: Change,
+}
+
+/// What the times of a file tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Times {
+    Telling,
+    /// It was changed so short a time before it was read that another change may have the same time.
+    Coarse,
 }
 
 impl<'r> Target<'r> {
     pub fn claim(place: Place<'r>) -> Result<Target<'r>, Halt> {
         let claim = Claim::open(&place)?.ok_or(Halt::Retry)?;
-        Ok(Target { place, claim, stat: None, version: None, change: Change::Keep })
+        Ok(Target {
+            place,
+            claim,
+            stat: None,
+            version: None,
+            times: Times::Telling,
+            change: Change::Keep,
+        })
     }
 
     /// Reads what the lock now protects.
@@ -34,7 +51,16 @@ impl<'r> Target<'r> {
         match self.claim.look(&self.place)? {
             Look::Moved => return Err(Halt::Retry),
             Look::Missing => {}
+            // Whoever saves a file in place empties it first: in a moment it will be filled.
+            Look::Present(stat)
+                if stat.stamp.size == 0 && stat.stamp.is_fresh(SystemTime::now()) =>
+            {
+                return Err(Halt::Retry);
+            }
             Look::Present(stat) => {
+                if !stat.stamp.tells_changes(SystemTime::now()) {
+                    self.times = Times::Coarse;
+                }
                 let bytes = self.claim.read(&self.place, &stat, max)?;
                 if bytes.len() as u64 != stat.stamp.size {
                     return Err(self.misread(&stat));
@@ -79,6 +105,11 @@ impl<'r> Target<'r> {
         Ok(())
     }
 
+    /// Bytes of the file as it was read.
+    pub fn size(&self) -> u64 {
+        self.version.as_ref().map_or(0, |version| version.bytes.len() as u64)
+    }
+
     pub fn original(&self) -> Option<(&Claim, &Stat)> {
         self.stat.as_ref().map(|stat| (&self.claim, stat))
     }
@@ -94,7 +125,13 @@ impl<'r> Target<'r> {
     }
 
     /// Notices whoever changes files without asking for the lock.
-    pub fn check_unchanged(&self) -> Result<(), Halt> {
+    pub fn check_unchanged(&self, max: u64) -> Result<(), Halt> {
+        if let (Times::Coarse, Some(stat), Some(version)) = (self.times, &self.stat, &self.version)
+            && self.claim.read(&self.place, stat, max)? != *version.bytes
+        {
+            return Err(Halt::Retry);
+        }
+        // The last look is one call, and the next one publishes.
         let now = os::stat(&self.place.folder, &self.place.name)
             .map_err(StoreError::when("look at the file"))?;
         let stamp = |stat: Option<&Stat>| stat.map(|stat| stat.stamp);

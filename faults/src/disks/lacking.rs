@@ -1,22 +1,25 @@
 //! File systems without locks, which are refused, and without other things, which are done without.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::acts::{self, Act};
 use super::fixture::{before, differences, is_litter, notes, start, told};
 use super::not_tried;
-use crate::fuse::{Disk, Feature, Locks, Nature, Node, Tree};
+use crate::fuse::{Disk, Feature, Locks, Nature, Node, Times, Tree};
 use crate::report::{Row, Scale};
 use crate::server::{HANG, Server};
+use crate::tracer::{self, Traced};
 
 const SIZE: usize = 9000;
 
 const DURABILITIES: [&str; 3] = ["--durability=full", "--durability=data", "--durability=none"];
 
 pub fn rows(scale: Scale) -> Vec<Row> {
-    let mut rows = vec![gone(), without_locks()];
+    let mut rows = vec![gone(), without_locks(), with_coarse_times()];
     for variant in variants() {
         rows.push(variant.row(scale).unwrap_or_else(|error| not_tried(variant.what, &error)));
     }
@@ -45,6 +48,46 @@ fn gone() -> Row {
     }
     server.ready();
     row.found("every call refused, the server lives")
+}
+
+/// Somebody writes into the file before each call of an edit, just as many bytes and within the same second.
+fn with_coarse_times() -> Row {
+    let mut row = Row::new("FUSE: times in whole seconds, and somebody else changes the file");
+    let disk = match Disk::mount(Nature { times: Times::WholeSeconds, ..Nature::default() }) {
+        Ok(disk) => disk,
+        Err(error) => return not_tried(&row.what, &error),
+    };
+    let path = disk.path().join("a.txt");
+    let edits = json!([{ "old_string": "two\n", "new_string": "2\n" }]);
+    let arguments = json!({ "path": path.display().to_string(), "edits": edits });
+    let mut traced = Traced::start(disk.path(), &["--tools=all"], tracer::Plan::default());
+    let mut lost = Vec::new();
+    for nth in 1.. {
+        std::fs::write(&path, "one\ntwo\nold\n").unwrap();
+        let theirs = path.clone();
+        let happens = Arc::new(move || {
+            let file = std::fs::File::options().write(true).open(&theirs).unwrap();
+            // Ours is there already: theirs comes later, and is in no danger.
+            let at = if file.metadata().unwrap().len() == 12 { 8 } else { 6 };
+            file.write_all_at(b"new", at).unwrap();
+        });
+        let act = tracer::Act::Meanwhile(happens);
+        traced.plan(tracer::Plan { nth, act, ..tracer::Plan::default() });
+        let answer = traced.server.call("multi_edit_text_file", &arguments).unwrap();
+        let Some(hit) = traced.end_plan().hit else { break };
+        row.tries += 1;
+        row.check(!answer.is_error(), || format!("{hit}: {}", answer.text()));
+        let text = std::fs::read_to_string(&path).unwrap();
+        if !text.contains("new") {
+            lost.push(hit);
+        }
+    }
+    // Between the last look at the text and the rename nothing tells.
+    let is_late = |hit: &String| {
+        ["newfstatat(a.txt)", "read(a.txt)", "renameat("].iter().any(|late| hit.contains(late))
+    };
+    row.check(lost.len() <= 3 && lost.iter().all(is_late), || format!("theirs is lost: {lost:?}"));
+    row.found(format!("theirs is lost {}, just before the rename", lost.len()))
 }
 
 /// Edits could be lost there, so there are none; reading goes on.

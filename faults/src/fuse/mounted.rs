@@ -116,7 +116,10 @@ impl Filesystem for Mounted {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        let attr = |state: &mut State, _| Ok(state.inode(number.0)?.attr(number.0));
+        let attr = |state: &mut State, _| {
+            let times = state.nature.times;
+            Ok(state.inode(number.0)?.attr(number.0, times))
+        };
         answer_attr(reply, self.act(Op::Getattr, attr));
     }
 
@@ -144,6 +147,7 @@ impl Filesystem for Mounted {
             } else if mode.is_some() {
                 state.nature.has(Feature::Modes).and_then(|()| state.nature.has(Feature::Chmod))?;
             }
+            let times = state.nature.times;
             let inode = state.inode(number.0)?;
             inode.changed = SystemTime::now();
             inode.file.uid = uid.unwrap_or(inode.file.uid);
@@ -155,7 +159,7 @@ impl Filesystem for Mounted {
                 inode.file.bytes.resize(usize::try_from(size).map_err(|_| libc::EFBIG)?, 0);
                 inode.modified = SystemTime::now();
             }
-            Ok(inode.attr(number.0))
+            Ok(inode.attr(number.0, times))
         });
         answer_attr(reply, done);
     }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, FileType, INodeNo, RenameFlags};
 
-use super::{Fault, Feature, File, Keeps, Locks, Nature, NewFiles, Op, Plan, Span};
+use super::{Fault, Feature, File, Keeps, Locks, Nature, NewFiles, Op, Plan, Span, Times};
 
 pub const ROOT: u64 = 1;
 
@@ -63,16 +63,23 @@ impl Inode {
         Self { entries: Some(BTreeMap::new()), ..Self::file(mode) }
     }
 
-    pub fn attr(&self, number: u64) -> FileAttr {
+    pub fn attr(&self, number: u64, times: Times) -> FileAttr {
         let size = self.file.bytes.len() as u64;
+        let kept = |time: SystemTime| match times {
+            Times::Fine => time,
+            Times::WholeSeconds => {
+                let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
+            }
+        };
         FileAttr {
             ino: INodeNo(number),
             size,
             blocks: size.div_ceil(512),
-            atime: self.modified,
-            mtime: self.modified,
-            ctime: self.changed,
-            crtime: self.changed,
+            atime: kept(self.modified),
+            mtime: kept(self.modified),
+            ctime: kept(self.changed),
+            crtime: kept(self.changed),
             kind: self.kind(),
             perm: self.file.mode,
             nlink: self.links,
@@ -176,9 +183,10 @@ impl State {
 
     /// Tells the kernel of it.
     pub fn told(&mut self, number: u64) -> Result<FileAttr, i32> {
+        let times = self.nature.times;
         let inode = self.inode(number)?;
         inode.known += 1;
-        Ok(inode.attr(number))
+        Ok(inode.attr(number, times))
     }
 
     pub fn add(&mut self, folder: u64, name: &OsStr, inode: Inode) -> Result<u64, i32> {

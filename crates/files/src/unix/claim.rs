@@ -71,21 +71,17 @@ impl Claim {
     /// The bytes of the file that [`Claim::look`] found.
     pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
         debug_assert!(place.stat.is_some());
-        self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
+        self.file.as_ref().map_or(Ok(Vec::new()), |file| read_anew(file, stat.stamp.size, max))
     }
 
     /// What somebody who takes no lock wrote into the file since it was looked at, even if it has been replaced: it is
     /// still open here.
     pub fn written_since(&self, stat: &Stat, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(file) = &self.file else { return Ok(None) };
-        let unchanged = |now: &Stat| {
-            (now.stamp.size, now.stamp.modified) == (stat.stamp.size, stat.stamp.modified)
-        };
+        let written = |stat: &Stat| (stat.stamp.size, stat.stamp.modified);
         match super::stat_open(file) {
-            Ok(now) if !unchanged(&now) => {
-                retry_on_intr(|| seek(file, SeekFrom::Start(0)))
-                    .map_err(StoreError::when("read the file"))?;
-                read_whole(file, now.stamp.size, max).map(Some)
+            Ok(now) if written(&now) != written(stat) => {
+                read_anew(file, now.stamp.size, max).map(Some)
             }
             _ => Ok(None),
         }
@@ -94,6 +90,12 @@ impl Claim {
     pub(super) fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
+}
+
+/// From the beginning, wherever it was read to before.
+fn read_anew(file: &File, size: u64, max: u64) -> Result<Vec<u8>, StoreError> {
+    retry_on_intr(|| seek(file, SeekFrom::Start(0))).map_err(StoreError::when("read the file"))?;
+    read_whole(file, size, max)
 }
 
 /// Without waiting; the lock goes when the file is closed. A file system that has no locks is refused, since an edit

@@ -59,7 +59,7 @@ struct Raw {
 
     /// How long a call may take in seconds, 1 to 300 [default: 10]
     ///
-    /// It includes waiting for a file's lock. A call that runs out of time has written nothing.
+    /// It includes waiting for a file's lock. A call that is refused for its time has written nothing.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
@@ -76,7 +76,7 @@ struct Raw {
 
     /// Do without the second wall around the folder, which the kernel keeps on Linux (Landlock)
     ///
-    /// Behind it the process opens no file elsewhere, runs no program and makes no TCP connection, whatever goes wrong
+    /// Behind it the process opens no file elsewhere, runs none and makes no TCP connection, whatever goes wrong
     /// in it. Only what has to write elsewhere needs to do without: a core dump, a profiler, a measure of coverage.
     #[arg(long)]
     no_sandbox: bool,

@@ -194,10 +194,11 @@ impl DiskStore {
             match self.publish(target, temp.as_mut()) {
                 Ok(one) => saved.push(one),
                 Err(halt) => {
-                    for (target, done) in targets.iter().zip(&saved).rev() {
-                        self.put_back(target, done);
-                    }
-                    return Err(halt);
+                    let done = targets.iter().zip(&saved).rev();
+                    let undone = done.filter(|(target, done)| self.put_back(target, done)).count();
+                    // What stays published must not be made once more.
+                    let all_undone = undone == saved.len();
+                    return Err(if all_undone { halt } else { StoreError::Unconfirmed.into() });
                 }
             }
         }
@@ -270,13 +271,10 @@ impl DiskStore {
         })
     }
 
-    /// Undoes one file of an update of several, of which a later one failed; as well as it can.
-    fn put_back(&self, target: &Target<'_>, done: &Saved) {
-        if target.change == Change::Keep {
-            return;
-        }
+    /// Undoes one file of an update of several, of which a later one failed; whether it could.
+    fn put_back(&self, target: &Target<'_>, done: &Saved) -> bool {
         let bytes = target.version.as_ref().map(|version| version.bytes.as_slice());
-        let _ = self.restore(target, done.stamp, bytes);
+        target.change == Change::Keep || self.restore(target, done.stamp, bytes).is_ok()
     }
 
     /// Makes a file that was published just now what it was; `None` for missing. Not if somebody has been there since.

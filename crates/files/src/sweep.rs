@@ -21,6 +21,9 @@ const REST: u32 = 8;
 /// Names from which on a folder is large.
 const LARGE: usize = 1000;
 
+/// Folders that are known at once: to look once more costs little, to know them all for ever does not.
+const REMEMBERED: usize = 4096;
+
 /// How long a folder counts as clean that was changed by us since it was looked at.
 const TRUST: Duration = Duration::from_secs(1);
 
@@ -57,7 +60,11 @@ impl Sweeps {
         let rest = if names < LARGE { Duration::ZERO } else { began.elapsed() * REST };
         let clean = found.filter(|_| is_clean);
         let folder = Folder { clean, trusted_until: None, rests_until: Instant::now() + rest };
-        self.folders().insert(path.into(), folder);
+        let mut folders = self.folders();
+        if folders.len() >= REMEMBERED {
+            folders.clear();
+        }
+        folders.insert(path.into(), folder);
     }
 
     /// What the folder was before a change of our own, and what it is now: as clean as it was.

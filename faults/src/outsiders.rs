@@ -59,7 +59,9 @@ pub fn run(scale: Scale) -> Vec<Row> {
     rows.push(created_at_every_call());
     rows.push(piped_at_every_call());
     for manner in [Manner::InPlace, Manner::ByRename] {
-        rows.push(all_the_time(manner, scale.of(1000, 10_000)));
+        for durability in ["none", "data"] {
+            rows.push(all_the_time(manner, durability, scale.of(500, 5000)));
+        }
     }
     rows
 }
@@ -213,12 +215,15 @@ fn piped_at_every_call() -> Row {
 }
 
 /// Somebody adds lines as fast as three milliseconds allow, while we do.
-fn all_the_time(manner: Manner, edits: usize) -> Row {
-    let mut row = Row::new(format!("somebody adds a line {} every 3 ms", manner.name()));
+fn all_the_time(manner: Manner, durability: &str, edits: usize) -> Row {
+    let what =
+        format!("somebody adds a line {} every 3 ms, durability {durability}", manner.name());
+    let mut row = Row::new(what);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
     fs::write(&path, "").unwrap();
-    let mut server = Server::start(folder.path(), &["--durability=none", "--timeout=60"]);
+    let mut server =
+        Server::start(folder.path(), &[&format!("--durability={durability}"), "--timeout=60"]);
     let (over, theirs) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {

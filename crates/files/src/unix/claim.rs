@@ -114,10 +114,13 @@ pub(super) fn try_lock(file: &File) -> Result<bool, StoreError> {
 /// The name of the file system a file is on, or its number.
 #[cfg(target_os = "linux")]
 fn file_system(file: &File) -> String {
-    // The numbers are those of linux/magic.h; here are the file systems known to come without locks.
+    // The numbers are those of linux/magic.h.
     match rustix::fs::fstatfs(file)
         .map(|found| u32::try_from(found.f_type & 0xffff_ffff).unwrap_or_default())
     {
+        Ok(0xef53) => "ext4".into(),
+        Ok(0x4d44) => "vfat".into(),
+        Ok(0x2011_bab0) => "exfat".into(),
         Ok(0x6969) => "nfs".into(),
         Ok(0xff53_4d42) => "cifs".into(),
         Ok(0xfe53_4d42) => "smb2".into(),

@@ -14,6 +14,7 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   test              everything a change must pass: format, lints, walls, all tests, openapi, footprint, faults
+  clients           the clients people use, each through the same work; names after it pick some
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   walls             what must never leak: file system calls outside `files`, foreign words
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["test"] => test::all(),
+        ["clients", ref which @ ..] => clients(which),
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
@@ -83,6 +85,14 @@ fn faults(which: &[&str]) -> Outcome {
         faults.arg("--write=docs/reliability.md");
     }
     run(&mut faults)
+}
+
+/// The server, driven by real clients: `clients` says how.
+fn clients(which: &[&str]) -> Outcome {
+    run(cargo().args(["build", "--quiet", "--bin", "file-editor"]))?;
+    let name = format!("file-editor{}", std::env::consts::EXE_SUFFIX);
+    let binary = target_folder().join("debug").join(name);
+    run(cargo().args(["run", "--quiet", "--package", "clients", "--"]).arg(binary).args(which))
 }
 
 fn golden() -> Outcome {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use files::{Access, Durability, Root};
-use server::{Level, Structured, ToolErrors, http};
+use server::{Confirm, Level, Structured, ToolErrors, http};
 use tools::Entry;
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
@@ -99,6 +99,12 @@ struct Raw {
     #[arg(long, value_name = "SWITCH")]
     structured: Option<String>,
 
+    /// When a person is asked before anything is written: `never`, `auto` (if the client can ask), `always` [default: never]
+    ///
+    /// The client shows the change (MCP form elicitation). With `always` whatever cannot be asked about is refused.
+    #[arg(long, value_name = "WHEN")]
+    confirm: Option<String>,
+
     /// What goes to stderr, one JSON object a line: `error`, `warn`, `info`, `debug` [default: info]
     ///
     /// Contents of files never do.
@@ -129,6 +135,7 @@ pub struct Config {
     pub durability: Durability,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
+    pub confirm: Confirm,
     pub log: Level,
 }
 
@@ -193,8 +200,14 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
         raw.structured.as_deref().unwrap_or("on"),
         &[("on", Structured::On), ("off", Structured::Off)],
     );
+    let confirm = faults.choice(
+        "--confirm",
+        raw.confirm.as_deref().unwrap_or("never"),
+        &[("never", Confirm::Never), ("auto", Confirm::Auto), ("always", Confirm::Always)],
+    );
     let log = faults.choice("--log", raw.log.as_deref().unwrap_or("info"), &Level::ALL);
-    match (root, transport, max_size, timeout, tools, durability, tool_errors, structured, log) {
+    let ways = (tool_errors, structured, confirm);
+    match (root, transport, max_size, timeout, tools, durability, ways, log) {
         (
             Some(root),
             Some(transport),
@@ -202,8 +215,7 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
             Some(timeout),
             Some(tools),
             Some(durability),
-            Some(tool_errors),
-            Some(structured),
+            (Some(tool_errors), Some(structured), Some(confirm)),
             Some(log),
         ) if faults.0.is_empty() => Ok(Config {
             transport,
@@ -216,6 +228,7 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
             durability,
             tool_errors,
             structured,
+            confirm,
             log,
         }),
         _ => Err(faults.0),

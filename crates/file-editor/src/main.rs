@@ -43,6 +43,7 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         access: config.access,
         tool_errors: config.tool_errors,
         structured: config.structured,
+        confirm: config.confirm,
     };
     let limits = Limits::new(config.max_size, config.timeout);
     let calls = Calls::new(root, Box::new(store), limits, options, Log::new(config.log));

@@ -9,8 +9,12 @@ use rmcp::model::RequestId;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tools::{Context, Dialect, Effect, Entry, Failure, Kind, Limits, Prepared, Reply};
+use tools::{
+    Context, Dialect, Effect, Entry, Failure, Kind, Limits, Prepared, Rehearsed, Reply, Seen,
+};
 
+use crate::aside::{Doing, Stage};
+use crate::confirm::{self, Confirm, Desk};
 use crate::fault;
 use crate::log::{Level, Log};
 use crate::queue::{Place, Queue};
@@ -57,6 +61,8 @@ pub struct Options {
     pub access: Access,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
+    /// When a person is asked before anything is written.
+    pub confirm: Confirm,
 }
 
 impl Options {
@@ -85,6 +91,8 @@ pub struct Calls {
     reads_on_threads: Arc<Semaphore>,
     /// Room for what answers hold, from when they are made until they are written.
     pub answers: Rooms,
+    /// What persons are asked about.
+    pub desk: Desk,
     stop: Recall,
     activity: Activity,
 }
@@ -124,11 +132,21 @@ pub struct Answered {
 /// A call that has its place in the queue and waits to be answered.
 pub struct Arrived {
     entry: &'static Entry,
+    /// The file as asked for.
+    target: Option<String>,
     prepared: Result<Prepared, Failure>,
     work: Work,
     expected: Option<Hash>,
+    /// The same once more, if a person may have to be asked, and about how many bytes of memory that takes.
+    rehearsal: Option<Prepared>,
+    pub holds: usize,
+    /// What a person agreed to.
+    seen: Option<Seen>,
+    doing: Doing,
     recall: Recall,
     since: Instant,
+    /// How much of the time since then was not ours.
+    elsewhere: Duration,
     request_id: String,
 }
 
@@ -152,6 +170,8 @@ struct Terms {
     call: Arc<Call>,
     recall: Recall,
     expected: Option<Hash>,
+    seen: Option<Seen>,
+    doing: Doing,
 }
 
 impl Arrived {
@@ -168,6 +188,52 @@ impl Arrived {
     pub fn recall(&self) -> &Recall {
         &self.recall
     }
+
+    pub fn doing(&self) -> &Doing {
+        &self.doing
+    }
+
+    /// The file as asked for.
+    pub fn target(&self) -> Option<&str> {
+        self.target.as_deref()
+    }
+
+    /// It is not run, for this reason.
+    pub fn refuse(self, failure: Failure) -> Self {
+        Self { prepared: self.prepared.and(Err(failure)), work: Work::Edit(None), ..self }
+    }
+
+    /// The same, in the tool's own words.
+    pub fn refuse_by(self, error: &StoreError, limits: &Limits) -> Self {
+        let failure = self.prepared.as_ref().map(|prepared| prepared.refused(error, limits));
+        match failure {
+            Ok(failure) => self.refuse(failure),
+            Err(_) => self,
+        }
+    }
+
+    /// It writes what was seen, or nothing.
+    pub fn as_seen(self, seen: Seen) -> Self {
+        Self { seen: Some(seen), ..self }
+    }
+
+    /// So much of its time was not ours.
+    pub fn after(self, elsewhere: Duration) -> Self {
+        Self { elsewhere: self.elsewhere + elsewhere, ..self }
+    }
+
+    fn terms(&self, calls: &Calls) -> Terms {
+        let deadline = self.since + calls.limits.timeout + self.elsewhere;
+        let call = Call::new(deadline, self.recall.flag.clone(), calls.stop.flag.clone());
+        Terms {
+            since: self.since,
+            call: Arc::new(call),
+            recall: self.recall.clone(),
+            expected: self.expected,
+            seen: self.seen.clone(),
+            doing: self.doing.clone(),
+        }
+    }
 }
 
 impl Calls {
@@ -182,6 +248,7 @@ impl Calls {
             edits_on_threads: Arc::new(Semaphore::new(EDITS_ON_THREADS)),
             reads_on_threads: Arc::new(Semaphore::new(READS_ON_THREADS)),
             answers: Rooms::new(limits.max_size),
+            desk: Desk::new(limits.max_size),
             root,
             store,
             line_counts: LineCounts::default(),
@@ -207,30 +274,86 @@ impl Calls {
     pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
         let since = Instant::now();
         self.stir();
-        let again = (entry.effect == Effect::Reads).then(|| arguments.clone());
+        let (reads, confirm) = (entry.effect == Effect::Reads, self.options.confirm);
+        let again = reads.then(|| arguments.clone());
+        let asks = !reads && confirm != Confirm::Never && entry.dialect != Dialect::Plain;
+        let holds = if asks { tools::tool::arguments_hold(&arguments) } else { 0 };
+        let rehearsal = if asks { entry.prepare(arguments.clone()).ok() } else { None };
         let prepared = entry.prepare(arguments).and_then(|prepared| {
-            let allowed = self.options.access == Access::ReadWrite || entry.effect == Effect::Reads;
             let denied =
                 StoreError::Denied { reason: Some("the server was started with --read-only") };
-            if allowed { Ok(prepared) } else { Err(prepared.refused(&denied, &self.limits)) }
+            if !reads && self.options.access != Access::ReadWrite {
+                return Err(prepared.refused(&denied, &self.limits));
+            }
+            // A plain method has no way to ask.
+            if !reads && confirm == Confirm::Always && entry.dialect == Dialect::Plain {
+                return Err(confirm::nobody_to_ask());
+            }
+            Ok(prepared)
         });
-        let work = if let Some(arguments) = again {
-            Work::Read(arguments)
-        } else {
-            let path = prepared.as_ref().ok().and_then(|prepared| prepared.path(&self.root));
-            Work::Edit(path.map(|path| self.queue.join(path)))
+        let work = match again {
+            Some(arguments) => Work::Read(arguments),
+            None => Work::Edit(self.join(&prepared)),
         };
-        let recall = Recall::default();
-        Arrived { entry, prepared, work, expected: None, recall, since, request_id }
+        let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
+        Arrived {
+            entry,
+            target,
+            prepared,
+            work,
+            expected: None,
+            rehearsal,
+            holds,
+            seen: None,
+            doing: Doing::default(),
+            recall: Recall::default(),
+            since,
+            elsewhere: Duration::ZERO,
+            request_id,
+        }
+    }
+
+    /// A place in the queue of the file that a call would edit.
+    fn join(&self, prepared: &Result<Prepared, Failure>) -> Option<Place> {
+        let path = prepared.as_ref().ok().and_then(|prepared| prepared.path(&self.root));
+        path.map(|path| self.queue.join(path))
+    }
+
+    /// A call that left its file's queue takes the last place there.
+    pub fn come_again(&self, arrived: Arrived) -> Arrived {
+        let place = self.join(&arrived.prepared);
+        Arrived { work: Work::Edit(place), ..arrived }
+    }
+
+    /// Finds out what an edit would write, when its turn comes, and leaves the queue. `None`: it is refused.
+    pub async fn rehearse(self: &Arc<Self>, mut arrived: Arrived) -> (Arrived, Option<Rehearsed>) {
+        let Some(prepared) = arrived.rehearsal.take() else { return (arrived, None) };
+        let terms = arrived.terms(self);
+        let mut place = match &mut arrived.work {
+            Work::Edit(place) => place.take(),
+            Work::Read(_) => None,
+        };
+        let turn = async {
+            if let Some(place) = &mut place {
+                place.turn().await;
+            }
+            Arc::clone(&self.reads_on_threads).acquire_owned().await
+        };
+        let thread = match self.wait_for(turn, terms.call.deadline, &terms).await {
+            Ok(thread) => thread.ok(),
+            Err(error) => return (arrived.refuse_by(&error, &self.limits), None),
+        };
+        let work = move |cx: &Context, _: &Self| prepared.rehearse(cx);
+        match self.on_thread(thread, &terms, work).await {
+            Ok((rehearsed, _)) => (arrived, Some(rehearsed)),
+            Err(failure) => (arrived.refuse(failure), None),
+        }
     }
 
     /// Runs the call when its turn has come. A call that publishes is always waited for, recalled or not.
     pub async fn answer(self: Arc<Self>, arrived: Arrived) -> Answered {
-        let Arrived { entry, prepared, work, expected, recall, since, request_id } = arrived;
-        let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
-        let deadline = since + self.limits.timeout;
-        let call = Arc::new(Call::new(deadline, recall.flag.clone(), self.stop.flag.clone()));
-        let terms = Terms { since, call, recall, expected };
+        let terms = arrived.terms(&self);
+        let Arrived { entry, target, prepared, work, since, request_id, .. } = arrived;
         self.activity.at_work.fetch_add(1, Ordering::Relaxed);
         let answered = match (prepared, work) {
             (Ok(prepared), Work::Read(arguments)) => self.read(prepared, &arguments, &terms).await,
@@ -330,9 +453,13 @@ impl Calls {
             prepared.refused(if lock { &StoreError::LockTimeout } else { &error }, &self.limits)
         })?;
         // The place goes with the work: the next edit waits for it, whatever becomes of this task.
+        let seen = terms.seen.clone();
         let work = move |cx: &Context, _: &Self| {
             let _place = place;
-            run(prepared, cx)
+            match seen {
+                Some(seen) => prepared.run_as_seen(cx, &seen),
+                None => run(prepared, cx),
+            }
         };
         let (reply, _thread) = self.on_thread(thread.ok(), terms, work).await?;
         let holds = reply.holds();
@@ -355,6 +482,7 @@ impl Calls {
         patience: Instant,
         terms: &Terms,
     ) -> Result<T, StoreError> {
+        terms.doing.set(Stage::Waiting);
         tokio::select! {
             biased;
             what = what => Ok(what),
@@ -371,6 +499,7 @@ impl Calls {
         terms: &Terms,
         work: impl FnOnce(&Context, &Self) -> Result<T, Failure> + Send + 'static,
     ) -> Result<(T, Option<OwnedSemaphorePermit>), Failure> {
+        terms.doing.set(Stage::Working);
         let (calls, call, expected) = (Arc::clone(self), Arc::clone(&terms.call), terms.expected);
         let work = tokio::task::spawn_blocking(move || {
             let cx = Context {

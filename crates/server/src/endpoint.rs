@@ -11,27 +11,34 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{self, UnboundedSender};
 
+use crate::aside::{Aside, Questions};
 use crate::calls::Calls;
-use crate::http::{self, Bodies, refuse};
+use crate::confirm::Confirm;
+use crate::events;
+use crate::http::{self, Bodies, method_not_allowed, refuse};
 use crate::mcp::{self, Carried, Mcp, ToolCall, lock};
+use crate::sessions::Sessions;
 use crate::unstalled::Taker;
-use crate::wire::{Envelope, Outgoing, Refusal};
+use crate::wire::{Envelope, Outgoing, Refusal, Said};
 use crate::{arguments, fault};
 
 /// What a message may have besides the arguments of a call, in bytes, and in names and values: `rmcp` makes objects of it
 /// that take a hundred times as much.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_VALUES: usize = 256;
+
+pub const SESSION_ID: &str = "mcp-session-id";
 
 /// A notification that nothing comes of.
 const IGNORED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/ignored"}"#;
@@ -40,6 +47,23 @@ pub struct Endpoint {
     calls: Arc<Calls>,
     bodies: Arc<Bodies>,
     rmcp: StreamableHttpService<Arc<Mcp>, NeverSessionManager>,
+    /// `None`: nobody is asked anything.
+    sessions: Option<Sessions>,
+}
+
+/// What becomes of what a client posts.
+enum Taken {
+    Call(Carried, Bytes),
+    Initialize(Aside, Bytes),
+    Other(Bytes),
+    /// An answer, which has found its question.
+    Heard,
+}
+
+/// An answer of `rmcp`, ready to be sent.
+enum Finished {
+    Json(StatusCode, HeaderMap, Outgoing),
+    Other(Response),
 }
 
 impl Endpoint {
@@ -56,34 +80,98 @@ impl Endpoint {
             Arc::new(NeverSessionManager::default()),
             config,
         );
-        Self { calls, bodies, rmcp }
+        let sessions = (calls.options.confirm != Confirm::Never).then(Sessions::default);
+        Self { calls, bodies, rmcp, sessions }
     }
 
-    pub async fn answer(&self, request: Request) -> Response {
+    pub async fn answer(self: Arc<Self>, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
         let taker = parts.extensions.remove::<Taker>().unwrap_or_default();
         let (body, _held) = match self.bodies.receive(&parts, body).await {
             Ok(received) => received,
             Err(refusal) => return refusal,
         };
-        let (carried, message) = match self.take(&parts.headers, &body) {
-            Ok(split) => split,
+        let (say, mut said) = mpsc::unbounded_channel();
+        let taken = match self.take(&parts.headers, &body, say) {
+            Ok(taken) => taken,
             Err((status, refusal)) => {
                 self.calls.log_refusal(&refusal);
-                return self.respond(status, refusal.answer(), &taker).await;
+                let refusal = self.with_room(refusal.answer()).await;
+                return http::stream(status, refusal, &taker);
             }
         };
         drop(body);
+        let (carried, newcomer, message) = match taken {
+            Taken::Call(carried, message) => (Some(carried), None, message),
+            Taken::Initialize(aside, message) => (None, Some(aside), message),
+            Taken::Other(message) => (None, None, message),
+            Taken::Heard => return accepted(),
+        };
         if let Some(carried) = &carried {
             parts.extensions.insert(carried.clone());
         }
-        // Any client gets plain JSON, whatever it says it accepts.
+        // Any client gets plain JSON, whatever it says it accepts, unless there is something to say before.
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         parts.headers.insert(ACCEPT, accepted);
         parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         parts.headers.remove(CONTENT_LENGTH);
         let request = Request::from_parts(parts, Full::new(message));
-        self.finish(self.rmcp.handle(request).await, carried, &taker).await
+        let endpoint = Arc::clone(&self);
+        let mut answer = Box::pin(async move {
+            let response = endpoint.rmcp.handle(request).await;
+            endpoint.finish(response, carried).await
+        });
+        let finished = tokio::select! {
+            biased;
+            finished = &mut answer => finished,
+            Some(first) = said.recv() => {
+                let answer = Box::pin(async move {
+                    match answer.await {
+                        Finished::Json(_, _, message) => Some(message),
+                        Finished::Other(_) => None,
+                    }
+                });
+                return events::stream(said, &first, answer, taker);
+            }
+        };
+        match finished {
+            Finished::Json(status, headers, message) => {
+                let mut response = http::stream(status, message, &taker);
+                response.headers_mut().extend(headers);
+                if let (Some(sessions), Some(newcomer)) = (&self.sessions, newcomer)
+                    && status == StatusCode::OK
+                {
+                    sessions.welcome(newcomer, response.headers_mut());
+                }
+                response
+            }
+            Finished::Other(response) => response,
+        }
+    }
+
+    /// Whatever is not posted: the end of a session, if there is one.
+    pub fn end(&self, request: &Request) -> Response {
+        let Some(sessions) = self.sessions.as_ref().filter(|_| request.method() == Method::DELETE)
+        else {
+            return method_not_allowed("POST");
+        };
+        match session_id(request.headers()) {
+            Some(id) if sessions.close(id) => accepted(),
+            Some(_) => no_session(),
+            None => method_not_allowed("POST"),
+        }
+    }
+
+    /// How to reach the client while its call is under way. One that takes no events cannot be reached.
+    fn aside(
+        &self,
+        headers: &HeaderMap,
+        say: UnboundedSender<Value>,
+        questions: Option<Arc<Questions>>,
+    ) -> Option<Aside> {
+        let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        let say = move |message| drop(say.send(message));
+        accepted?.contains("text/event-stream").then(|| Aside::new(say, questions))
     }
 
     /// Takes the call out of a `tools/call`; what is left for `rmcp` is small.
@@ -91,19 +179,25 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<(Option<Carried>, Bytes), (StatusCode, Refusal)> {
-        let envelope =
-            Envelope::parse(body).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
-        let Some(Envelope { id, method, params }) = envelope else {
-            check_size(None, body.len(), arguments::count(body))?;
-            return Ok((None, body.clone()));
+        say: UnboundedSender<Value>,
+    ) -> Result<Taken, (StatusCode, Refusal)> {
+        let said = Said::parse(body).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
+        let questions = self.questions(headers)?;
+        let Envelope { id, method, params } = match said {
+            Said::Message(envelope) => envelope,
+            Said::Answer(id, result) => {
+                check_size(None, body.len(), arguments::count(body))?;
+                let Some(questions) = questions else { return Ok(Taken::Other(body.clone())) };
+                questions.answer(&id, result);
+                return Ok(Taken::Heard);
+            }
         };
         let Some(id) = id else {
             // A notification that makes no sense is ignored like any other.
             let readable = check_size(None, body.len(), arguments::count(body)).is_ok()
                 && serde_json::from_slice::<ClientJsonRpcMessage>(body).is_ok();
             let ignored = Bytes::from_static(IGNORED);
-            return Ok((None, if readable { body.clone() } else { ignored }));
+            return Ok(Taken::Other(if readable { body.clone() } else { ignored }));
         };
         if let RequestId::String(id) = &id {
             check_size(None, id.len(), 0)?;
@@ -113,8 +207,14 @@ impl Endpoint {
                 return Err((unknown_method(headers), mcp::method_not_found(&id, &method)));
             }
             check_size(Some(&id), body.len(), arguments::count(body))?;
-            mcp::request(&id, body).map_err(|refusal| (StatusCode::OK, refusal))?;
-            return Ok((None, body.clone()));
+            let message = mcp::request(&id, body).map_err(|refusal| (StatusCode::OK, refusal))?;
+            let newcomer = Aside::new(drop, Some(Arc::default()));
+            newcomer.meet(&message);
+            return Ok(if newcomer.can_ask() {
+                Taken::Initialize(newcomer, body.clone())
+            } else {
+                Taken::Other(body.clone())
+            });
         }
         let given = params.map_or("{}", RawValue::get);
         let mut rest: BTreeMap<Cow<str>, &RawValue> =
@@ -124,10 +224,28 @@ impl Endpoint {
         let values = rest.values().map(|value| arguments::count(value.get().as_bytes())).sum();
         check_size(Some(&id), bytes, values)?;
         let carried = ToolCall::parse(&id, params)
-            .and_then(|call| Carried::take(&self.calls, &id, &call))
+            .and_then(|call| {
+                let aside = self.aside(headers, say, questions);
+                Carried::take(&self.calls, &id, &call, aside)
+            })
             .map_err(|refusal| (StatusCode::OK, refusal))?;
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": rest });
-        Ok((Some(carried), message.to_string().into()))
+        Ok(Taken::Call(carried, message.to_string().into()))
+    }
+
+    /// What the client was asked, if it has a session; one that is over it has to be told.
+    fn questions(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Option<Arc<Questions>>, (StatusCode, Refusal)> {
+        let (Some(sessions), Some(id)) = (&self.sessions, session_id(headers)) else {
+            return Ok(None);
+        };
+        let over = || {
+            let refusal = Refusal::new(None, fault::INVALID_REQUEST, "Session not found");
+            (StatusCode::NOT_FOUND, refusal.with_detail("it is over; `initialize` opens another"))
+        };
+        sessions.find(id).map(Some).ok_or_else(over)
     }
 
     /// The answer as our clients are promised it: JSON with its charset, errors as JSON too, large texts in place.
@@ -137,8 +255,7 @@ impl Endpoint {
             http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>,
         >,
         carried: Option<Carried>,
-        taker: &Taker,
-    ) -> Response {
+    ) -> Finished {
         let (mut parts, body) = response.into_parts();
         let media = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match media {
@@ -150,11 +267,9 @@ impl Endpoint {
                 let status = if crashed { StatusCode::INTERNAL_SERVER_ERROR } else { parts.status };
                 let parked = parked.unwrap_or_default();
                 let message = Outgoing::from_json(body.to_bytes().into(), parked);
-                let mut response = self.respond(status, message, taker).await;
                 parts.headers.remove(CONTENT_TYPE);
                 parts.headers.remove(CONTENT_LENGTH);
-                response.headers_mut().extend(parts.headers);
-                response
+                Finished::Json(status, parts.headers, self.with_room(message).await)
             }
             _ if parts.status.is_client_error() || parts.status.is_server_error() => {
                 let Ok(body) = body.collect().await;
@@ -164,19 +279,35 @@ impl Endpoint {
                     StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
                     status => status,
                 };
-                refuse(status, fault::INVALID_REQUEST, &text)
+                Finished::Other(refuse(status, fault::INVALID_REQUEST, &text))
             }
-            _ => Response::from_parts(parts, Body::new(body)),
+            _ => Finished::Other(Response::from_parts(parts, Body::new(body))),
         }
     }
 
     /// What is no file's text can be long too, as an id comes back that was: then it waits for its room here.
-    async fn respond(&self, status: StatusCode, mut message: Outgoing, taker: &Taker) -> Response {
+    async fn with_room(&self, mut message: Outgoing) -> Outgoing {
         if let (None, Some(room)) = (&message.share, self.calls.answers.of(message.holds())) {
             message.share = Some(room.take(message.holds(), Instant::now()).await);
         }
-        http::stream(status, message, taker)
+        message
     }
+}
+
+/// The session that a client says it is in. Since 2026-07-28 there are none.
+fn session_id(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get(SESSION_ID)?.to_str().ok()?;
+    (version(headers) != b"2026-07-28").then_some(id)
+}
+
+fn no_session() -> Response {
+    refuse(StatusCode::NOT_FOUND, fault::INVALID_REQUEST, "Session not found")
+}
+
+fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
 }
 
 /// Refuses what would become too many objects.
@@ -197,6 +328,9 @@ fn check_size(
 
 /// Since 2026-07-28 an unknown method is not found, in HTTP's words too.
 fn unknown_method(headers: &HeaderMap) -> StatusCode {
-    let version = headers.get("mcp-protocol-version").map_or(&b""[..], HeaderValue::as_bytes);
-    if version == b"2026-07-28" { StatusCode::NOT_FOUND } else { StatusCode::OK }
+    if version(headers) == b"2026-07-28" { StatusCode::NOT_FOUND } else { StatusCode::OK }
+}
+
+fn version(headers: &HeaderMap) -> &[u8] {
+    headers.get("mcp-protocol-version").map_or(&b""[..], HeaderValue::as_bytes)
 }

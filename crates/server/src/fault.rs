@@ -25,6 +25,7 @@ pub fn code(kind: Kind) -> Code {
         Kind::NotFound => (-32001, "system", "file not found"),
         Kind::TooLarge => (-32001, "system", "file too large"),
         Kind::Denied => (-32002, "system", "permission denied"),
+        Kind::Declined => (-32002, "client", "not confirmed"),
         Kind::NotAFile => (-32003, "client", "not a regular file"),
         Kind::NotText => (-32004, "client", "not a text file"),
         Kind::DiskFull => (-32005, "system", "no space left"),

@@ -227,11 +227,9 @@ fn connections_at_most() -> usize {
 fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Router {
     let bodies = Arc::new(Bodies::new(Arc::clone(calls)));
     let endpoint = Arc::new(Endpoint::new(Arc::clone(calls), Arc::clone(&bodies)));
-    let mcp = post(move |request: Request| {
-        let endpoint = Arc::clone(&endpoint);
-        async move { endpoint.answer(request).await }
-    })
-    .fallback(|| async { method_not_allowed("POST") });
+    let sessions = Arc::clone(&endpoint);
+    let mcp = post(move |request: Request| Arc::clone(&endpoint).answer(request));
+    let mcp = mcp.fallback(move |request: Request| async move { sessions.end(&request) });
     let mut router = Router::new().route("/", mcp.clone()).route("/mcp", mcp);
     for entry in &calls.options.methods {
         let (entry, calls, bodies) = (*entry, Arc::clone(calls), Arc::clone(&bodies));
@@ -252,7 +250,7 @@ fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Rout
         .layer(axum::middleware::from_fn_with_state(Arc::new(door), door::guard))
 }
 
-fn method_not_allowed(allowed: &'static str) -> Response {
+pub fn method_not_allowed(allowed: &'static str) -> Response {
     let mut refusal =
         refuse(StatusCode::METHOD_NOT_ALLOWED, fault::METHOD_NOT_FOUND, "Method not allowed");
     refusal.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
@@ -427,7 +425,7 @@ pub fn refuse(status: StatusCode, code: i32, message: &str) -> Response {
 }
 
 /// An answer as a body: made chunk by chunk, as fast as the client takes it.
-struct Streamed {
+pub struct Streamed {
     first: Option<Bytes>,
     /// What is left.
     rest: Option<Outgoing>,
@@ -449,7 +447,7 @@ impl AsRef<[u8]> for Chunk {
 
 impl Streamed {
     /// The first chunk is made at once: most answers have no other, and their length is known.
-    fn new(mut message: Outgoing, taker: &Taker) -> Self {
+    pub fn new(mut message: Outgoing, taker: &Taker) -> Self {
         let mut buffer = Vec::new();
         let more = message.fill(&mut buffer);
         let share = message.share.take();

@@ -4,9 +4,12 @@
 //! thread, the log) and comes back through `mcp` (the shape of the answer) and `fault` (the codes).
 
 mod arguments;
+mod aside;
 mod calls;
+mod confirm;
 mod door;
 mod endpoint;
+mod events;
 pub mod fault;
 mod flights;
 pub mod http;
@@ -18,6 +21,7 @@ mod queue;
 mod reader;
 mod rest;
 mod room;
+mod sessions;
 pub mod signal;
 pub mod stdio;
 mod unstalled;
@@ -26,4 +30,5 @@ mod wire;
 mod writer;
 
 pub use calls::{Calls, Options, Structured, ToolErrors};
+pub use confirm::Confirm;
 pub use log::{Level, Log};

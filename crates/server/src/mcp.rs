@@ -1,5 +1,6 @@
 //! MCP: the tools as `rmcp` lists and calls them, in every protocol version it knows.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,8 +10,8 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientRequest,
     ContentBlock, ErrorCode, Implementation, InitializeRequestParams, InitializeResult,
-    JsonRpcMessage, ListToolsResult, MetaObject, PaginatedRequestParams, RequestId,
-    RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    JsonRpcMessage, ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion,
+    RequestId, RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
@@ -18,17 +19,21 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tools::{Block, Effect, Entry, Failure, Kind, Reply};
 
+use crate::aside::Aside;
 use crate::calls::{Answered, Arrived, Calls, Recall, Structured, ToolErrors};
+use crate::confirm::{self, Again, Settled, Way};
 use crate::fault;
 use crate::flights::Working;
 use crate::room::Share;
 use crate::wire::{self, Refusal};
 
 /// What a transport sends along with a `tools/call`: the call, which already has its place in the
-/// queue, and where its large texts are to be left for the writer.
+/// queue, how to reach the client meanwhile, and where its large texts are to be left for the writer.
 #[derive(Clone)]
 pub struct Carried {
     arrived: Arc<Mutex<Option<Arrived>>>,
+    aside: Option<Aside>,
+    again: Again,
     pub parked: SharedParked,
     crashed: Arc<AtomicBool>,
     /// Let go of when the call is over.
@@ -36,28 +41,39 @@ pub struct Carried {
     working: Option<Arc<Working>>,
 }
 
-/// What `tools/call` must be given.
+/// What `tools/call` must be given, and what it may be given.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ToolCall<'a> {
     pub name: String,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta")]
     pub meta: Option<RequestMetaObject>,
+    request_state: Option<String>,
+    input_responses: Option<HashMap<String, Value>>,
 }
 
 impl<'a> ToolCall<'a> {
     pub fn parse(id: &RequestId, params: Option<&'a RawValue>) -> Result<Self, Refusal> {
         let params = params.map_or("null", RawValue::get);
         serde_json::from_str(params).map_err(|_| {
-            wire::invalid_params(id, "`params` must hold `name`, a string; `_meta` is an object")
+            wire::invalid_params(
+                id,
+                "`params` must hold `name`, a string; `_meta` and `inputResponses` are objects",
+            )
         })
     }
 }
 
 impl Carried {
     /// Takes the call in; what it carries is for `Mcp::call_tool` to find.
-    pub fn take(calls: &Calls, id: &RequestId, call: &ToolCall) -> Result<Self, Refusal> {
+    pub fn take(
+        calls: &Calls,
+        id: &RequestId,
+        call: &ToolCall,
+        aside: Option<Aside>,
+    ) -> Result<Self, Refusal> {
         let entry = find_tool(calls, &call.name).map_err(|error| {
             let refusal = Refusal::new(Some(id.clone()), error.code.0, error.message);
             refusal.with_data(error.data.unwrap_or_default())
@@ -65,8 +81,11 @@ impl Carried {
         let arguments = wire::arguments(id, call.arguments)?;
         let arrived = calls.arrive(entry, arguments, id.to_string());
         let arrived = Arc::new(Mutex::new(Some(arrived)));
+        let again = Again::new(call.request_state.clone(), call.input_responses.clone());
         Ok(Self {
             arrived,
+            aside,
+            again,
             parked: SharedParked::default(),
             crashed: Arc::default(),
             working: None,
@@ -226,14 +245,34 @@ impl ServerHandler for Mcp {
             self.calls.arrive(entry, arguments, context.id.to_string())
         };
         let (entry, recall) = (arrived.entry(), arrived.recall().clone());
-        let answer = Arc::clone(&self.calls).answer(arrived);
+        let aside = carried.as_ref().and_then(|carried| carried.aside.clone());
+        let again = carried.as_ref().map(|carried| carried.again.clone()).unwrap_or_default();
+        let way = self.way(&context, aside.as_ref(), &again, &arrived)?;
+        let doing = arrived.doing().clone();
+        let answer = async {
+            match confirm::settle(&self.calls, arrived, way).await {
+                Settled::Run(arrived) => Ok(Arc::clone(&self.calls).answer(arrived).await),
+                Settled::Ask(question) => Err(question),
+            }
+        };
+        let reports = async {
+            match (&aside, context.meta.get_progress_token()) {
+                (Some(aside), Some(token)) => aside.report(token, &doing).await,
+                _ => std::future::pending().await,
+            }
+        };
         tokio::pin!(answer);
-        let Answered { outcome, share } = tokio::select! {
+        let answered = tokio::select! {
             answered = &mut answer => answered,
+            () = reports => answer.await,
             () = context.ct.cancelled() => {
                 recall.ring();
                 answer.await
             }
+        };
+        let Answered { outcome, share } = match answered {
+            Ok(answered) => answered,
+            Err(question) => return Ok(question.into()),
         };
         if let (Err(Failure { kind: Kind::Internal, .. }), Some(carried)) = (&outcome, &carried) {
             carried.crashed.store(true, Ordering::Relaxed);
@@ -247,6 +286,29 @@ impl ServerHandler for Mcp {
 }
 
 impl Mcp {
+    /// How a person can be asked about this call.
+    fn way(
+        &self,
+        context: &RequestContext<RoleServer>,
+        aside: Option<&Aside>,
+        again: &Again,
+        arrived: &Arrived,
+    ) -> Result<Way, ErrorData> {
+        // Since 2026-07-28 every request says for itself what its client can do.
+        if context.meta.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
+            let capabilities = context.meta.client_capabilities().unwrap_or_default();
+            return Ok(match again.said(&self.calls, arrived)? {
+                Some(said) => Way::Said(said),
+                None if confirm::shows_forms(&capabilities) => Way::Answer,
+                None => Way::None,
+            });
+        }
+        Ok(match aside.filter(|aside| aside.can_ask()) {
+            Some(aside) => Way::Request(aside.clone()),
+            None => Way::None,
+        })
+    }
+
     fn result(
         &self,
         entry: &Entry,

@@ -13,12 +13,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::aside::Aside;
 use crate::calls::{Arrived, Calls, Recall};
 use crate::fault;
 use crate::flights::{Flight, Flights, State, Working};
 use crate::lines::{Line, pipe, read_line};
 use crate::mcp::{self, Carried, SharedParked, ToolCall};
-use crate::wire::{self, Envelope, Refusal};
+use crate::wire::{self, Envelope, Refusal, Said};
 
 /// What a line may be longer than the largest file, for everything around the text.
 const ENVELOPE: u64 = 64 * 1024;
@@ -60,12 +61,13 @@ impl Incoming {
 pub fn start_reader(
     calls: Arc<Calls>,
     flights: Arc<Flights>,
+    aside: Aside,
 ) -> io::Result<mpsc::Receiver<Incoming>> {
     let (messages, receiver) = mpsc::channel(64);
     let longest = calls.limits.max_size + ENVELOPE;
     let budget = IN_FLIGHT.max(2 * longest);
     let room = Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4)));
-    let reader = Arc::new(Reader { calls, flights, room, messages, longest });
+    let reader = Arc::new(Reader { calls, flights, aside, room, messages, longest });
     let runtime = Handle::current();
     let name = std::thread::Builder::new().name("stdin".into());
     name.spawn(move || reader.read(&runtime))?;
@@ -75,6 +77,7 @@ pub fn start_reader(
 struct Reader {
     calls: Arc<Calls>,
     flights: Arc<Flights>,
+    aside: Aside,
     room: Arc<Semaphore>,
     messages: mpsc::Sender<Incoming>,
     /// Bytes of a line, at most.
@@ -118,6 +121,7 @@ impl Reader {
                 }));
             }
         }
+        self.aside.hear_no_more();
         self.pass_on(Incoming::End);
     }
 
@@ -150,8 +154,12 @@ impl Reader {
         if line.is_empty() {
             return None;
         }
-        let envelope = match Envelope::parse(line) {
-            Ok(envelope) => envelope?,
+        let envelope = match Said::parse(line) {
+            Ok(Said::Message(envelope)) => envelope,
+            Ok(Said::Answer(id, result)) => {
+                self.aside.answer(&id, result);
+                return None;
+            }
             Err(refusal) => return Some(self.refuse(refusal, room)),
         };
         let Some(id) = envelope.id.clone() else { return self.notified(&envelope) };
@@ -210,7 +218,7 @@ impl Reader {
         room: &mut Option<Room>,
     ) -> Result<Incoming, Refusal> {
         let call = ToolCall::parse(id, params)?;
-        let carried = Carried::take(&self.calls, id, &call)?;
+        let carried = Carried::take(&self.calls, id, &call, Some(self.aside.clone()))?;
         let working = self.start_work(id, room, carried.recall(), Arc::clone(&carried.parked))?;
 
         let mut request = CallToolRequest::new(CallToolRequestParams::new(call.name));
@@ -234,6 +242,7 @@ impl Reader {
             return Err(mcp::method_not_found(id, method));
         }
         let message = mcp::request(id, line)?;
+        self.aside.meet(&message);
         self.calls.log_request(method, id);
         let flight = Flight {
             room: room.take().flatten(),
@@ -270,7 +279,8 @@ impl Reader {
 fn is_urgent(line: &Line) -> bool {
     let Line::Whole(line) = line else { return false };
     line.len() < SMALLEST
-        && Envelope::parse(line.trim_ascii()).is_ok_and(|envelope| {
-            envelope.is_none_or(|envelope| envelope.id.is_none() || envelope.method == "ping")
+        && Said::parse(line.trim_ascii()).is_ok_and(|said| match said {
+            Said::Message(envelope) => envelope.id.is_none() || envelope.method == "ping",
+            Said::Answer(..) => true,
         })
 }

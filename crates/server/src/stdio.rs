@@ -14,10 +14,11 @@ use rmcp::model::{
 };
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout_at;
 
+use crate::aside::{Aside, Questions};
 use crate::calls::{Answered, Arrived, Calls};
 use crate::flights::{Flights, Working};
 use crate::mcp::{Mcp, Parked, lock};
@@ -44,7 +45,16 @@ async fn sleep_until(time: Option<Instant>) {
 pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     let flights = Arc::new(Flights::default());
     let (answers, written) = start_writer(Arc::clone(&calls))?;
-    let messages = start_reader(Arc::clone(&calls), Arc::clone(&flights))?;
+    // The reader outlives the server when the input does not end: it must not keep the writer from ending.
+    let (answers, questions) = (Arc::new(answers), Arc::new(Questions::default()));
+    let way = Arc::downgrade(&answers);
+    let say = move |message: Value| {
+        if let Some(answers) = way.upgrade() {
+            let _ = answers.send(Outgoing::new(&message), None);
+        }
+    };
+    let aside = Aside::new(say, Some(questions));
+    let messages = start_reader(Arc::clone(&calls), Arc::clone(&flights), aside)?;
     tokio::spawn(watch::watch(Arc::clone(&calls)));
     tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
     let leaving_since = Arc::new(OnceLock::new());
@@ -76,7 +86,7 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
 struct Stdio {
     calls: Arc<Calls>,
     messages: mpsc::Receiver<Incoming>,
-    answers: Answers,
+    answers: Arc<Answers>,
     flights: Arc<Flights>,
     /// Set once the input has ended or a stop was asked for.
     leaving_since: Arc<OnceLock<Instant>>,
@@ -155,7 +165,7 @@ impl Stdio {
     fn answer_plain(&self, working: Working, arrived: Arrived) {
         let entry = arrived.entry();
         let (calls, flights) = (Arc::clone(&self.calls), Arc::clone(&self.flights));
-        let answers = self.answers.clone();
+        let answers = Arc::clone(&self.answers);
         tokio::spawn(async move {
             let Answered { outcome, share } = calls.answer(arrived).await;
             let id = working.id.clone();

@@ -21,6 +21,14 @@ use crate::fault;
 use crate::mcp::Parked;
 use crate::room::Share;
 
+/// What a client says.
+#[derive(Debug)]
+pub enum Said<'a> {
+    Message(Envelope<'a>),
+    /// To a request of ours; no result: it is an error.
+    Answer(RequestId, Option<&'a RawValue>),
+}
+
 /// A request or notification, borrowed from its line.
 #[derive(Debug)]
 pub struct Envelope<'a> {
@@ -84,9 +92,8 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<&'de RawV
     <&RawValue>::deserialize(from).map(Some)
 }
 
-impl<'a> Envelope<'a> {
-    /// `Ok(None)`: an answer to a request of ours, of which there are none.
-    pub fn parse(line: &'a [u8]) -> Result<Option<Self>, Refusal> {
+impl<'a> Said<'a> {
+    pub fn parse(line: &'a [u8]) -> Result<Self, Refusal> {
         let invalid = |id: &Option<RequestId>, detail: &str| {
             Refusal::new(id.clone(), fault::INVALID_REQUEST, "Invalid Request").with_detail(detail)
         };
@@ -108,13 +115,18 @@ impl<'a> Envelope<'a> {
             return Err(invalid(&id, r#"`jsonrpc` must be "2.0""#));
         }
         let Some(method) = raw.method else {
-            let answer = raw.result.or(raw.error).is_some();
-            return if answer { Ok(None) } else { Err(invalid(&id, "`method` is missing")) };
+            let is_answer = raw.result.or(raw.error).is_some();
+            return match id {
+                Some(id) if is_answer => Ok(Self::Answer(id, raw.result)),
+                // That of an error need not be known.
+                None if is_answer => Ok(Self::Answer(RequestId::Number(0), None)),
+                id => Err(invalid(&id, "`method` is missing")),
+            };
         };
         let Ok(method) = serde_json::from_str(method.get()) else {
             return Err(invalid(&id, "`method` must be a string"));
         };
-        Ok(Some(Self { id, method, params: raw.params }))
+        Ok(Self::Message(Envelope { id, method, params: raw.params }))
     }
 }
 
@@ -245,6 +257,11 @@ impl Outgoing {
         Self { json, blocks, at: Progress::default(), share, held: None }
     }
 
+    /// The same as one of a stream of events. JSON has no line breaks of its own.
+    pub fn into_event(self) -> Self {
+        Self { json: [b"data: ", self.json.as_slice(), b"\n\n"].concat(), ..self }
+    }
+
     /// How many bytes of memory it takes.
     pub fn holds(&self) -> usize {
         self.json.capacity() + self.blocks.iter().map(Block::holds).sum::<usize>()
@@ -323,7 +340,7 @@ mod tests {
     #[test]
     fn an_envelope_is_read_without_its_arguments() {
         let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":1}}"#;
-        let envelope = Envelope::parse(line).expect("well formed").expect("a request");
+        let Ok(Said::Message(envelope)) = Said::parse(line) else { panic!("a request") };
         assert_eq!(envelope.id, Some(id(7)));
         assert_eq!(envelope.method, "tools/call");
         assert_eq!(envelope.params.map(RawValue::get), Some(r#"{"a":1}"#));
@@ -332,7 +349,7 @@ mod tests {
     #[test]
     fn what_is_not_a_message_is_named() {
         let check = |line: &str, code, expected_id| {
-            let malformed = Envelope::parse(line.as_bytes()).expect_err(line);
+            let malformed = Said::parse(line.as_bytes()).expect_err(line);
             assert_eq!((malformed.code, malformed.id), (code, expected_id), "{line}");
         };
         check("{", fault::PARSE_ERROR, None);

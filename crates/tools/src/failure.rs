@@ -27,6 +27,8 @@ pub enum Kind {
     NotFound,
     TooLarge,
     Denied,
+    /// A person had to agree, and none did.
+    Declined,
     /// A folder, device or pipe where a file was expected.
     NotAFile,
     /// Not text: a NUL byte or broken UTF-8.

@@ -162,6 +162,11 @@ impl Reply {
 const MAP: usize = 256;
 const MEMBER: usize = 96;
 
+/// About how many bytes of memory arguments take.
+pub fn arguments_hold(arguments: &Value) -> usize {
+    value_holds(arguments)
+}
+
 fn members_hold(members: &Map<String, Value>) -> usize {
     let each = |(name, value): (&String, &Value)| MEMBER + name.len() + value_holds(value);
     MAP + members.iter().map(each).sum::<usize>()

@@ -1,0 +1,96 @@
+//! An answer with something before it: a stream of events, of which the last is the answer.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::Frame;
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Interval, interval};
+
+use crate::http::Streamed;
+use crate::unstalled::Taker;
+use crate::wire::Outgoing;
+
+/// Something is sent at least so often, so that nobody on the way takes the connection for dead.
+const ALIVE: Duration = Duration::from_secs(15);
+
+/// The answer, once it is made; `None` if there is none.
+pub type Answer = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send>>;
+
+/// `said` before the answer, each when it is said. Whoever stops listening takes the answer back.
+pub fn stream(
+    said: UnboundedReceiver<Value>,
+    first: &Value,
+    answer: Answer,
+    taker: Taker,
+) -> Response {
+    let events = Events {
+        waiting: VecDeque::from([Outgoing::new(first)]),
+        current: None,
+        said,
+        answer: Some(answer),
+        alive: interval(ALIVE),
+        taker,
+    };
+    let mut response = Response::new(Body::new(events));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+struct Events {
+    waiting: VecDeque<Outgoing>,
+    /// The event that is being sent.
+    current: Option<Streamed>,
+    said: UnboundedReceiver<Value>,
+    answer: Option<Answer>,
+    alive: Interval,
+    taker: Taker,
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        loop {
+            if let Some(current) = &mut this.current {
+                match Pin::new(current).poll_frame(cx) {
+                    Poll::Ready(None) => this.current = None,
+                    frame => return frame,
+                }
+            }
+            if let Some(next) = this.waiting.pop_front() {
+                this.current = Some(Streamed::new(next.into_event(), &this.taker));
+                continue;
+            }
+            let Some(answer) = &mut this.answer else { return Poll::Ready(None) };
+            let answered = answer.as_mut().poll(cx);
+            // What was said before the answer was made is sent before it.
+            while let Poll::Ready(Some(said)) = this.said.poll_recv(cx) {
+                this.waiting.push_back(Outgoing::new(&said));
+            }
+            if let Poll::Ready(answer) = answered {
+                this.waiting.extend(answer);
+                this.answer = None;
+            } else if this.waiting.is_empty() {
+                let alive = this.alive.poll_tick(cx);
+                return alive.map(|_| Some(Ok(Frame::data(Bytes::from_static(b":\n\n")))));
+            }
+        }
+    }
+}

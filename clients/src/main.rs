@@ -5,7 +5,9 @@
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
+mod codex;
 mod install;
+mod model;
 mod scene;
 
 use std::path::PathBuf;
@@ -38,7 +40,8 @@ struct Client {
     drive: fn(&Scene) -> Outcome<Vec<Row>>,
 }
 
-const CLIENTS: &[Client] = &[];
+const CLIENTS: &[Client] =
+    &[Client { name: "codex", shown: "Codex CLI 0.166.0", drive: codex::drive }];
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

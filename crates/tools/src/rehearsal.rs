@@ -18,8 +18,8 @@ use text::{Composed, Text};
 
 use crate::{Context, Failure, Prepared, Reply};
 
-/// Lines of the diff in a question, and characters of each.
-const DIFF_LINES: usize = 40;
+/// Lines of the diff in a question, besides one that counts those left out, and characters of each.
+const DIFF_LINES: usize = 39;
 const LINE_LENGTH: usize = 200;
 
 /// A change as it was shown, told by what cannot be forged.

@@ -361,7 +361,7 @@ impl Client {
         self.receive_to("POST")
     }
 
-    fn receive_to(&mut self, method: &str) -> Result<Response> {
+    fn head(&mut self) -> Result<(u16, Vec<(String, String)>)> {
         let start = self.line()?;
         let status = start.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no answer of HTTP: {start:?}"));
@@ -374,6 +374,11 @@ impl Client {
             let (name, value) = line.split_once(':').unwrap();
             headers.push((name.to_owned(), value.trim().to_owned()));
         }
+        Ok((status, headers))
+    }
+
+    fn receive_to(&mut self, method: &str) -> Result<Response> {
+        let (status, headers) = self.head()?;
         let mut response = Response { status, headers, body: Vec::new() };
         if status == 100 {
             return Ok(response);
@@ -427,6 +432,16 @@ impl Client {
         let _ = stream.read(&mut [0; 1000]);
     }
 
+    /// A request whose answer is a stream of events.
+    pub fn open_events(mut self, request: &Request) -> Events {
+        self.write(&request.bytes()).unwrap();
+        let (status, headers) = self.head().unwrap();
+        let response = Response { status, headers, body: Vec::new() };
+        assert_eq!(status, 200, "{response}");
+        assert_eq!(response.header("Content-Type"), Some("text/event-stream"), "{response}");
+        Events { client: self, buffer: Vec::new() }
+    }
+
     /// Whether the server has neither said anything nor hung up.
     pub fn is_silent(&self) -> bool {
         let stream = self.0.get_ref();
@@ -449,6 +464,40 @@ impl Client {
     /// Hangs up, whatever is under way.
     pub fn hang_up(self) {
         self.0.get_ref().shutdown(Shutdown::Both).unwrap();
+    }
+}
+
+/// A stream of events: an answer with something before it.
+pub struct Events {
+    client: Client,
+    buffer: Vec<u8>,
+}
+
+impl Events {
+    /// The next message; `None` at the end. What only keeps the connection alive is passed over.
+    pub fn next(&mut self) -> Option<Value> {
+        loop {
+            let end = self.buffer.windows(2).position(|pair| pair == b"\n\n");
+            let Some(end) = end else {
+                let size = usize::from_str_radix(&self.client.line().unwrap(), 16).unwrap();
+                self.client.read(size, &mut self.buffer).unwrap();
+                assert_eq!(self.client.line().unwrap(), "");
+                if size == 0 {
+                    assert!(self.buffer.is_empty(), "half an event");
+                    return None;
+                }
+                continue;
+            };
+            let event: Vec<u8> = self.buffer.drain(..end + 2).collect();
+            if let Some(data) = event.strip_prefix(b"data: ") {
+                return Some(serde_json::from_slice(data.trim_ascii_end()).unwrap());
+            }
+            assert!(event.starts_with(b":"), "{}", String::from_utf8_lossy(&event));
+        }
+    }
+
+    pub fn hang_up(self) {
+        self.client.hang_up();
     }
 }
 

@@ -210,7 +210,6 @@ fn everything_is_described() {
         for text in ["title", "description"] {
             assert!(!tool[text].as_str().unwrap().is_empty(), "{name} {text}");
         }
-        assert_eq!(tool["annotations"]["title"], tool["title"], "{name}");
         // Clients cut long descriptions; ours stay well below.
         assert!(tool["description"].as_str().unwrap().len() <= 1024, "{name}");
         // What comes back explains itself.
@@ -221,6 +220,22 @@ fn everything_is_described() {
                 let about = about["description"].as_str().unwrap_or_default();
                 assert!(!about.is_empty(), "{at}.{property} is not described");
             }
+        }
+    }
+}
+
+/// A model pays for the list of tools at every turn.
+#[test]
+fn the_list_of_tools_is_short() {
+    for (set, most) in [("flat", 4000), ("text", 5000)] {
+        let folder = Folder::new();
+        let flag = format!("--tools={set}");
+        for params in [json!({}), harness::modern(json!({}))] {
+            let mut server = folder.serve_with(&[&flag]);
+            server.send("tools/list", params);
+            let line = server.receive_line();
+            assert!(line.len() < most, "{set}: {} bytes", line.len());
+            harness::measured(&format!("tools/list of {set}: {} bytes", line.len()));
         }
     }
 }

@@ -31,9 +31,9 @@ const READS_ON_THREADS: usize = 8;
 /// A start that takes longer is worth a warning.
 const STARTUP_TARGET: Duration = Duration::from_millis(100);
 
-const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
+const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
-const TEXT_INSTRUCTIONS: &str = "Text files below one folder, by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and the second text says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
+const TEXT_INSTRUCTIONS: &str = "Text files below one folder, by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
 /// How a tool's failure is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

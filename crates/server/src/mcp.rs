@@ -147,7 +147,7 @@ fn annotations(entry: &Entry) -> ToolAnnotations {
         Effect::Edits => (false, false, false),
         Effect::Overwrites => (false, true, true),
     };
-    ToolAnnotations::with_title(entry.title)
+    ToolAnnotations::new()
         .read_only(read_only)
         .destructive(destructive)
         .idempotent(idempotent)

@@ -137,9 +137,11 @@ pub fn of<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// The schema of an answer. Nothing in it is required: a failure carries `error` alone, and some clients check that too.
+/// The schema of an answer: its shape alone, since every turn of a model pays for every word, and an answer explains
+/// itself. Nothing in it is required: a failure carries `error` alone, and some clients check that too.
 pub fn answer<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = of::<T>();
+    schema.values_mut().for_each(strip);
     schema.remove("description");
     schema.remove("required");
     if let Some(Value::Object(properties)) = schema.get_mut("properties")
@@ -148,6 +150,21 @@ pub fn answer<T: JsonSchema>() -> Map<String, Value> {
         error.insert("required".into(), serde_json::json!(["code", "message"]));
     }
     schema
+}
+
+/// Takes out of a schema what only describes. Properties of these names are schemas themselves, not words or numbers.
+fn strip(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.retain(|name, value| {
+                !(matches!(name.as_str(), "description" | "minimum" | "required")
+                    && !value.is_object())
+            });
+            map.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
 }
 
 /// Some model APIs take only a plain `type`, so optional fields say their type alone.

@@ -14,24 +14,24 @@ use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
-/// Edit a text file of the folder by lines: replace, insert and delete lines, append text, or create a new file. Line numbers are 0-based and mean the file as it was before the call, whatever the order of the edits; `insert` puts the content before that line, and inserting at the line count appends. All edits are applied or none. Line endings, final newline and everything not addressed stay as they are.
+/// Edit a text file of the folder by lines: replace, insert, delete, append, or create the file. Lines are 0-based and all mean the file before the call; `insert` puts content before its line, or appends at the line count. All edits are applied or none; line endings and all else stay as they are.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct EditFile {
-    /// File name without any path.
+    /// File name, without any path.
     #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 255))]
     name: String,
-    /// The edits; their line numbers all mean the file before the call.
+    /// The edits, in any order.
     #[schemars(length(max = 1000))]
     edits: Option<Vec<Edit>>,
-    /// Text to add after the last line, on a line of its own.
+    /// Text to add after the last line.
     append: Option<String>,
-    /// Create the file if it does not exist (default true).
+    /// Create the file if it is missing (default true).
     create_if_missing: Option<bool>,
-    /// The hash that the last read or edit of this file answered. If the file has changed since, nothing is written.
+    /// Hash of the last read or edit; if the file has changed since, nothing is written.
     #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
     expected_hash: Option<String>,
-    /// Answer the result and the diff, but write nothing.
+    /// Answer the same, but write nothing.
     dry_run: Option<bool>,
 }
 
@@ -43,7 +43,7 @@ struct Edit {
     line: LineNumber,
     /// What to do with the line.
     operation: Operation,
-    /// The new text, without a final line break; it may hold several lines. Not for `delete`.
+    /// The new text, one line or several; not for `delete`.
     content: Option<String>,
 }
 

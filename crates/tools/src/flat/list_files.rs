@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, iso8601, schema};
 
-/// List the text files of the folder: name, time of last change, number of lines (-1 where it cannot be counted: too large or not text). Hidden files and subfolders are not listed.
+/// List the text files of the folder: name, time of last change, number of lines (-1: too large or not text). No hidden files, no subfolders.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ListFiles {}

@@ -47,7 +47,7 @@ struct Edit {
     new_string: String,
     /// Replace every match
     replace_all: Option<bool>,
-    /// How many matches there must be; all are replaced, unless `near_line` picks one
+    /// How many matches there must be; all are replaced, or the one by `near_line`
     #[schemars(range(min = 1))]
     expected_count: Option<LineNumber>,
     /// Replace only the match nearest to this line of the file before the call (1-indexed)

@@ -1386,6 +1386,10 @@ mod versions {
             call().without("MCP-Protocol-Version"),
             Request::modern("tools/list", json!({})).with("Mcp-Method", "tools/call"),
             Request::modern("tools/list", json!({})).without("Mcp-Method"),
+            // Before it is said that there is no such thing.
+            Request::modern("no/such", json!({})).with("Mcp-Method", "tools/list"),
+            Request::modern("tools/call", json!({ "name": "no_such" })).with("Mcp-Method", "ping"),
+            Request::modern("tools/call", json!({ "name": "no_such" })).with("Mcp-Name", "other"),
         ];
         for (number, request) in wrong.iter().enumerate() {
             let response = server.send(request);

@@ -203,18 +203,21 @@ impl Endpoint {
             check_size(None, id.len(), 0)?;
         }
         if method != "tools/call" {
-            if !mcp::SERVED.contains(&method.as_ref()) {
+            let known = mcp::SERVED.contains(&method.as_ref());
+            if !known && !contradicts(headers, "mcp-method", &method) {
                 return Err((unknown_method(headers), mcp::method_not_found(&id, &method)));
             }
             check_size(Some(&id), body.len(), arguments::count(body))?;
-            let message = mcp::request(&id, body).map_err(|refusal| (StatusCode::OK, refusal))?;
-            let newcomer = Aside::new(drop, Some(Arc::default()));
-            newcomer.meet(&message);
-            return Ok(if newcomer.can_ask() {
-                Taken::Initialize(newcomer, body.clone())
-            } else {
-                Taken::Other(body.clone())
-            });
+            if known {
+                let message =
+                    mcp::request(&id, body).map_err(|refusal| (StatusCode::OK, refusal))?;
+                let newcomer = Aside::new(drop, Some(Arc::default()));
+                newcomer.meet(&message);
+                if newcomer.can_ask() {
+                    return Ok(Taken::Initialize(newcomer, body.clone()));
+                }
+            }
+            return Ok(Taken::Other(body.clone()));
         }
         let given = params.map_or("{}", RawValue::get);
         let mut rest: BTreeMap<Cow<str>, &RawValue> =
@@ -223,14 +226,18 @@ impl Endpoint {
         let bytes = rest.iter().map(|(name, value)| name.len() + value.get().len()).sum();
         let values = rest.values().map(|value| arguments::count(value.get().as_bytes())).sum();
         check_size(Some(&id), bytes, values)?;
-        let carried = ToolCall::parse(&id, params)
-            .and_then(|call| {
-                let aside = self.aside(headers, say, questions);
-                Carried::take(&self.calls, &id, &call, aside)
-            })
-            .map_err(|refusal| (StatusCode::OK, refusal))?;
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": rest });
-        Ok(Taken::Call(carried, message.to_string().into()))
+        let message = message.to_string().into();
+        let call = ToolCall::parse(&id, params).map_err(|refusal| (StatusCode::OK, refusal))?;
+        if contradicts(headers, "mcp-method", &method)
+            || contradicts(headers, "mcp-name", &call.name)
+        {
+            return Ok(Taken::Other(message));
+        }
+        let aside = self.aside(headers, say, questions);
+        let carried = Carried::take(&self.calls, &id, &call, aside)
+            .map_err(|refusal| (StatusCode::OK, refusal))?;
+        Ok(Taken::Call(carried, message))
     }
 
     /// What the client was asked, if it has a session; one that is over it has to be told.
@@ -324,6 +331,14 @@ fn check_size(
         "besides a tool's arguments a message may have {MOST_BYTES} bytes, {MOST_VALUES} names and values"
     );
     Err((StatusCode::PAYLOAD_TOO_LARGE, refusal.with_detail(detail)))
+}
+
+/// Since 2026-07-28 headers say again what the body says. What they contradict is left to `rmcp`, which refuses it before
+/// anything else is looked at.
+fn contradicts(headers: &HeaderMap, name: &str, body: &str) -> bool {
+    let said = headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
+    // What is encoded is none of our names.
+    version(headers) == b"2026-07-28" && said != body.as_bytes() && !said.starts_with(b"=?")
 }
 
 /// Since 2026-07-28 an unknown method is not found, in HTTP's words too.

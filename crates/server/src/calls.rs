@@ -327,7 +327,10 @@ impl Calls {
 
     /// Finds out what an edit would write, when its turn comes, and leaves the queue. `None`: it is refused.
     pub async fn rehearse(self: &Arc<Self>, mut arrived: Arrived) -> (Arrived, Option<Rehearsed>) {
-        let Some(prepared) = arrived.rehearsal.take() else { return (arrived, None) };
+        let Some(prepared) = arrived.rehearsal.take() else {
+            // Its arguments are no good, and that is what it will be told.
+            return (arrived.refuse(Failure::new(Kind::Internal, "Internal error")), None);
+        };
         let terms = arrived.terms(self);
         let mut place = match &mut arrived.work {
             Work::Edit(place) => place.take(),

@@ -71,6 +71,8 @@ pub struct Desk {
     /// The questions that were given to a client and can still be answered, each once.
     sealed: Mutex<HashMap<[u8; 16], Instant>>,
     held: Arc<Semaphore>,
+    /// How long a question stays open.
+    patience: Duration,
 }
 
 impl Desk {
@@ -80,6 +82,7 @@ impl Desk {
             codec: RequestStateCodec::try_new(random::<32>()).expect("the key is long enough"),
             sealed: Mutex::default(),
             held: Arc::new(Semaphore::new(held)),
+            patience: PATIENCE,
         }
     }
 
@@ -93,10 +96,10 @@ impl Desk {
             let oldest = sealed.iter().min_by_key(|(_, until)| **until).map(|(nonce, _)| *nonce);
             oldest.and_then(|oldest| sealed.remove(&oldest));
         }
-        sealed.insert(nonce, now + PATIENCE);
+        sealed.insert(nonce, now + self.patience);
         drop(sealed);
         let payload = [&nonce[..], &seen.to_bytes()].concat();
-        let options = SealOptions::new().associated_data(about).ttl(PATIENCE);
+        let options = SealOptions::new().associated_data(about).ttl(self.patience);
         let state = self.codec.seal_with(&payload, &options);
         let mut params = form(question);
         params["mode"] = "form".into();
@@ -213,7 +216,7 @@ pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
         }
         () = recall.rung() => Err(StoreError::Cancelled),
         () = calls.stopped() => Err(StoreError::Stopping),
-        () = tokio::time::sleep(PATIENCE) => Ok(None),
+        () = tokio::time::sleep(calls.desk.patience) => Ok(None),
     };
     let arrived = arrived.after(asked.elapsed());
     Settled::Run(match answer {
@@ -244,4 +247,49 @@ fn unanswered() -> Failure {
 fn too_many() -> Failure {
     Failure::new(Kind::Declined, "Not confirmed; nothing was written")
         .with_hint("too many questions are open already; try again when some are answered")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> Seen {
+        Seen::from_bytes(&[[1].as_slice(), &[7; 32], &[1], &[8; 32]].concat()).expect("as written")
+    }
+
+    fn state(desk: &Desk) -> String {
+        desk.seal(b"about", &seen(), "?").request_state.expect("there is one")
+    }
+
+    #[test]
+    fn a_question_is_answered_once() {
+        let desk = Desk::new(1);
+        let (one, other) = (state(&desk), state(&desk));
+        assert_eq!(desk.open(b"something else", &one), None);
+        assert_eq!(desk.open(b"about", &one), Some(seen()));
+        assert_eq!(desk.open(b"about", &one), None);
+        assert_eq!(desk.open(b"about", &other), Some(seen()));
+        assert_eq!(Desk::new(1).open(b"about", &state(&desk)), None, "another server");
+    }
+
+    #[test]
+    fn a_question_does_not_stay_open() {
+        let desk = Desk { patience: Duration::from_millis(1), ..Desk::new(1) };
+        let state = state(&desk);
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(desk.open(b"about", &state), None);
+        // The seal alone is enough.
+        let sealed = desk.codec.open_with(&state, b"about");
+        assert!(sealed.is_err(), "{sealed:?}");
+    }
+
+    #[test]
+    fn only_so_many_questions_are_open() {
+        let desk = Desk::new(1);
+        let first = state(&desk);
+        let rest: Vec<String> = (0..MOST_SEALED).map(|_| state(&desk)).collect();
+        assert_eq!(lock(&desk.sealed).len(), MOST_SEALED);
+        assert_eq!(desk.open(b"about", &first), None);
+        assert_eq!(desk.open(b"about", &rest[MOST_SEALED - 1]), Some(seen()));
+    }
 }

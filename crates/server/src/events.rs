@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Interval, interval};
+use tokio::time::{Instant, Interval, interval_at};
 
 use crate::http::Streamed;
 use crate::unstalled::Taker;
@@ -38,7 +38,7 @@ pub fn stream(
         current: None,
         said,
         answer: Some(answer),
-        alive: interval(ALIVE),
+        alive: interval_at(Instant::now() + ALIVE, ALIVE),
         taker,
     };
     let mut response = Response::new(Body::new(events));

@@ -297,3 +297,30 @@ impl Store for AsSeen<'_> {
         self.store.remove_folders(made);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_comes_back_from_bytes() {
+        for before in [None, Some([1; 32])] {
+            for after in [None, Some([2; 32])] {
+                let seen = Seen { before, after };
+                let bytes = seen.to_bytes();
+                assert_eq!(Seen::from_bytes(&bytes), Some(seen));
+                assert_eq!(Seen::from_bytes(&bytes[1..]), None);
+                assert_eq!(Seen::from_bytes(&[&bytes[..], &[0]].concat()), None);
+            }
+        }
+        assert_eq!(Seen::from_bytes(&[2, 0]), None);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_named() {
+        assert_eq!(plain("a\tb é 漢"), "a\tb é 漢");
+        assert_eq!(plain("\u{1b}[1m\u{202e}\u{feff}\r"), "<U+001B>[1m<U+202E><U+FEFF><U+000D>");
+        assert_eq!(plain(&"x".repeat(LINE_LENGTH)).len(), LINE_LENGTH);
+        assert_eq!(plain(&"é".repeat(LINE_LENGTH + 1)), "é".repeat(LINE_LENGTH) + " ...");
+    }
+}

@@ -38,11 +38,18 @@ pub struct Call {
     /// The server is stopping: a call that waits for a lock is refused, one that has it finishes.
     pub stop: Cancel,
     lock_wait_micros: AtomicU64,
+    waits: AtomicBool,
 }
 
 impl Call {
     pub fn new(deadline: Instant, cancel: Cancel, stop: Cancel) -> Call {
-        Call { deadline, cancel, stop, lock_wait_micros: AtomicU64::new(0) }
+        Call {
+            deadline,
+            cancel,
+            stop,
+            lock_wait_micros: AtomicU64::new(0),
+            waits: AtomicBool::new(false),
+        }
     }
 
     /// A call nobody takes back.
@@ -59,6 +66,15 @@ impl Call {
         } else {
             Ok(())
         }
+    }
+
+    /// Whether it waits for a lock that somebody else holds.
+    pub fn is_waiting(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waiting(&self, waits: bool) {
+        self.waits.store(waits, Ordering::Relaxed);
     }
 
     /// How long this call has waited for locks so far.

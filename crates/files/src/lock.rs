@@ -44,6 +44,7 @@ pub(crate) fn wait(
     let began = Instant::now();
     let limit = call.deadline.min(began + WAIT_MAX);
     let mut backoff = Backoff::new();
+    call.set_waiting(true);
     let outcome = loop {
         if call.cancel.is_set() {
             break Err(StoreError::Cancelled);
@@ -60,6 +61,7 @@ pub(crate) fn wait(
             outcome => break outcome.map(drop),
         }
     };
+    call.set_waiting(false);
     call.add_lock_wait(began.elapsed());
     outcome
 }
@@ -84,10 +86,12 @@ mod tests {
         let call = call(10_000);
         let mut tries = 0;
         wait(&call, || {
+            assert_eq!(call.is_waiting(), tries > 0);
             tries += 1;
             Ok(tries > 4)
         })
         .unwrap();
+        assert!(!call.is_waiting());
         assert!(
             call.lock_wait() >= Duration::from_micros(100 + 200 + 400 + 800),
             "{:?}",

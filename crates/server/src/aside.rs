@@ -1,10 +1,11 @@
 //! What is said to a client while its call is under way: how it goes on, and what somebody has to decide.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use files::Call;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ProgressToken, RequestId};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -64,14 +65,10 @@ impl Aside {
 
     /// Tells how the call goes on, as long as this is polled.
     pub async fn report(&self, token: ProgressToken, doing: &Doing) {
-        let since = Instant::now();
-        loop {
+        for beat in 1.. {
             tokio::time::sleep(BEAT).await;
-            let params = json!({
-                "progressToken": token,
-                "progress": since.elapsed().as_secs(),
-                "message": doing.now(),
-            });
+            let params =
+                json!({ "progressToken": token, "progress": beat, "message": doing.now() });
             let method = "notifications/progress";
             (self.say)(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
         }
@@ -80,28 +77,28 @@ impl Aside {
 
 /// What a call is doing: seen by whoever tells the client.
 #[derive(Clone, Default)]
-pub struct Doing(Arc<AtomicU8>);
+pub struct Doing(Arc<Mutex<Stage>>);
 
-#[derive(Clone, Copy)]
+#[derive(Default)]
 pub enum Stage {
+    #[default]
     Waiting,
-    Working,
+    Working(Arc<Call>),
     Asking,
 }
 
 impl Doing {
     pub fn set(&self, stage: Stage) {
-        self.0.store(stage as u8, Ordering::Relaxed);
+        *lock(&self.0) = stage;
     }
 
     fn now(&self) -> &'static str {
-        const SHOWN: [(Stage, &str); 3] = [
-            (Stage::Waiting, "waiting for its turn"),
-            (Stage::Working, "working"),
-            (Stage::Asking, "waiting for confirmation"),
-        ];
-        let stage = self.0.load(Ordering::Relaxed);
-        SHOWN.iter().find(|(shown, _)| *shown as u8 == stage).map_or("", |(_, text)| text)
+        match &*lock(&self.0) {
+            Stage::Waiting => "waiting for its turn",
+            Stage::Working(call) if call.is_waiting() => "waiting for the file's lock",
+            Stage::Working(_) => "working",
+            Stage::Asking => "waiting for confirmation",
+        }
     }
 }
 

@@ -502,7 +502,7 @@ impl Calls {
         terms: &Terms,
         work: impl FnOnce(&Context, &Self) -> Result<T, Failure> + Send + 'static,
     ) -> Result<(T, Option<OwnedSemaphorePermit>), Failure> {
-        terms.doing.set(Stage::Working);
+        terms.doing.set(Stage::Working(Arc::clone(&terms.call)));
         let (calls, call, expected) = (Arc::clone(self), Arc::clone(&terms.call), terms.expected);
         let work = tokio::task::spawn_blocking(move || {
             let cx = Context {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -149,16 +149,14 @@ impl Endpoint {
         }
     }
 
-    /// Whatever is not posted: the end of a session, if there is one.
-    pub fn end(&self, request: &Request) -> Response {
-        let Some(sessions) = self.sessions.as_ref().filter(|_| request.method() == Method::DELETE)
-        else {
-            return method_not_allowed("POST");
-        };
-        match session_id(request.headers()) {
-            Some(id) if sessions.close(id) => accepted(),
-            Some(_) => no_session(),
-            None => method_not_allowed("POST"),
+    /// The end of a session, if there is one.
+    pub fn end(&self, headers: &HeaderMap) -> Response {
+        match (&self.sessions, session_id(headers)) {
+            (Some(sessions), Some(id)) if sessions.close(id) => accepted(),
+            (Some(_), Some(_)) => {
+                refuse(StatusCode::NOT_FOUND, fault::INVALID_REQUEST, "Session not found")
+            }
+            _ => method_not_allowed("POST"),
         }
     }
 
@@ -305,10 +303,6 @@ impl Endpoint {
 fn session_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(SESSION_ID)?.to_str().ok()?;
     (version(headers) != b"2026-07-28").then_some(id)
-}
-
-fn no_session() -> Response {
-    refuse(StatusCode::NOT_FOUND, fault::INVALID_REQUEST, "Session not found")
 }
 
 fn accepted() -> Response {

@@ -228,8 +228,9 @@ fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Rout
     let bodies = Arc::new(Bodies::new(Arc::clone(calls)));
     let endpoint = Arc::new(Endpoint::new(Arc::clone(calls), Arc::clone(&bodies)));
     let sessions = Arc::clone(&endpoint);
-    let mcp = post(move |request: Request| Arc::clone(&endpoint).answer(request));
-    let mcp = mcp.fallback(move |request: Request| async move { sessions.end(&request) });
+    let mcp = post(move |request: Request| Arc::clone(&endpoint).answer(request))
+        .delete(move |headers: HeaderMap| async move { sessions.end(&headers) })
+        .fallback(|| async { method_not_allowed("POST") });
     let mut router = Router::new().route("/", mcp.clone()).route("/mcp", mcp);
     for entry in &calls.options.methods {
         let (entry, calls, bodies) = (*entry, Arc::clone(calls), Arc::clone(&bodies));

@@ -230,7 +230,7 @@ fn the_list_of_tools_is_short() {
     for (set, most) in [("flat", 4000), ("text", 5000)] {
         let folder = Folder::new();
         let flag = format!("--tools={set}");
-        for params in [json!({}), harness::modern(json!({}))] {
+        for params in [json!({}), modern(json!({}))] {
             let mut server = folder.serve_with(&[&flag]);
             server.send("tools/list", params);
             let line = server.receive_line();

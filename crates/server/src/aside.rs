@@ -133,11 +133,11 @@ impl Questions {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (asker, answer) = oneshot::channel();
         lock(&self.open).as_mut()?.insert(id, asker);
-        let mut asked = Asked { questions: self, aside, open: Some(id) };
+        let mut open = Asked { questions: self, aside, id: Some(id) };
         (aside.say)(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         let answer = answer.await;
         // Answered, or never to be: there is nothing to take back.
-        asked.open = None;
+        open.id = None;
         answer.ok().flatten()
     }
 }
@@ -146,12 +146,12 @@ impl Questions {
 struct Asked<'a> {
     questions: &'a Questions,
     aside: &'a Aside,
-    open: Option<i64>,
+    id: Option<i64>,
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        let Some(id) = self.open else { return };
+        let Some(id) = self.id else { return };
         lock(&self.questions.open).as_mut().and_then(|open| open.remove(&id));
         let (method, params) = ("notifications/cancelled", json!({ "requestId": id }));
         (self.aside.say)(json!({ "jsonrpc": "2.0", "method": method, "params": params }));

@@ -138,10 +138,10 @@ pub struct Arrived {
     work: Work,
     expected: Option<Hash>,
     /// The same once more, if a person may have to be asked, and about how many bytes of memory that takes.
-    rehearsal: Option<Prepared>,
+    rehearsal: Option<Box<Prepared>>,
     pub holds: usize,
     /// What a person agreed to.
-    seen: Option<Seen>,
+    seen: Option<Arc<Seen>>,
     doing: Doing,
     recall: Recall,
     since: Instant,
@@ -170,7 +170,7 @@ struct Terms {
     call: Arc<Call>,
     recall: Recall,
     expected: Option<Hash>,
-    seen: Option<Seen>,
+    seen: Option<Arc<Seen>>,
     doing: Doing,
 }
 
@@ -213,8 +213,8 @@ impl Arrived {
     }
 
     /// It writes what was seen, or nothing.
-    pub fn as_seen(self, seen: Seen) -> Self {
-        Self { seen: Some(seen), ..self }
+    pub fn bound_to(self, seen: Seen) -> Self {
+        Self { seen: Some(Arc::new(seen)), ..self }
     }
 
     /// So much of its time was not ours.
@@ -278,7 +278,8 @@ impl Calls {
         let again = reads.then(|| arguments.clone());
         let asks = !reads && confirm != Confirm::Never && entry.dialect != Dialect::Plain;
         let holds = if asks { tools::tool::arguments_hold(&arguments) } else { 0 };
-        let rehearsal = if asks { entry.prepare(arguments.clone()).ok() } else { None };
+        let rehearsal =
+            if asks { entry.prepare(arguments.clone()).ok().map(Box::new) } else { None };
         let prepared = entry.prepare(arguments).and_then(|prepared| {
             let denied =
                 StoreError::Denied { reason: Some("the server was started with --read-only") };

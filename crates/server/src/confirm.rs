@@ -189,14 +189,14 @@ pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
     let aside = match way {
         Way::None if confirm == Confirm::Auto => return Settled::Run(arrived),
         Way::None => return Settled::Run(arrived.refuse(nobody_to_ask())),
-        Way::Said(Said::Yes(seen)) => return Settled::Run(arrived.as_seen(seen)),
+        Way::Said(Said::Yes(seen)) => return Settled::Run(arrived.bound_to(seen)),
         Way::Said(Said::No) => return Settled::Run(arrived.refuse(declined())),
         Way::Request(aside) => Some(aside),
         Way::Answer => None,
     };
     let (arrived, rehearsed) = calls.rehearse(arrived).await;
     let Some(Rehearsed { seen, question }) = rehearsed else { return Settled::Run(arrived) };
-    let Some(question) = question else { return Settled::Run(arrived.as_seen(seen)) };
+    let Some(question) = question else { return Settled::Run(arrived.bound_to(seen)) };
     let Some(aside) = aside else {
         return Settled::Ask(calls.desk.seal(&about(&arrived), &seen, &question));
     };
@@ -220,7 +220,7 @@ pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
     };
     let arrived = arrived.after(asked.elapsed());
     Settled::Run(match answer {
-        Ok(Some(true)) => calls.come_again(arrived).as_seen(seen),
+        Ok(Some(true)) => calls.come_again(arrived).bound_to(seen),
         Ok(Some(false)) => arrived.refuse(declined()),
         Ok(None) => arrived.refuse(unanswered()),
         Err(error) => arrived.refuse_by(&error, &calls.limits),

@@ -92,8 +92,8 @@ impl Endpoint {
             Err(refusal) => return refusal,
         };
         let (say, mut said) = mpsc::unbounded_channel();
-        let taken = match self.take(&parts.headers, &body, say) {
-            Ok(taken) => taken,
+        let message = match self.take(&parts.headers, &body, say) {
+            Ok(message) => message,
             Err((status, refusal)) => {
                 self.calls.log_refusal(&refusal);
                 let refusal = self.with_room(refusal.answer()).await;
@@ -101,7 +101,7 @@ impl Endpoint {
             }
         };
         drop(body);
-        let (carried, newcomer, message) = match taken {
+        let (carried, newcomer, message) = match message {
             Taken::Call(carried, message) => (Some(carried), None, message),
             Taken::Initialize(aside, message) => (None, Some(aside), message),
             Taken::Other(message) => (None, None, message),
@@ -162,7 +162,6 @@ impl Endpoint {
 
     /// How to reach the client while its call is under way. One that takes no events cannot be reached.
     fn aside(
-        &self,
         headers: &HeaderMap,
         say: UnboundedSender<Value>,
         questions: Option<Arc<Questions>>,
@@ -232,7 +231,7 @@ impl Endpoint {
         {
             return Ok(Taken::Other(message));
         }
-        let aside = self.aside(headers, say, questions);
+        let aside = Self::aside(headers, say, questions);
         let carried = Carried::take(&self.calls, &id, &call, aside)
             .map_err(|refusal| (StatusCode::OK, refusal))?;
         Ok(Taken::Call(carried, message))

@@ -35,7 +35,7 @@ pub type Room = Option<OwnedSemaphorePermit>;
 pub enum Incoming {
     Message(Box<ClientJsonRpcMessage>),
     /// A plain method, answered without `rmcp`.
-    Plain(Working, Arrived),
+    Plain(Working, Box<Arrived>),
     /// Nothing to call.
     Refused(Refusal, Room),
     Cancel(RequestId),
@@ -208,7 +208,7 @@ impl Reader {
         let arrived = self.calls.arrive(entry, arguments, id.to_string());
         let recall = arrived.recall().clone();
         let working = self.start_work(id, room, recall, SharedParked::default())?;
-        Ok(Incoming::Plain(working, arrived))
+        Ok(Incoming::Plain(working, Box::new(arrived)))
     }
 
     fn call_tool(

@@ -136,7 +136,7 @@ impl Transport<RoleServer> for Stdio {
                     self.leaving_since.get_or_init(Instant::now);
                 }
                 Some(Incoming::Message(message)) => return Some(*message),
-                Some(Incoming::Plain(working, arrived)) => self.answer_plain(working, arrived),
+                Some(Incoming::Plain(working, arrived)) => self.answer_plain(working, *arrived),
                 Some(Incoming::Refused(refusal, room)) => {
                     let _ = self.answers.send(refusal.answer(), room);
                 }

@@ -100,7 +100,7 @@ impl Prepared {
         let target = self.target.clone().unwrap_or_default();
         let store = AsSeen { store: cx.store, seen, found: Mutex::default() };
         let outcome = self.run(&Context { store: &store, ..*cx });
-        match store.found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match store.found.into_inner().unwrap_or_else(PoisonError::into_inner).pop() {
             Some(current) if outcome.is_err() => {
                 Err(Failure::stale(&target, current).with_hint(
                     "it changed after its change was shown; nothing was written, call again to ask again",
@@ -117,21 +117,18 @@ fn question(tool: &str, target: &str, before: Option<Version>, after: &[u8]) -> 
     let mut question = format!("Allow {tool} to {act} {}?\n", plain(target));
     let size = before.as_ref().map(|version| version.bytes.len());
     let old = before.map_or(Ok(Text::empty()), |version| Text::decode(version.bytes));
-    match (old, std::str::from_utf8(after)) {
-        (Ok(old), Ok(new)) => {
-            let name = target.rsplit(['/', '\\']).next().unwrap_or(target);
-            let mut changed = Composed::new();
-            changed.then(0..old.whole().len(), new.len());
-            let names = Names { old: name, new: name };
-            let diff = diff::unified_within(old.whole(), new, &changed, names, DIFF_LINES);
-            for line in diff.lines() {
-                let _ = write!(question, "\n{}", plain(line));
-            }
+    if let (Ok(old), Ok(new)) = (old, std::str::from_utf8(after)) {
+        let name = target.rsplit(['/', '\\']).next().unwrap_or(target);
+        let mut changed = Composed::new();
+        changed.then(0..old.whole().len(), new.len());
+        let names = Names { old: name, new: name };
+        let diff = diff::unified_within(old.whole(), new, &changed, names, DIFF_LINES);
+        for line in diff.lines() {
+            let _ = write!(question, "\n{}", plain(line));
         }
-        _ => {
-            let (old, new) = (size.unwrap_or_default(), after.len());
-            let _ = write!(question, "\nIts {old} bytes, which are not text, become {new} bytes.");
-        }
+    } else {
+        let (old, new) = (size.unwrap_or_default(), after.len());
+        let _ = write!(question, "\nIts {old} bytes, which are not text, become {new} bytes.");
     }
     question
 }
@@ -242,8 +239,8 @@ impl Store for Rehearsal<'_> {
 struct AsSeen<'a> {
     store: &'a dyn Store,
     seen: &'a Seen,
-    /// What was there instead: nothing, or a file of this hash.
-    found: Mutex<Option<Option<Hash>>>,
+    /// What was there instead, if there was: a file of this hash, or none.
+    found: Mutex<Vec<Option<Hash>>>,
 }
 
 impl Store for AsSeen<'_> {
@@ -270,7 +267,7 @@ impl Store for AsSeen<'_> {
             let version = versions.first().and_then(Option::as_ref);
             let found = version.map(|version| Hash::of(&version.bytes));
             let refuse = || {
-                *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+                self.found.lock().unwrap_or_else(PoisonError::into_inner).push(found);
                 Err(Stop)
             };
             if version.map(|version| digest(&version.bytes)) != self.seen.before {

@@ -157,8 +157,8 @@ fn strip(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             map.retain(|name, value| {
-                !(matches!(name.as_str(), "description" | "minimum" | "required")
-                    && !value.is_object())
+                value.is_object()
+                    || !matches!(name.as_str(), "description" | "minimum" | "required")
             });
             map.values_mut().for_each(strip);
         }

@@ -1,6 +1,7 @@
 //! `--confirm`: a person is asked before anything is written, in every protocol version and on every transport.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::needless_pass_by_value, reason = "a call is written in place, with `json!`")]
 
 mod harness;
 
@@ -279,8 +280,7 @@ mod by_request {
     #[test]
     fn a_question_is_short_and_hides_nothing() {
         let folder = folder();
-        let lines: String = (0..500).map(|line| format!("{line}\n")).collect();
-        folder.write("long.txt", lines);
+        folder.write("long.txt", "a line\n".repeat(500));
         let mut server = asking(&folder, &[ALWAYS, "--tools=all"]);
         let content = format!("\u{1b}[2J\u{202e}evil\u{200b}\n{}\n", "x".repeat(100_000))
             + &"y\n".repeat(300);
@@ -521,6 +521,16 @@ mod by_answer {
             again.as_object_mut().unwrap().remove("requestState");
             asked(&server.call(again));
             assert_eq!(folder.read("a.txt"), BEFORE);
+        });
+    }
+
+    /// Where nobody asks, nobody listens to answers either.
+    #[test]
+    fn answers_to_nothing_are_passed_over() {
+        on_both(&[], |folder, server| {
+            let done = server.call(call(&edit(), Some((&json!("whatever"), "decline"))));
+            assert_eq!(done["result"]["isError"], false, "{done}");
+            assert_eq!(folder.read("a.txt"), EDITED);
         });
     }
 

@@ -66,6 +66,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether a person may have to be asked about such a call. A plain method has no way to ask.
+    pub fn asks(&self, entry: &Entry) -> bool {
+        let (writes, is_plain) = (entry.effect != Effect::Reads, entry.dialect == Dialect::Plain);
+        self.confirm != Confirm::Never && writes && !is_plain
+    }
+
     /// The tools an agent is offered.
     pub fn offered(&self) -> impl Iterator<Item = &'static Entry> {
         let access = self.access;
@@ -276,7 +282,7 @@ impl Calls {
         self.stir();
         let (reads, confirm) = (entry.effect == Effect::Reads, self.options.confirm);
         let again = reads.then(|| arguments.clone());
-        let asks = !reads && confirm != Confirm::Never && entry.dialect != Dialect::Plain;
+        let asks = self.options.asks(entry);
         let holds = if asks { tools::tool::arguments_hold(&arguments) } else { 0 };
         let rehearsal =
             if asks { entry.prepare(arguments.clone()).ok().map(Box::new) } else { None };
@@ -286,8 +292,7 @@ impl Calls {
             if !reads && self.options.access != Access::ReadWrite {
                 return Err(prepared.refused(&denied, &self.limits));
             }
-            // A plain method has no way to ask.
-            if !reads && confirm == Confirm::Always && entry.dialect == Dialect::Plain {
+            if !reads && !asks && confirm == Confirm::Always {
                 return Err(confirm::nobody_to_ask());
             }
             Ok(prepared)

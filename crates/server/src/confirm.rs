@@ -15,7 +15,7 @@ use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, InputRequiredResult, RequestStateCodec, SealOptions};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use tools::{Effect, Failure, Kind, Rehearsed, Seen};
+use tools::{Failure, Kind, Rehearsed, Seen};
 
 use crate::aside::{Aside, Stage};
 use crate::calls::{Arrived, Calls};
@@ -182,8 +182,7 @@ fn is_accepted(answer: &Value) -> Option<bool> {
 /// Asks about the call, if that has to be.
 pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
     let confirm = calls.options.confirm;
-    let entry = arrived.entry();
-    if confirm == Confirm::Never || entry.effect == Effect::Reads {
+    if !calls.options.asks(arrived.entry()) {
         return Settled::Run(arrived);
     }
     let aside = match way {

@@ -294,6 +294,9 @@ impl Mcp {
         again: &Again,
         arrived: &Arrived,
     ) -> Result<Way, ErrorData> {
+        if !self.calls.options.asks(arrived.entry()) {
+            return Ok(Way::None);
+        }
         // Since 2026-07-28 every request says for itself what its client can do.
         if context.meta.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
             let capabilities = context.meta.client_capabilities().unwrap_or_default();

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::model::{Model, Request, Step, Turn};
 use crate::scene::{OnHttp, Scene};
+use crate::ways::Transport;
 use crate::{Outcome, Row, Trouble};
 use offer::Listing;
 use program::{Codex, see_off};
@@ -35,12 +36,6 @@ struct Run {
     server: &'static str,
     tour: Tour,
     note: &'static str,
-}
-
-#[derive(Clone, Copy)]
-enum Transport {
-    Stdio,
-    Http,
 }
 
 /// How a model comes to the tools of a server, which depends on what Codex knows of the model.
@@ -103,19 +98,14 @@ const RUNS: &[Run] = &[
 pub fn drive(scene: &Scene) -> Outcome<Vec<Row>> {
     let codex = Codex::install()?;
     let row = |run: &Run| {
-        let transport = match run.transport {
-            Transport::Stdio => "stdio",
-            Transport::Http => "HTTP",
-        };
+        let transport = run.transport.shown();
         let did = format!("{} calls: {}{}", run.tour.calls.len(), run.tour.what, run.note);
         // Each has a folder of its own.
-        match Scene::new(&scene.binary).and_then(|scene| run.play(&codex, &scene)) {
-            Ok(()) => Ok(Row { transport, protocol: run.protocol, did }),
-            Err(Trouble::Wrong(why)) => Err(Trouble::Wrong(format!("{transport}, {did}: {why}"))),
-            Err(trouble) => Err(trouble),
-        }
+        let played = Scene::new(&scene.binary).and_then(|scene| run.play(&codex, &scene));
+        let did = played.map_err(|trouble| trouble.at(&did)).map(|()| did);
+        Row { transport, protocol: run.protocol, did }
     };
-    RUNS.iter().map(row).collect()
+    Ok(RUNS.iter().map(row).collect())
 }
 
 impl Run {

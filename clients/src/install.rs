@@ -1,12 +1,18 @@
 //! Clients, installed by name and version into `.cache/clients`, once.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use crate::program::Program;
 use crate::{Outcome, Trouble};
 
 /// The machine's own Node may be too old for some of them.
 const NODE: &str = "node@22.23.3";
+
+/// How long a registry may take.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A folder with `node_modules`, and the Node to run what is in it.
 pub struct Npm {
@@ -20,40 +26,52 @@ fn cache() -> PathBuf {
 
 /// Packages of the npm registry, each with its exact version, in a folder of their own.
 pub fn npm(packages: &[&str]) -> Outcome<Npm> {
-    let name = packages.join("+").replace(['/', '@'], "-");
-    let folder = cache().join(format!("npm{name}"));
-    let node = folder.join("node_modules/node/bin/node");
-    let done = folder.join("installed");
-    if !done.exists() {
-        std::fs::create_dir_all(&folder).map_err(|e| Trouble::NotRun(e.to_string()))?;
-        let program = if cfg!(windows) { "npm.cmd" } else { "npm" };
-        let arguments = ["install", "--silent", "--no-audit", "--no-fund", "--no-save", "--prefix"];
-        run(Command::new(program).args(arguments).arg(&folder).arg(NODE).args(packages))?;
-        std::fs::write(done, "").map_err(|e| Trouble::NotRun(e.to_string()))?;
-    }
-    Ok(Npm { node, folder })
+    let node = npm_folder(&[NODE])?.join("node_modules/node/bin/node");
+    let node = node.with_extension(std::env::consts::EXE_EXTENSION);
+    Ok(Npm { node, folder: npm_folder(packages)? })
 }
 
-/// A Python with packages of PyPI, each with its exact version; the path of its interpreter.
+fn npm_folder(packages: &[&str]) -> Outcome<PathBuf> {
+    let folder = cache().join(format!("npm-{}", packages.join("+").replace(['/', '@'], "-")));
+    once(&folder, || {
+        let program = if cfg!(windows) { "npm.cmd" } else { "npm" };
+        let arguments = ["install", "--loglevel=error", "--no-audit", "--no-fund", "--no-save"];
+        run(Command::new(program).args(arguments).arg("--prefix").arg(&folder).args(packages))
+    })?;
+    Ok(folder)
+}
+
+/// A Python with packages of `PyPI`, each with its exact version; the path of its interpreter.
 pub fn python(packages: &[&str]) -> Outcome<PathBuf> {
     let venv = cache().join(format!("python-{}", packages.join("+").replace("==", "-")));
     let (bin, suffix) = if cfg!(windows) { ("Scripts", ".exe") } else { ("bin", "") };
     let python = venv.join(bin).join(format!("python{suffix}"));
-    let done = venv.join("installed");
-    if !done.exists() {
+    once(&venv, || {
         let program = if cfg!(windows) { "python" } else { "python3" };
         run(Command::new(program).args(["-m", "venv", "--clear"]).arg(&venv))?;
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages))?;
-        std::fs::write(done, "").map_err(|e| Trouble::NotRun(e.to_string()))?;
-    }
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages))
+    })?;
     Ok(python)
 }
 
-fn run(command: &mut Command) -> Outcome<()> {
-    let output = command.output().map_err(|e| Trouble::NotRun(format!("{command:?}: {e}")))?;
-    if output.status.success() {
+/// Fills the folder, unless it was filled to the end before.
+fn once(folder: &Path, fill: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+    let done = folder.join("installed");
+    if done.exists() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Trouble::NotRun(format!("{command:?}: {}: {}", output.status, said.trim())))
+    let not_run = |e: std::io::Error| Trouble::NotRun(format!("{}: {e}", folder.display()));
+    fs::create_dir_all(folder).map_err(not_run)?;
+    fill()?;
+    fs::write(done, "").map_err(not_run)
+}
+
+fn run(command: &mut Command) -> Outcome<()> {
+    let ended = Program::start(command, Instant::now() + PATIENCE)?.finish();
+    let trouble = match ended {
+        Ok(ended) if ended.code == Some(0) => return Ok(()),
+        Ok(ended) => format!("exit code {:?}: {}", ended.code, ended.complained.trim()),
+        Err(Trouble::NotRun(why) | Trouble::Wrong(why)) => why,
+    };
+    Err(Trouble::NotRun(format!("{command:?}: {trouble}")))
 }

@@ -8,22 +8,30 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::ways::Transport;
 use crate::{Outcome, Trouble};
 
 /// A folder of its own for each client, with the server's binary at hand.
 pub struct Scene {
     pub binary: PathBuf,
     folder: TempDir,
+    aside: TempDir,
 }
 
 impl Scene {
     pub fn new(binary: &Path) -> Outcome<Self> {
-        let folder = tempfile::tempdir().map_err(|e| Trouble::NotRun(e.to_string()))?;
-        Ok(Self { binary: binary.into(), folder })
+        let folder = || tempfile::tempdir().map_err(|e| Trouble::NotRun(e.to_string()));
+        Ok(Self { binary: binary.into(), folder: folder()?, aside: folder()? })
     }
 
+    /// What is served.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// What is not: for what clients keep and write.
+    pub fn aside(&self) -> &Path {
+        self.aside.path()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -45,9 +53,21 @@ impl Scene {
         fixed.into_iter().chain(more.iter().map(ToString::to_string)).collect()
     }
 
+    /// A server of the folder, as a client is told of it.
+    pub fn server(&self, transport: Transport, more: &[&str]) -> Outcome<Server> {
+        match transport {
+            Transport::Http => self.serve(more).map(Server::Http),
+            Transport::Stdio => {
+                let binary = self.binary.display().to_string();
+                Ok(Server::Stdio([vec![binary], self.stdio_arguments(more)].concat()))
+            }
+        }
+    }
+
     /// Serves the folder over HTTP.
     pub fn serve(&self, more: &[&str]) -> Outcome<OnHttp> {
         let trouble = |e: std::io::Error| Trouble::NotRun(e.to_string());
+        let mut said = String::new();
         // A free port may be taken before the server has it: then another one is tried.
         for _ in 0..10 {
             let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
@@ -56,21 +76,29 @@ impl Scene {
                 .arg(format!("--dir={}", self.folder().display()))
                 .arg(format!("--port={port}"))
                 .args(more)
+                .stdout(Stdio::null())
                 .stderr(Stdio::piped())
                 .spawn()
                 .map_err(trouble)?;
             let log = child.stderr.take();
             let server = OnHttp { child, url: format!("http://127.0.0.1:{port}/mcp") };
             let Some(log) = log else { continue };
-            let (mut log, mut first) = (BufReader::new(log), String::new());
-            log.read_line(&mut first).map_err(trouble)?;
-            if first.contains("\"ready\"") {
+            let mut log = BufReader::new(log);
+            said.clear();
+            log.read_line(&mut said).map_err(trouble)?;
+            if said.contains("\"ready\"") {
                 std::thread::spawn(move || copy(&mut log, &mut sink()));
                 return Ok(server);
             }
         }
-        Err(Trouble::NotRun("no port is free".into()))
+        Err(Trouble::Wrong(format!("the server does not listen: {}", said.trim())))
     }
+}
+
+pub enum Server {
+    /// The words of the command that starts it.
+    Stdio(Vec<String>),
+    Http(OnHttp),
 }
 
 /// A server that does not outlive its use.

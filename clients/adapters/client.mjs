@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { z } from "zod";
-import { talk } from "./talk.mjs";
+import { person, talk } from "./talk.mjs";
 
 const [protocol, kind, target, ...args] = process.argv.slice(2);
 const transport =
@@ -15,8 +15,10 @@ const transport =
     ? new StdioClientTransport({ command: target, args })
     : new StreamableHTTPClientTransport(new URL(target));
 const options = protocol === "2026-07-28" ? { versionNegotiation: { mode: "auto" } } : {};
+options.capabilities = { elicitation: { form: {} } };
 
 const client = new Client({ name: "adapter", version: "1.0.0" }, options);
+client.setRequestHandler("elicitation/create", person);
 await client.connect(transport);
 const protocolVersion = client.getNegotiatedProtocolVersion();
 const capabilities = client.getServerCapabilities();

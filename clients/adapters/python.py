@@ -1,6 +1,7 @@
 """The client of PyPI's mcp, which knows both eras of the protocol.
 
-Questions come in as JSON lines; what the client's API made of each goes out as one.
+Questions come in as JSON lines; what the client's API made of each goes out as one. What the server asks a person
+meanwhile goes out too, and the next line that comes in is what they said.
 """
 
 import json
@@ -9,7 +10,7 @@ from typing import Any
 
 import anyio
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.types import Request, Result
+from mcp.types import ElicitRequestParams, ElicitResult, Request, Result
 
 
 class Anything(Result, extra="allow"):
@@ -42,19 +43,30 @@ def say(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
+async def hear() -> Any:
+    """The next line; nothing at the end."""
+    line = await anyio.to_thread.run_sync(sys.stdin.readline)
+    return json.loads(line) if line else None
+
+
+async def person(_: Any, params: ElicitRequestParams) -> ElicitResult:
+    """Answers a form."""
+    say({"asked": plain(params)})
+    return ElicitResult.model_validate(await hear())
+
+
 async def main() -> None:
     protocol, transport, target, *args = sys.argv[1:]
     server = StdioServerParameters(command=target, args=args) if transport == "stdio" else target
     mode = "auto" if protocol == "2026-07-28" else "legacy"
-    async with Client(server, mode=mode) as client:
+    async with Client(server, mode=mode, elicitation_callback=person) as client:
         opened = {
             "protocolVersion": client.protocol_version,
             "capabilities": plain(client.server_capabilities),
             "serverInfo": plain(client.server_info),
         }
         say({"result": opened})
-        while line := await anyio.to_thread.run_sync(sys.stdin.readline):
-            question = json.loads(line)
+        while question := await hear():
             try:
                 say({"result": plain(await ask(client, question["method"], question["params"]))})
             except MCPError as error:

@@ -3,8 +3,8 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { ResultSchema } from "@modelcontextprotocol/sdk/types.js";
-import { talk } from "./talk.mjs";
+import { ElicitRequestSchema, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { person, talk } from "./talk.mjs";
 
 const [, kind, target, ...args] = process.argv.slice(2);
 const transport =
@@ -19,7 +19,9 @@ transport.setProtocolVersion = (version) => {
   tellTransport?.(version);
 };
 
-const client = new Client({ name: "adapter", version: "1.0.0" });
+const forms = { capabilities: { elicitation: { form: {} } } };
+const client = new Client({ name: "adapter", version: "1.0.0" }, forms);
+client.setRequestHandler(ElicitRequestSchema, person);
 await client.connect(transport);
 const capabilities = client.getServerCapabilities();
 const serverInfo = client.getServerVersion();

@@ -1,6 +1,6 @@
 //! A client, led through the workflow.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::pattern::difference;
@@ -8,8 +8,9 @@ use crate::scene::Scene;
 use crate::workflow::{self, NOTES, Step};
 use crate::{Outcome, Trouble};
 
-/// How the server is started for it.
+/// How the server is started for it, and how when a person is to be asked.
 pub const FLAGS: &[&str] = &["--tools=all"];
+pub const ASKING: &[&str] = &["--tools=text", "--confirm=always"];
 
 /// How much of an answer that is wrong is shown.
 const SHOWN: usize = 1000;
@@ -19,9 +20,14 @@ pub trait Asker {
     /// What it tells of the server: `protocolVersion`, `capabilities`, `serverInfo`.
     fn open(&mut self) -> Outcome<Value>;
 
-    /// What its API makes of a question: `{"result": …}` as MCP spells it, or `{"error": {code, message}}`.
-    /// `None` if it has no way to put it.
+    /// What its API makes of a question: `{"result": …}` as MCP spells it, or `{"error": {code, message}}`; or, first, what
+    /// it is to ask a person, `{"asked": …}`. `None` if it has no way to put it.
     fn ask(&mut self, method: &str, params: &Value) -> Outcome<Option<Value>>;
+
+    /// What comes after the person said that.
+    fn say(&mut self, said: &str) -> Outcome<Value> {
+        Err(Trouble::Wrong(format!("there is nobody to say {said}")))
+    }
 
     /// What it shows of an answer.
     fn shows(&self, answer: Value) -> Value {
@@ -47,19 +53,22 @@ pub fn play(client: &mut impl Asker, scene: &Scene, protocol: &str) -> Outcome<S
     if opened["capabilities"]["resources"].is_object() {
         parts.push(("resources", workflow::resources(protocol)));
     }
-    let mut played = Played { client, scene, seen: String::new(), answers: 0, unasked: Vec::new() };
-    let mut did = Vec::new();
-    for (part, steps) in parts {
-        did.push(part);
-        for step in steps {
-            played.step(step)?;
-        }
-    }
+    let did: Vec<_> = parts.iter().map(|(part, _)| *part).collect();
+    let mut played = Played::new(client, scene);
+    parts.into_iter().flat_map(|(_, steps)| steps).try_for_each(|step| played.step(step))?;
     let unasked = match played.unasked.as_slice() {
         [] => String::new(),
         unasked => format!("; it cannot ask for {}", unasked.join(", ")),
     };
     Ok(format!("{}: {} answers{unasked}", did.join(", "), played.answers))
+}
+
+/// Leads the client through what a person is asked about.
+pub fn play_asking_first(client: &mut impl Asker, scene: &Scene) -> Outcome<()> {
+    scene.put(NOTES, workflow::WRITTEN)?;
+    client.open()?;
+    let mut played = Played::new(client, scene);
+    workflow::asking_first().into_iter().try_for_each(|step| played.step(step))
 }
 
 struct Played<'a, Client> {
@@ -71,7 +80,11 @@ struct Played<'a, Client> {
     unasked: Vec<String>,
 }
 
-impl<Client: Asker> Played<'_, Client> {
+impl<'a, Client: Asker> Played<'a, Client> {
+    fn new(client: &'a mut Client, scene: &'a Scene) -> Self {
+        Self { client, scene, seen: String::new(), answers: 0, unasked: Vec::new() }
+    }
+
     fn step(&mut self, step: Step) -> Outcome<()> {
         match step {
             Step::Elsewhere { file, text } => self.scene.put(file, text),
@@ -81,6 +94,32 @@ impl<Client: Asker> Played<'_, Client> {
                 if found == text { Ok(()) } else { Err(Trouble::Wrong(wrong())) }
             }
             Step::Ask { method, params, answer } => self.ask(method, params, answer),
+            Step::AskFirst { shown, said, params, answer } => {
+                self.ask_first(shown, said, params, answer)
+            }
+        }
+    }
+
+    fn ask_first(
+        &mut self,
+        shown: &str,
+        said: &str,
+        mut params: Value,
+        mut answer: Value,
+    ) -> Outcome<()> {
+        self.fill(&mut params)?;
+        let form = json!({ "type": "object", "properties": {} });
+        let mut question = json!({ "asked": { "message": shown, "requestedSchema": form } });
+        self.fill(&mut question)?;
+        let asked = self.client.ask("tools/call", &params)?.unwrap_or_default();
+        let found = match difference(&question, &asked) {
+            None => self.client.say(said)?,
+            Some(difference) => return Err(Trouble::Wrong(format!("{difference}\nin {asked}"))),
+        };
+        self.fill(&mut answer)?;
+        match difference(&answer, &found) {
+            None => Ok(()),
+            Some(difference) => Err(Trouble::Wrong(format!("{said}: {difference}\nin {found}"))),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::install;
-use crate::play::{Asker, FLAGS, play};
+use crate::play::{ASKING, Asker, FLAGS, play, play_asking_first};
 use crate::program::{self, PATIENCE, Program};
 use crate::scene::{Scene, Server};
 use crate::ways::each_way;
@@ -52,25 +52,39 @@ fn javascript(
 
 fn drive(scene: &Scene, eras: &[&'static str], interpreter: &Path, adapter: &Path) -> Vec<Row> {
     each_way(scene, eras, |transport, protocol, scene| {
-        let server = scene.server(transport, FLAGS)?;
-        let mut command = program::client(interpreter);
-        command.arg(adapter).arg(protocol);
-        match &server {
-            Server::Stdio(words) => command.arg("stdio").args(words),
-            Server::Http(server) => command.arg("http").arg(&server.url),
+        let start = |flags| {
+            let server = scene.server(transport, flags)?;
+            let mut command = program::client(interpreter);
+            command.arg(adapter).arg(protocol);
+            match &server {
+                Server::Stdio(words) => command.arg("stdio").args(words),
+                Server::Http(server) => command.arg("http").arg(&server.url),
+            };
+            let program = Program::start(&mut command, Instant::now() + PATIENCE)?;
+            Ok((Adapter(program), server))
         };
-        let mut adapter = Adapter(Program::start(&mut command, Instant::now() + PATIENCE)?);
-        match play(&mut adapter, scene, protocol) {
-            Ok(did) => adapter.0.finish()?.expect(0).map(|_| did),
-            Err(Trouble::Wrong(why)) => Err(adapter.0.wrong(&why)),
-            trouble => trouble,
-        }
+        let (mut adapter, _server) = start(FLAGS)?;
+        let played = play(&mut adapter, scene, protocol);
+        let did = adapter.finish(played)?;
+        let (mut adapter, _server) = start(ASKING)?;
+        let played = play_asking_first(&mut adapter, scene);
+        adapter.finish(played)?;
+        Ok(format!("{did}; a person is asked first, and says no, nothing and yes"))
     })
 }
 
 struct Adapter(Program);
 
 impl Adapter {
+    /// Ends it; what it did, if all was well.
+    fn finish<T>(mut self, played: Outcome<T>) -> Outcome<T> {
+        match played {
+            Ok(did) => self.0.finish()?.expect(0).map(|_| did),
+            Err(Trouble::Wrong(why)) => Err(self.0.wrong(&why)),
+            trouble => trouble,
+        }
+    }
+
     fn hear(&mut self) -> Outcome<Value> {
         let line = self.0.hear()?;
         serde_json::from_str(&line).map_err(|e| self.0.wrong(&format!("{e}: {line}")))
@@ -85,5 +99,14 @@ impl Asker for Adapter {
     fn ask(&mut self, method: &str, params: &Value) -> Outcome<Option<Value>> {
         self.0.say(&json!({ "method": method, "params": params }).to_string())?;
         self.hear().map(Some)
+    }
+
+    fn say(&mut self, said: &str) -> Outcome<Value> {
+        let mut form = json!({ "action": said });
+        if said == "accept" {
+            form["content"] = json!({});
+        }
+        self.0.say(&form.to_string())?;
+        self.hear()
     }
 }

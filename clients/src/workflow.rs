@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 pub enum Step {
     /// The client asks, and must be answered so: see `pattern`.
     Ask { method: &'static str, params: Value, answer: Value },
+    /// The client asks, a person is shown this and says that, and then it must be answered so.
+    AskFirst { shown: &'static str, said: &'static str, params: Value, answer: Value },
     /// Somebody else writes, without a word to anybody.
     Elsewhere { file: &'static str, text: &'static str },
     /// What a file must hold now.
     Holds { file: &'static str, text: &'static str },
 }
 
-use Step::{Ask, Elsewhere, Holds};
+use Step::{Ask, AskFirst, Elsewhere, Holds};
 
 pub const NO_TOOL: &str = "no_such_tool";
 pub const NOTES: &str = "notes.txt";
@@ -180,6 +182,33 @@ pub fn errors() -> Vec<Step> {
             json!({ "error": { "code": -32601, "message": "…Method not found" } }),
         ),
         Holds { file: NOTES, text: EDITED_AFTER_ALL },
+    ]
+}
+
+/// A person is asked before anything is written.
+pub fn asking_first() -> Vec<Step> {
+    let edit = json!({
+        "name": "multi_edit_text_file",
+        "arguments": {
+            "path": "$DIR/notes.txt",
+            "edits": [{ "old_string": "beta", "new_string": "BETA" }],
+        },
+    });
+    let shown = "Allow multi_edit_text_file to change $DIR/notes.txt?\n\n--- notes.txt\n+++ notes.txt\n\
+                 @@ -1,3 +1,3 @@\n alpha\n-beta – ß 😀\n+BETA – ß 😀\n gamma";
+    let ask_first = |said, answer| AskFirst { shown, said, params: edit.clone(), answer };
+    let not = || refused(-32002, "Not confirmed; nothing was written", Some("…"));
+    vec![
+        ask_first("decline", not()),
+        ask_first("cancel", not()),
+        Holds { file: NOTES, text: WRITTEN },
+        ask_first(
+            "accept",
+            done(&["…+BETA – ß 😀\n…", "…hash $HASH"], &json!({ "hash": "$HASH" })),
+        ),
+        Holds { file: NOTES, text: EDITED },
+        // Nobody is asked about what would change nothing.
+        call("read_text_file", &json!({ "path": "$DIR/notes.txt" }), json!({ "result": {} })),
     ]
 }
 

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 cargo xtask <command>
 
-  test              everything a change must pass: format, lints, walls, all tests, openapi, footprint, faults
+  test              everything a change must pass: format, lints, walls, all tests, openapi, clients, footprint, faults
   clients           the clients people use, each through the same work; names after it pick some
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it

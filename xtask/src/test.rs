@@ -1,6 +1,6 @@
 //! `cargo xtask test`: what README names and CI runs.
 
-use crate::{Outcome, cargo, faults, footprint, openapi, run, walls};
+use crate::{Outcome, cargo, clients, faults, footprint, openapi, run, walls};
 
 pub fn all() -> Outcome {
     run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -9,6 +9,7 @@ pub fn all() -> Outcome {
     walls::check()?;
     run(cargo().args(["test", "--workspace"]))?;
     openapi::check()?;
+    clients(&[])?;
     footprint::run()?;
     faults(&["--short"])
 }

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "an experiment that cannot be made is a failure")]
 
 mod attack;
+mod cancels;
 mod chance;
 mod disks;
 mod errors;
@@ -41,6 +42,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ("kills", "Killed before each call of the file system", kills::run),
     ("order", "What is on the disk before the answer", order::run),
     ("errors", "Each call of the file system fails", errors::run),
+    ("cancels", "Taken back at each call of the file system", cancels::run),
     ("disks", "File systems that fail, fill up, or lack what others have", disks::run),
     ("races", "Many servers, one file", races::run),
     ("history", "Appends and reads, and servers killed on the way", history::run),

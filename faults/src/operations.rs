@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server};
+use crate::server::{Answer, NoAnswer, Server};
 
 pub const DURABILITIES: [&str; 3] = ["none", "data", "full"];
 
@@ -125,6 +125,22 @@ impl Operation {
         (self.tool, self.arguments(dir, self.arguments.clone()))
     }
 
+    /// Whether there is a plain method for it.
+    pub fn is_plain(&self) -> bool {
+        self.tool == "edit_file"
+    }
+
+    /// The same as a plain method: there lines count from 1, and whoever wants a new file has to say so.
+    pub fn plain_call(&self, dir: &Path) -> (&'static str, Value) {
+        let (method, mut arguments) = self.call(dir);
+        let edits = arguments.get_mut("edits").and_then(Value::as_array_mut);
+        for edit in edits.into_iter().flatten() {
+            edit["line"] = edit["line"].as_i64().map(|line| line + 1).into();
+        }
+        arguments["create_if_missing"] = self.is_new().into();
+        (method, arguments)
+    }
+
     pub fn state(&self, dir: &Path) -> State {
         match fs::read_to_string(self.file(dir)) {
             Ok(text) if text == self.after => State::New,
@@ -168,28 +184,41 @@ impl Operation {
 
     /// The next edit of the file, in whatever state it is: it must work.
     pub fn edit_again(&self, server: &mut Server, dir: &Path) -> Result<(), String> {
-        let text = match self.state(dir) {
-            State::Old => self.before.clone().unwrap_or_default(),
-            State::New => self.after.clone(),
-            State::Torn(what) => return Err(what),
-        };
+        match self.state(dir) {
+            State::Torn(what) => Err(what),
+            _ => self.append(dir, |tool, arguments| server.call(tool, arguments)),
+        }
+    }
+
+    /// One more line, whatever there is; the file must have it then.
+    pub fn append(
+        &self,
+        dir: &Path,
+        call: impl FnOnce(&str, &Value) -> Result<Answer, NoAnswer>,
+    ) -> Result<(), String> {
+        let text = fs::read_to_string(self.file(dir)).unwrap_or_default();
         let after = format!("{text}the next edit\n");
-        // A folder that is there because we were killed is no hindrance.
-        let arguments = json!({ "content": after, "create_dirs": true });
-        let path = self.file(dir).display().to_string();
-        let (tool, mut arguments) = if self.tool == "edit_file" {
+        let (tool, arguments) = if self.tool == "edit_file" {
             ("edit_file", json!({ "append": "the next edit\n" }))
         } else {
-            ("write_text_file", arguments)
+            // A folder that is there because we were killed is no hindrance.
+            ("write_text_file", json!({ "content": after, "create_dirs": true }))
         };
-        let key = if tool == "edit_file" { "name" } else { "path" };
-        arguments[key] = if tool == "edit_file" { self.file.into() } else { path.into() };
-        match server.call(tool, &arguments) {
+        match call(tool, &self.arguments(dir, arguments)) {
             Ok(answer) if answer.is_error() => Err(format!("the next edit: {}", answer.text())),
             Ok(_) if fs::read_to_string(self.file(dir)).is_ok_and(|found| found == after) => Ok(()),
             Ok(_) => Err("the next edit is not in the file".into()),
             Err(why) => Err(format!("the next edit: {why:?}")),
         }
+    }
+
+    /// The name of a call of the file system, if it is the one that makes the new text the file.
+    pub fn published_by(&self, call: &str) -> Option<&'static str> {
+        // A text that replaces another is linked before, under a hidden name.
+        let names = ["renameat", "renameat2", "linkat"].into_iter();
+        names
+            .filter(|name| *name != "linkat" || self.is_new())
+            .find(|name| call.split('(').next() == Some(name))
     }
 
     /// What is wrong with an answer, given how the file is now.

@@ -29,7 +29,10 @@ pub fn command(dir: &Path, flags: &[&str]) -> Command {
     for name in ["FILE_EDITOR_TOKEN", "LISTEN_FDS", "LISTEN_PID"] {
         command.env_remove(name);
     }
-    command.arg(format!("--dir={}", dir.display())).arg("--log=error").args(flags);
+    command.arg(format!("--dir={}", dir.display())).args(flags);
+    if !flags.iter().any(|flag| flag.starts_with("--log=")) {
+        command.arg("--log=error");
+    }
     command
 }
 
@@ -115,13 +118,27 @@ impl Server {
         self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
-    fn request(&mut self, method: &str, params: &Value) -> Result<i64, NoAnswer> {
+    /// Sends a request without waiting; its id.
+    pub fn request(&mut self, method: &str, params: &Value) -> Result<i64, NoAnswer> {
         let id = self.next_id;
         self.next_id += 1;
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let stdin = self.stdin.as_mut().ok_or(NoAnswer::Gone)?;
-        stdin.write_all(format!("{message}\n").as_bytes()).map_err(|_| NoAnswer::Gone)?;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
         Ok(id)
+    }
+
+    /// Takes a request back.
+    pub fn cancel(&mut self, id: i64) -> Result<(), NoAnswer> {
+        self.write(&cancellation(id))
+    }
+
+    fn write(&mut self, message: &Value) -> Result<(), NoAnswer> {
+        let stdin = self.stdin.as_mut().ok_or(NoAnswer::Gone)?;
+        stdin.write_all(format!("{message}\n").as_bytes()).map_err(|_| NoAnswer::Gone)
+    }
+
+    /// There will be no more requests.
+    pub fn close_input(&mut self) {
+        self.stdin = None;
     }
 
     /// The next answer, whichever call it is of.
@@ -160,6 +177,12 @@ impl Server {
             child.wait().unwrap();
         }
     }
+}
+
+/// The notification that takes a request back.
+pub fn cancellation(id: i64) -> Value {
+    let params = json!({ "requestId": id, "reason": "changed my mind" });
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
 }
 
 impl Drop for Server {

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
@@ -90,6 +90,8 @@ pub struct Seen {
 /// A server under our eyes.
 pub struct Traced {
     pub server: Server,
+    /// What it logs, if that was asked for.
+    pub log: Option<ChildStderr>,
     shared: Arc<Mutex<Shared>>,
     tracer: Option<JoinHandle<()>>,
 }
@@ -103,10 +105,15 @@ struct Shared {
 impl Traced {
     /// Starts a server; the plan is in force from its first instruction.
     pub fn start(dir: &Path, flags: &[&str], plan: Plan) -> Self {
-        let shared = Arc::new(Mutex::new(Shared { plan, seen: Seen::default() }));
         let mut command = server::command(dir, flags);
         // What it logs about faults it cannot expect is no news.
         command.arg("--transport=stdio").stderr(Stdio::null());
+        Self::spawn(dir, command, plan)
+    }
+
+    /// The same for a command that says how it serves and where it logs.
+    pub fn spawn(dir: &Path, mut command: Command, plan: Plan) -> Self {
+        let shared = Arc::new(Mutex::new(Shared { plan, seen: Seen::default() }));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // SAFETY: one system call, which takes nothing of the parent's.
         unsafe {
@@ -123,11 +130,12 @@ impl Traced {
             let mut child = command.spawn().unwrap();
             let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
             let pid = child.id();
-            sender.send(Server::attach(pid, stdin, stdout)).unwrap();
+            sender.send((Server::attach(pid, stdin, stdout), child.stderr.take())).unwrap();
             let pid = pid_t::try_from(pid).unwrap();
             Tracer { pid, dir, shared: theirs, returns: HashMap::new(), held: Vec::new() }.run();
         });
-        Self { server: started.recv().unwrap(), shared, tracer: Some(tracer) }
+        let (server, log) = started.recv().unwrap();
+        Self { server, log, shared, tracer: Some(tracer) }
     }
 
     /// Puts another plan in force; the count begins anew.
@@ -233,6 +241,10 @@ struct Returns {
     told: bool,
 }
 
+/// How long to look away while a thread is held: the others must not wait long for us when they do something.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
 struct Tracer {
     pid: pid_t,
     dir: PathBuf,
@@ -246,15 +258,22 @@ struct Tracer {
 impl Tracer {
     /// Follows the process to its end.
     fn run(mut self) {
+        let mut pause = SHORTEST_PAUSE;
         loop {
             let mut status = 0;
             let flags = if self.held.is_empty() { 0 } else { libc::WNOHANG };
             let flags = flags | libc::__WALL | libc::__WNOTHREAD;
             // SAFETY: it writes to `status` alone.
             match unsafe { libc::waitpid(-1, &raw mut status, flags) } {
-                0 => std::thread::sleep(Duration::from_millis(1)),
+                0 => {
+                    std::thread::sleep(pause);
+                    pause = LONGEST_PAUSE.min(2 * pause);
+                }
                 -1 => return,
-                thread if libc::WIFSTOPPED(status) => self.stopped(thread, status),
+                thread if libc::WIFSTOPPED(status) => {
+                    self.stopped(thread, status);
+                    pause = SHORTEST_PAUSE;
+                }
                 thread if thread == self.pid => return,
                 _ => {}
             }

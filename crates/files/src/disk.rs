@@ -183,11 +183,11 @@ impl DiskStore {
             }
         }
         if targets.iter().any(|target| target.change != Change::Keep) {
-            // From here on nothing stops the call but a file that changed.
-            call.check()?;
             for target in targets {
                 target.check_unchanged(self.options.max_size)?;
             }
+            // Nothing stops the call after this. It costs no call of the system, so the last look is still the last one.
+            call.check()?;
         }
         let mut saved = Vec::with_capacity(targets.len());
         for (target, temp) in targets.iter().zip(&mut staged) {

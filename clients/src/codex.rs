@@ -19,6 +19,7 @@ use crate::scene::{OnHttp, Scene};
 use crate::ways::Transport;
 use crate::{Outcome, Row, Trouble};
 use offer::Listing;
+pub use program::PACKAGE as CODEX;
 use program::{Codex, see_off};
 use tours::{Call, FLAT, PLAIN, Seen, TEXT, Tour, UNASKED, hashes};
 

@@ -18,7 +18,6 @@ mod sdks;
 mod ways;
 mod workflow;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use scene::Scene;
@@ -64,12 +63,13 @@ const CLIENTS: &[Client] = &[
     Client { name: "python", shown: sdks::PYTHON, drive: sdks::python },
     Client { name: "sdk", shown: sdks::SDK, drive: sdks::sdk },
     Client { name: "client", shown: sdks::CLIENT, drive: sdks::client },
-    Client { name: "codex", shown: "Codex CLI 0.166.0", drive: codex::drive },
+    Client { name: "codex", shown: codex::CODEX, drive: codex::drive },
 ];
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let Some(binary) = arguments.next().map(PathBuf::from) else {
+    // Clients start it from folders of their own.
+    let Some(Ok(binary)) = arguments.next().map(std::path::absolute) else {
         eprintln!("clients <binary of the server> [names]");
         return ExitCode::FAILURE;
     };
@@ -124,5 +124,19 @@ impl Table {
         let in_ci = std::env::var_os("CI").is_some();
         let failed = !self.wrong.is_empty() || (!self.not_run.is_empty() && in_ci);
         if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_names_these_versions() {
+        let readme = include_str!("../../README.md");
+        for Client { shown, .. } in CLIENTS {
+            let version = shown.rsplit(['@', '=']).next().unwrap_or_default();
+            assert!(readme.contains(&format!(" {version}")), "{shown}");
+        }
     }
 }

@@ -42,17 +42,14 @@ pub fn play(client: &mut impl Asker, scene: &Scene, protocol: &str) -> Outcome<S
     if let Some(difference) = difference(&workflow::opened(protocol), &opened) {
         return Err(Trouble::Wrong(format!("when opened: {difference}")));
     }
-    let mut parts = vec![
+    let parts = vec![
         ("list", workflow::listing()),
         ("read", workflow::reading()),
         ("edit", workflow::editing()),
         ("conflict", workflow::conflicts()),
         ("error", workflow::errors()),
+        ("resources", workflow::resources(protocol)),
     ];
-    // Where the server has resources. Without the condition: it has.
-    if opened["capabilities"]["resources"].is_object() {
-        parts.push(("resources", workflow::resources(protocol)));
-    }
     let did: Vec<_> = parts.iter().map(|(part, _)| *part).collect();
     let mut played = Played::new(client, scene);
     parts.into_iter().flat_map(|(_, steps)| steps).try_for_each(|step| played.step(step))?;

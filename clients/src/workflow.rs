@@ -34,7 +34,7 @@ pub fn opened(protocol: &str) -> Value {
     json!({
         "protocolVersion": protocol,
         "serverInfo": { "name": "file-editing-server", "version": env!("CARGO_PKG_VERSION") },
-        "capabilities": { "tools": {}, "prompts": null, "completions": null, "logging": null },
+        "capabilities": { "tools": {}, "prompts": {}, "resources": {}, "completions": null, "logging": null },
     })
 }
 

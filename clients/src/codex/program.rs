@@ -10,7 +10,7 @@ use crate::install::{Npm, npm};
 use crate::scene::Scene;
 use crate::{Outcome, Trouble};
 
-const PACKAGE: &str = "@openai/codex@0.166.0";
+pub const PACKAGE: &str = "@openai/codex@0.166.0";
 const DEADLINE: Duration = Duration::from_mins(2);
 /// How long those that Codex started may take to notice that it is gone.
 const FAREWELL: Duration = Duration::from_secs(30);

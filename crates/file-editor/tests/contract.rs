@@ -780,7 +780,8 @@ mod mcp_protocol {
         let answer = server.request("initialize", initialize("2024-11-05"));
         let result = &answer["result"];
         assert_eq!(result["protocolVersion"], "2024-11-05");
-        assert_eq!(result["capabilities"], json!({ "tools": {} }));
+        let capabilities = json!({ "prompts": {}, "resources": {}, "tools": {} });
+        assert_eq!(result["capabilities"], capabilities);
         let expected = json!({
             "name": "file-editing-server",
             "title": "file-editor",
@@ -911,8 +912,8 @@ mod mcp_protocol {
             (r#"{"jsonrpc":"2.0","id":4,"method":"nope"}"#, -32601, "Method not found"),
             (
                 r#"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"a:b"}}"#,
-                -32601,
-                "Method not found",
+                -32602,
+                "Not a file URI",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"nope"}}"#,

@@ -309,22 +309,15 @@ mod statuses {
     fn methods_that_are_not_there() {
         let folder = Folder::new();
         let server = folder.http();
-        let methods = [
-            "nope",
-            "",
-            "tools",
-            "prompts/list",
-            "resources/list",
-            "logging/setLevel",
-            "tasks/list",
-        ];
+        let methods = ["nope", "", "tools", "resources/subscribe", "tasks/list"];
         for method in methods {
             let response = server.send(&Request::mcp(method, json!({})));
             assert_eq!(response.refusal(200, -32601), "Method not found", "{method}");
             assert_eq!(response.json()["id"], 1, "{method}");
         }
         // In the newest version HTTP says so too.
-        for method in ["nope", "prompts/list", "resources/list", "logging/setLevel"] {
+        let removed = ["initialize", "ping", "logging/setLevel"];
+        for method in ["nope", "resources/subscribe"].into_iter().chain(removed) {
             let response = server.send(&Request::modern(method, json!({})));
             assert_eq!(response.refusal(404, -32601), "Method not found", "{method}");
             assert_eq!(response.json()["id"], 1, "{method}");
@@ -1289,7 +1282,10 @@ mod versions {
                 let answer = response.json();
                 assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
                 assert_eq!(answer["result"]["serverInfo"]["name"], "file-editing-server");
-                assert_eq!(answer["result"]["capabilities"], json!({ "tools": {} }));
+                assert_eq!(
+                    answer["result"]["capabilities"],
+                    json!({ "prompts": {}, "resources": {}, "tools": {} })
+                );
 
                 // With the header, as newer clients send it, and without.
                 let list = Request::mcp("tools/list", json!({})).to(path);

@@ -94,7 +94,7 @@ mod versions {
         let answer = server.request("server/discover", modern(json!({})));
         let result = &answer["result"];
         assert_eq!(result["resultType"], "complete", "{answer}");
-        assert_eq!(result["capabilities"], json!({ "tools": {} }));
+        assert_eq!(result["capabilities"], json!({ "prompts": {}, "resources": {}, "tools": {} }));
         let versions = result["supportedVersions"].as_array().unwrap();
         assert!(versions.contains(&json!("2026-07-28")), "{answer}");
         assert!(result["instructions"].as_str().unwrap().contains("`read_file`"));
@@ -269,6 +269,25 @@ mod malformed {
         assert_ends_well(server);
     }
 
+    /// Some clients ask whether there is anything or not, and take an error for a broken server.
+    #[test]
+    fn what_there_is_nothing_of_is_empty() {
+        let folder = Folder::new();
+        let mut server = folder.serve();
+        let complete = json!({ "ref": { "type": "ref/prompt", "name": "a" }, "argument": { "name": "a", "value": "b" } });
+        for params in [json!({}), modern(json!({}))] {
+            assert_eq!(server.request("prompts/list", params)["result"]["prompts"], json!([]));
+        }
+        let completed = server.request("completion/complete", complete);
+        assert_eq!(completed["result"]["completion"]["values"], json!([]), "{completed}");
+        let level = json!({ "level": "debug" });
+        assert_eq!(server.request("logging/setLevel", level.clone())["result"], json!({}));
+        fault(&server.request("logging/setLevel", modern(level)), -32601);
+        let prompt = server.request("prompts/get", json!({ "name": "a" }));
+        assert_eq!(fault(&prompt, -32602), "Unknown prompt: a");
+        fault(&server.request("prompts/list", json!({ "cursor": "a" })), -32602);
+    }
+
     #[test]
     fn methods_that_are_not_there() {
         let folder = Folder::new();
@@ -279,18 +298,8 @@ mod malformed {
             ("", json!({})),
             ("tools", json!({})),
             ("write_file", json!({})),
-            ("prompts/list", json!({})),
-            ("prompts/get", json!({ "name": "a" })),
-            ("resources/list", json!({})),
-            ("resources/templates/list", json!({})),
-            ("resources/read", uri.clone()),
             ("resources/subscribe", uri.clone()),
             ("resources/unsubscribe", uri),
-            ("logging/setLevel", json!({ "level": "debug" })),
-            (
-                "completion/complete",
-                json!({ "ref": { "type": "ref/prompt", "name": "a" }, "argument": { "name": "a", "value": "b" } }),
-            ),
             ("tasks/list", json!({})),
         ];
         for after_handshake in [false, true] {

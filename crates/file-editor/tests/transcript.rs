@@ -80,6 +80,8 @@ impl OnStdio<'_> {
     fn receive(&mut self) -> Value {
         let line = self.server.receive_line();
         let answer: Value = serde_json::from_str(&line).unwrap();
+        let time = answer["result"]["resources"][0]["annotations"]["lastModified"].as_str();
+        self.document.shown.extend(time.map(|time| (time.to_owned(), "2026-11-15T12:00:00Z")));
         let state = answer["result"]["requestState"].as_str();
         self.document.shown.extend(state.map(|state| (state.to_owned(), "$STATE")));
         self.document.line(&format!("← {line}"));
@@ -173,6 +175,15 @@ fn with_handshake(document: &mut Document) {
     drop(lock);
     stdio.request(9, "ping", json!({}));
     assert_eq!(folder.read("notes.txt"), "one\n2\nthree\n");
+    stdio.document.fence();
+
+    stdio.document.say("Files are resources as well:");
+    stdio.document.fence();
+    stdio.request(10, "resources/templates/list", json!({}));
+    stdio.request(11, "resources/list", json!({}));
+    let uri = format!("file://{}", path.display());
+    stdio.request(12, "resources/read", json!({ "uri": uri }));
+    stdio.request(13, "resources/read", json!({ "uri": uri.replace("notes", "none") }));
     stdio.document.fence();
 
     let server = folder.serve_with(&["--tools=text", "--confirm=always"]);

@@ -32,27 +32,43 @@ fn golden_tools_list() {
 }
 
 /// What goes over the wire: a request (`>`), its answer (`<`), each line as it is. The list of tools stands
-/// in `tools_list.json`; here a `$TOOLS` stands for its bytes.
+/// in `tools_list.json`; here a `$TOOLS` stands for its bytes, a `$DIR` for the folder and a `$TIME` for each time.
 struct Recording {
     server: Server,
     tools: String,
+    root: String,
     lines: String,
+}
+
+/// `2026-07-28T10:30:00Z` is another one each time.
+fn without_times(answer: &str) -> String {
+    const BEFORE: &str = r#""lastModified":""#;
+    let mut pieces = answer.split(BEFORE);
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces
+        .fold(first, |text, piece| text + BEFORE + "$TIME" + &piece["2026-07-28T10:30:00Z".len()..])
 }
 
 impl Recording {
     fn new(folder: &Folder) -> Self {
-        Self { server: folder.serve(), tools: json!(flat()).to_string(), lines: String::new() }
+        Self {
+            server: folder.serve(),
+            tools: json!(flat()).to_string(),
+            root: folder.path().to_str().unwrap().to_owned(),
+            lines: String::new(),
+        }
     }
 
     fn send(&mut self, line: &str) {
-        writeln!(self.lines, "> {line}").unwrap();
+        writeln!(self.lines, "> {}", line.replace(&self.root, "$DIR")).unwrap();
         self.server.send_line(line);
     }
 
     fn exchange(&mut self, line: &str) {
         self.send(line);
         let answer = self.server.receive_line();
-        writeln!(self.lines, "< {}", answer.replace(&self.tools, "$TOOLS")).unwrap();
+        let answer = answer.replace(&self.tools, "$TOOLS").replace(&self.root, "$DIR");
+        writeln!(self.lines, "< {}", without_times(&answer)).unwrap();
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a call is written in place, with `json!`")]
@@ -108,6 +124,14 @@ fn exchange_all(recording: &mut Recording, around: fn(Value) -> Value) {
     recording.request(10, "no/such/method", around(json!({})));
     recording.exchange(r#"{"jsonrpc":"2.0","id":11}"#);
     recording.exchange(r#"{"jsonrpc":"2.0","id":12,"method":}"#);
+    recording.request(14, "resources/list", around(json!({})));
+    recording.request(15, "resources/templates/list", around(json!({})));
+    for (id, name) in [(16, "a.txt"), (17, "missing.txt")] {
+        let uri = format!("file://{}/{name}", recording.root);
+        recording.request(id, "resources/read", around(json!({ "uri": uri })));
+    }
+    recording.request(18, "resources/read", around(json!({ "uri": "file:///nowhere/a.txt" })));
+    recording.request(19, "resources/list", around(json!({ "cursor": "?" })));
 }
 
 fn check_handshake(version: &str, golden: &ExpectFile) {

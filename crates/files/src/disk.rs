@@ -331,6 +331,15 @@ impl Store for DiskStore {
         walk::list(self.root.dir(), at, call, each)
     }
 
+    fn walk(
+        &self,
+        after: &str,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        walk::walk(self.root.dir(), after, call, each)
+    }
+
     fn update(
         &self,
         at: &[FilePath],

@@ -208,6 +208,15 @@ impl<E: Editor> Store for EditorStore<E> {
         Err(StoreError::denied("an editor cannot list files"))
     }
 
+    fn walk(
+        &self,
+        _: &str,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.list(&DirPath::root(), call, each)
+    }
+
     fn update(
         &self,
         at: &[FilePath],

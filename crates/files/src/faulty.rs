@@ -109,6 +109,16 @@ impl<S: Store> Store for Faulty<S> {
         self.inner.list(at, call, each)
     }
 
+    fn walk(
+        &self,
+        after: &str,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.pass(Step::List)?;
+        self.inner.walk(after, call, each)
+    }
+
     fn update(
         &self,
         at: &[FilePath],

@@ -9,6 +9,7 @@ use std::{
 
 use crate::{
     Call, Change, Decide, DirPath, Entry, FilePath, Saved, Stamp, Stop, Store, StoreError, Version,
+    walk::is_shown,
 };
 
 /// For tests: files in memory. There are no links, and every folder is there.
@@ -60,6 +61,17 @@ impl Files {
         self.versions.get(at).map(|(version, _)| version.clone())
     }
 
+    /// Copies, so that whoever gets them may use the store.
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |(at, (version, modified)): (&FilePath, &(Version, SystemTime))| Entry {
+            name: at.to_string().replace(std::path::MAIN_SEPARATOR, "/").into(),
+            size: version.stamp.size,
+            modified: *modified,
+            stamp: version.stamp,
+        };
+        self.versions.iter().map(entry).collect()
+    }
+
     fn apply(&mut self, at: &FilePath, change: Change) -> Saved {
         let old = self.version(at);
         let kept = old.as_ref().map_or(Stamp::MISSING, |old| old.stamp);
@@ -92,14 +104,24 @@ impl Store for MemoryStore {
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         call.check()?;
-        let entry = |(at, (version, modified)): (&FilePath, &(Version, SystemTime))| Entry {
-            name: at.as_path().into(),
-            size: version.stamp.size,
-            modified: *modified,
-            stamp: version.stamp,
-        };
-        // Copied, so that `each` may use the store.
-        let entries: Vec<_> = self.files().versions.iter().map(entry).collect();
+        let entries = self.files().entries();
+        let _ = entries.into_iter().try_for_each(each);
+        Ok(())
+    }
+
+    fn walk(
+        &self,
+        after: &str,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        call.check()?;
+        let mut entries = self.files().entries();
+        entries.retain(|entry| {
+            let path = entry.name.to_str();
+            path.is_some_and(|path| path > after && path.split('/').all(is_shown))
+        });
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let _ = entries.into_iter().try_for_each(each);
         Ok(())
     }

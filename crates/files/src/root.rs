@@ -14,7 +14,7 @@ use crate::{os, temp_name};
 
 /// Longest name of one file, and longest path, in bytes.
 const NAME_MAX: usize = 255;
-const PATH_MAX: usize = 4095;
+pub(crate) const PATH_MAX: usize = 4095;
 
 /// A folder opened once; everything is reached from that handle, so nobody can swap the folder under us.
 #[derive(Debug)]

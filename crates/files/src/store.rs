@@ -29,6 +29,17 @@ pub trait Store: Send + Sync {
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
+    /// Every file that [`Store::list`] has, of this folder and all below it, but for those that are hidden, are in a
+    /// hidden folder or have a name that cannot be written down. An entry's name is its path, with `/` between names;
+    /// they come in the order of the bytes of that, from the first after `after` on, which need not be there (any more).
+    /// Links to folders are not followed.
+    fn walk(
+        &self,
+        after: &str,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
     /// Reads the files, asks `change` what becomes of each and saves all of it or nothing.
     ///
     /// `change` must be pure: it runs again whenever a file turned out to have changed meanwhile. It returns one change

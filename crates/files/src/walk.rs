@@ -1,16 +1,27 @@
-//! Listing one folder. Which names to show, and in what order, is the tools' business.
+//! Listing one folder, and walking through all of them. Which names of one folder to show, and in what order, is the
+//! tools' business; a walk has an order and rules of its own, since it goes on where another one ended.
 
-use std::{ffi::OsString, io, ops::ControlFlow};
+use std::{
+    collections::BinaryHeap,
+    ffi::{OsStr, OsString},
+    io,
+    ops::ControlFlow,
+    path::Path,
+};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, DirEntry};
 
 use crate::{
     Call, DirPath, Entry, StoreError,
     os::{self, Kind, Stat},
     resolve::{open_folder, resolve, uninterrupted},
+    root::PATH_MAX,
     store::system_time,
     temp_name,
 };
+
+/// Names that a walk holds at once, of all the folders it is in. It reads a folder again for more.
+const HELD: usize = 1024;
 
 /// What may be a file, hidden or not.
 fn names(folder: &Dir) -> io::Result<Vec<OsString>> {
@@ -48,13 +59,217 @@ pub(crate) fn list(
             }
             stat => stat.ok().flatten(),
         };
-        if let Some(Stat { kind: Kind::File, stamp, .. }) = stat {
-            let entry =
-                Entry { name, size: stamp.size, modified: system_time(stamp.modified), stamp };
-            if each(entry).is_break() {
-                break;
-            }
+        if let Some(entry) = stat.and_then(|stat| entry(name, &stat))
+            && each(entry).is_break()
+        {
+            break;
         }
     }
     Ok(())
+}
+
+/// The row of a regular file.
+fn entry(name: OsString, stat: &Stat) -> Option<Entry> {
+    let Stat { kind: Kind::File, stamp, .. } = *stat else { return None };
+    Some(Entry { name, size: stamp.size, modified: system_time(stamp.modified), stamp })
+}
+
+/// Whether a walk shows what has this name, or goes into it: not what is hidden, and not what would not stay on its line.
+pub(crate) fn is_shown(name: &str) -> bool {
+    !name.starts_with('.') && !name.contains(char::is_control)
+}
+
+/// A folder that a walk is in.
+#[derive(Default)]
+struct Level {
+    /// Bytes of the path of the folder it is in.
+    outer: usize,
+    /// The path in it after which the walk begins, then the name that it last went past.
+    after: String,
+    has_begun: bool,
+    /// The next names, in reverse. Those of folders end with `/`, as they do in the paths below: so names in their order
+    /// lead to paths in theirs.
+    names: Vec<String>,
+    /// There are, or may be, more after these.
+    has_more: bool,
+}
+
+impl Level {
+    fn new(outer: usize, after: String) -> Level {
+        Level { outer, after, has_more: true, ..Level::default() }
+    }
+
+    /// Whether there may be something to show by this name. A walk that begins in the midst of a folder goes into it again.
+    fn is_ahead(&self, name: &str) -> bool {
+        let begins_in = || !self.has_begun && name.ends_with('/') && self.after.starts_with(name);
+        name > self.after.as_str() || begins_in()
+    }
+
+    /// The next name, and where to begin in it, if it is a folder's.
+    fn next(&mut self) -> Option<(String, String)> {
+        let name = self.names.pop()?;
+        let begin = self.after.strip_prefix(&name).unwrap_or_default().to_owned();
+        self.after.clone_from(&name);
+        self.has_begun = true;
+        Some((name, begin))
+    }
+
+    /// Reads the folder at `path` for what comes next.
+    fn read(&mut self, root: &Dir, path: &str, call: &Call) -> Result<(), StoreError> {
+        self.has_more = false;
+        let folder = open_folder(root, Path::new(path))?;
+        if os::is_removed(&folder) {
+            return Err(StoreError::NoFolder);
+        }
+        let first = uninterrupted(|| first_names(&folder, |name| self.is_ahead(name), call));
+        call.check()?;
+        let (names, has_more) = first.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NoFolder,
+            _ => StoreError::os("read the folder", error),
+        })?;
+        (self.names, self.has_more) = (names, has_more);
+        Ok(())
+    }
+}
+
+/// The first [`HELD`] names that are ahead, in reverse, and whether there are more. It is cut short when the call is.
+fn first_names(
+    folder: &Dir,
+    is_ahead: impl Fn(&str) -> bool,
+    call: &Call,
+) -> io::Result<(Vec<String>, bool)> {
+    let mut first = BinaryHeap::new();
+    let mut has_more = false;
+    for entry in folder.entries()? {
+        if call.check().is_err() {
+            break;
+        }
+        let entry = entry?;
+        let Ok(mut name) = entry.file_name().into_string() else { continue };
+        if !is_shown(&name) {
+            continue;
+        }
+        if is_folder(folder, &entry, name.as_ref()) {
+            name.push('/');
+        }
+        if !is_ahead(&name) {
+            continue;
+        }
+        first.push(name);
+        if first.len() > HELD {
+            first.pop();
+            has_more = true;
+        }
+    }
+    let mut names = first.into_sorted_vec();
+    // Whatever is renamed while we read may be there twice.
+    names.dedup();
+    names.reverse();
+    Ok((names, has_more))
+}
+
+/// Some file systems do not tell in a folder what is in it.
+fn is_folder(folder: &Dir, entry: &DirEntry, name: &OsStr) -> bool {
+    match entry.file_type() {
+        Ok(kind) if kind.is_dir() => true,
+        Ok(kind) if kind.is_file() || kind.is_symlink() => false,
+        _ => matches!(os::stat(folder, name), Ok(Some(Stat { kind: Kind::Folder, .. }))),
+    }
+}
+
+/// No handle stays open and no more than [`HELD`] names are kept, however deep and large the folders are.
+pub(crate) fn walk(
+    root: &Dir,
+    after: &str,
+    call: &Call,
+    each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+) -> Result<(), StoreError> {
+    // Of the folder it is in: empty, or ending with `/`.
+    let mut path = String::new();
+    let mut levels = vec![Level::new(0, after.to_owned())];
+    while let Some(level) = levels.last_mut() {
+        call.check()?;
+        let Some((name, begin)) = level.next() else {
+            if level.has_more {
+                match level.read(root, &path, call) {
+                    // What is gone by now, or is not for us to look into, has no file one could read.
+                    Err(StoreError::NoFolder | StoreError::Denied { .. }) if !path.is_empty() => {}
+                    read => read?,
+                }
+                let_go(&mut levels);
+            } else {
+                path.truncate(level.outer);
+                levels.pop();
+            }
+            continue;
+        };
+        let outer = path.len();
+        path.push_str(&name);
+        if name.ends_with('/') {
+            // What is deeper could not be named.
+            if path.len() < PATH_MAX {
+                levels.push(Level::new(outer, begin));
+            } else {
+                path.truncate(outer);
+            }
+            continue;
+        }
+        let stat = match resolve(root, Path::new(&path)) {
+            Ok(place) => place.stat,
+            // Missing from the list it would be as if it were not there.
+            Err(error @ StoreError::Io { .. }) => return Err(error),
+            Err(_) => None,
+        };
+        if let Some(entry) = stat.and_then(|stat| entry(path.as_str().into(), &stat))
+            && each(entry).is_break()
+        {
+            break;
+        }
+        path.truncate(outer);
+    }
+    Ok(())
+}
+
+/// Forgets names of the outermost folders, if too many are held: they will be read again.
+fn let_go(levels: &mut [Level]) {
+    let mut held: usize = levels.iter().map(|level| level.names.len()).sum();
+    for level in levels {
+        if held <= HELD {
+            break;
+        }
+        held -= level.names.len();
+        level.names = Vec::new();
+        level.has_more = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_are_wholly_behind_are_not_read() {
+        let mut level = Level::new(0, "m/n/o".into());
+        for (name, is_ahead) in
+            [("a/", false), ("m", false), ("m-/", false), ("m/", true), ("m0", true), ("n/", true)]
+        {
+            assert_eq!(level.is_ahead(name), is_ahead, "{name}");
+        }
+        level.names = vec!["m0".into(), "m/".into()];
+        assert_eq!(level.next(), Some(("m/".into(), "n/o".into())));
+        assert!(!level.is_ahead("m/"), "it went past it");
+        assert_eq!(level.next(), Some(("m0".into(), String::new())));
+    }
+
+    #[test]
+    fn of_too_many_names_the_outermost_are_forgotten() {
+        let level = |count| Level { names: vec![String::new(); count], ..Level::default() };
+        let mut levels = [600, 0, 400, 600].map(level);
+        let_go(&mut levels);
+        assert_eq!(levels.each_ref().map(|level| level.names.len()), [0, 0, 400, 600]);
+        assert_eq!(levels.each_ref().map(|level| level.has_more), [true, false, false, false]);
+        let mut levels = [600, 400, HELD].map(level);
+        let_go(&mut levels);
+        assert_eq!(levels.each_ref().map(|level| level.names.len()), [0, 0, HELD]);
+    }
 }

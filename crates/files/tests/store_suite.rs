@@ -6,6 +6,7 @@ mod common;
 
 use std::{
     ops::ControlFlow,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,11 +20,11 @@ use common::{
     fake_editor::{FakeEditor, plain},
 };
 use files::{
-    Change, DirPath, Durable, EditorStore, Faulty, FilePath, Hash, MemoryStore, Saved, Stage,
+    Change, DirPath, Durable, EditorStore, Faulty, FilePath, Hash, MemoryStore, Root, Saved, Stage,
     StageError, Stamp, Step, Stop, Store, StoreError, Version,
 };
 
-/// Writes a file by name.
+/// Writes a file by its path.
 type Put = dyn Fn(&str, &str);
 
 /// A store, and a way around it for an outsider who takes no lock.
@@ -69,11 +70,24 @@ fn text_of(version: &Version) -> String {
     plain(std::str::from_utf8(&version.bytes).unwrap())
 }
 
+/// A file by its path below the root; the rules are the same in every root.
+fn below(path: &str) -> FilePath {
+    let root = std::env::temp_dir();
+    Root::open(&root).unwrap().absolute(root.join(path).to_str().unwrap()).unwrap()
+}
+
+/// Writes a file, and makes the folders it is in.
+fn put(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
 fn on_disk(disk: Disk) -> Subject {
     let dir = disk.dir;
     Subject {
         store: Arc::new(disk.store),
-        put: Box::new(move |name, text| std::fs::write(dir.path().join(name), text).unwrap()),
+        put: Box::new(move |path, text| put(dir.path(), path, text)),
         names: None,
     }
 }
@@ -81,7 +95,7 @@ fn on_disk(disk: Disk) -> Subject {
 fn in_memory() -> Subject {
     let store = Arc::new(MemoryStore::new(MAX));
     let outside = Arc::clone(&store);
-    Subject { store, put: Box::new(move |name, text| outside.put(&at(name), text)), names: None }
+    Subject { store, put: Box::new(move |path, text| outside.put(&below(path), text)), names: None }
 }
 
 /// Faults that are never due change nothing.
@@ -91,7 +105,7 @@ fn faulty_in_memory() -> Subject {
         store.fail(step, usize::MAX, StoreError::DiskFull);
     }
     let outside = Arc::clone(&store);
-    let put = move |name: &str, text: &str| outside.inner().put(&at(name), text);
+    let put = move |path: &str, text: &str| outside.inner().put(&below(path), text);
     Subject { store, put: Box::new(put), names: None }
 }
 
@@ -99,7 +113,7 @@ fn faulty_on_disk() -> Subject {
     let Disk { dir, store } = Disk::new();
     Subject {
         store: Arc::new(Faulty::new(store)),
-        put: Box::new(move |name, text| std::fs::write(dir.path().join(name), text).unwrap()),
+        put: Box::new(move |path, text| put(dir.path(), path, text)),
         names: None,
     }
 }
@@ -168,7 +182,10 @@ suite! {
         removing
         removing_one_of_several_files
         the_list_has_every_file
-        a_list_can_be_cut_short,
+        a_list_can_be_cut_short
+        a_walk_has_every_file_in_the_order_of_their_paths
+        a_walk_goes_on_after_any_path
+        a_walk_can_be_cut_short,
 }
 
 fn a_missing_file_is_none(subject: &Subject) {
@@ -439,6 +456,67 @@ fn a_list_can_be_cut_short(subject: &Subject) {
     ));
 }
 
+/// Where folders, and what begins like them, come in between.
+const TREE: [&str; 10] =
+    ["-", "a", "a b", "a-b/c", "a.txt", "b", "b!", "b-/z", "b0", "ba/a/b/\u{10ffff} ä"];
+const HIDDEN: [&str; 5] = [".h", ".d/x", "b-/.h", "ba/.a/b", "a\nb"];
+
+fn walk(subject: &Subject, after: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    let each = &mut |entry: files::Entry| {
+        paths.push(entry.name.into_string().unwrap());
+        ControlFlow::Continue(())
+    };
+    subject.store.walk(after, &call(), each).unwrap();
+    paths
+}
+
+fn a_walk_has_every_file_in_the_order_of_their_paths(subject: &Subject) {
+    assert_eq!(walk(subject, ""), [""; 0]);
+    for path in TREE.iter().rev().chain(&HIDDEN) {
+        (subject.put)(path, path);
+    }
+    assert_eq!(walk(subject, ""), TREE);
+    let each = &mut |entry: files::Entry| {
+        assert_eq!(entry.size, entry.name.len() as u64);
+        let version = subject.store.read(&below(entry.name.to_str().unwrap()), &call());
+        assert_eq!(entry.stamp, version.unwrap().unwrap().stamp);
+        assert!(entry.modified.elapsed().unwrap() < Duration::from_mins(1));
+        ControlFlow::Continue(())
+    };
+    subject.store.walk("", &call(), each).unwrap();
+}
+
+fn a_walk_goes_on_after_any_path(subject: &Subject) {
+    for path in TREE.iter().chain(&HIDDEN) {
+        (subject.put)(path, path);
+    }
+    let others =
+        ["", " ", "a-b", "a-b/", "a-b/c/d", "a/b", "b-/", "ba/a/", "ba/a/b", "ba/b", "\u{7f}"];
+    for after in TREE.iter().chain(&HIDDEN).chain(&others) {
+        let expected: Vec<_> = TREE.iter().filter(|path| path > &after).copied().collect();
+        assert_eq!(walk(subject, after), expected, "{after:?}");
+    }
+}
+
+fn a_walk_can_be_cut_short(subject: &Subject) {
+    for path in TREE {
+        (subject.put)(path, "");
+    }
+    for most in 1..=TREE.len() {
+        let mut count = 0;
+        let each = &mut |_| {
+            count += 1;
+            if count < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        subject.store.walk("", &call(), each).unwrap();
+        assert_eq!(count, most);
+    }
+    let late = call_for(Duration::ZERO);
+    let walked = subject.store.walk("", &late, &mut |_| unreachable!());
+    assert!(matches!(walked, Err(StoreError::TimedOut)));
+}
+
 fn a_stage_gives_back_the_callers_own_values(subject: &Subject) {
     let stage = Stage::new(&*subject.store);
     let edit = |expected: Option<Hash>| {
@@ -494,6 +572,8 @@ fn an_editor_refuses_what_it_has_no_message_for() {
     assert_eq!(why(both.map(drop)), "permission denied: an editor cannot remove files");
     let listed = subject.store.list(&DirPath::root(), &call(), &mut |_| unreachable!());
     assert_eq!(why(listed), "permission denied: an editor cannot list files");
+    let walked = subject.store.walk("", &call(), &mut |_| unreachable!());
+    assert_eq!(why(walked), "permission denied: an editor cannot list files");
     assert_eq!((subject.names(), subject.text("a").unwrap()), (vec!["a".into()], "one".into()));
     // What is not there need not be removed.
     assert_eq!(subject.change("b", &Change::Remove).unwrap().stamp, Stamp::MISSING);

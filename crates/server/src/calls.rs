@@ -267,6 +267,11 @@ impl Calls {
         })
     }
 
+    /// The folder that is served.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
     /// What an agent needs to know first. Some clients show only the first 512 characters.
     pub fn instructions(&self) -> String {
         let serves = |dialect| self.options.offered().any(|entry| entry.dialect == dialect);
@@ -648,7 +653,7 @@ impl Calls {
         match outcome {
             Ok(_) => drop(line.insert("outcome".into(), "ok".into())),
             Err(failure) => {
-                let code = fault::code(failure.kind);
+                let code = fault::code_of(entry, failure.kind);
                 line.insert("outcome".into(), "error".into());
                 line.insert("code".into(), code.number.into());
                 line.insert("category".into(), code.category.into());

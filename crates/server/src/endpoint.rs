@@ -31,7 +31,7 @@ use crate::mcp::{self, Carried, Mcp, ToolCall, lock};
 use crate::sessions::Sessions;
 use crate::unstalled::Taker;
 use crate::wire::{Envelope, Outgoing, Refusal, Said};
-use crate::{arguments, fault};
+use crate::{arguments, fault, resources};
 
 /// What a message may have besides the arguments of a call, in bytes, and in names and values: `rmcp` makes objects of it
 /// that take a hundred times as much.
@@ -205,16 +205,24 @@ impl Endpoint {
                 return Err((unknown_method(headers), mcp::method_not_found(&id, &method)));
             }
             check_size(Some(&id), body.len(), arguments::count(body))?;
-            if known {
-                let message =
-                    mcp::request(&id, body).map_err(|refusal| (StatusCode::OK, refusal))?;
-                let newcomer = Aside::new(drop, Some(Arc::default()));
-                newcomer.meet(&message);
-                if newcomer.can_ask() {
-                    return Ok(Taken::Initialize(newcomer, body.clone()));
-                }
+            if !known {
+                return Ok(Taken::Other(body.clone()));
             }
-            return Ok(Taken::Other(body.clone()));
+            let message =
+                mcp::request(&id, &method, body).map_err(|refusal| match refusal.code {
+                    fault::METHOD_NOT_FOUND => (unknown_method(headers), refusal),
+                    _ => (StatusCode::OK, refusal),
+                })?;
+            let newcomer = Aside::new(drop, Some(Arc::default()));
+            newcomer.meet(&message);
+            if newcomer.can_ask() {
+                return Ok(Taken::Initialize(newcomer, body.clone()));
+            }
+            let aside = Self::aside(headers, say, None);
+            return Ok(match resources::take(&self.calls, &message, aside) {
+                Some(carried) => Taken::Call(carried, body.clone()),
+                None => Taken::Other(body.clone()),
+            });
         }
         let given = params.map_or("{}", RawValue::get);
         let mut rest: BTreeMap<Cow<str>, &RawValue> =

@@ -9,6 +9,12 @@ pub const INVALID_REQUEST: i32 = -32600;
 pub const METHOD_NOT_FOUND: i32 = -32601;
 pub const INVALID_PARAMS: i32 = -32602;
 
+/// MCP's own, before 2026-07-28; `rmcp` makes it [`INVALID_PARAMS`] for those who speak that version.
+const RESOURCE_NOT_FOUND: i32 = -32002;
+
+/// Characters of a URI that an error repeats. No path needs more.
+const URI_SHOWN: usize = 16 * 1024;
+
 /// A kind as the wire and the log say it.
 pub struct Code {
     pub number: i32,
@@ -42,11 +48,21 @@ pub fn code(kind: Kind) -> Code {
     Code { number, category, about }
 }
 
+/// The code that a call of this entry answers. Of a resource -32002 says that there is none, and nothing else.
+pub fn code_of(entry: &Entry, kind: Kind) -> Code {
+    let number = match (entry.dialect, kind) {
+        (Dialect::Resource, Kind::NotFound) => RESOURCE_NOT_FOUND,
+        (Dialect::Resource, Kind::Denied) => INVALID_PARAMS,
+        _ => code(kind).number,
+    };
+    Code { number, ..code(kind) }
+}
+
 /// The message as a text of a tool's answer.
 pub fn text(dialect: Dialect, failure: &Failure) -> String {
     match dialect {
         Dialect::Flat | Dialect::Plain => format!("Error: {}", failure.message),
-        Dialect::Text => failure.message.clone(),
+        Dialect::Text | Dialect::Resource => failure.message.clone(),
     }
 }
 
@@ -71,6 +87,13 @@ pub fn json_rpc(entry: &Entry, failure: &Failure) -> (i32, String, Value) {
     };
     data.extend(details(failure));
     (code(failure.kind).number, message, data.into())
+}
+
+/// The same for a resource, by the URI that was asked for, if any was.
+pub fn resource(entry: &Entry, uri: Option<&str>, failure: &Failure) -> (i32, String, Value) {
+    let uri = uri.map(|uri| ("uri".into(), uri.chars().take(URI_SHOWN).collect::<String>().into()));
+    let data: Map<_, _> = uri.into_iter().chain(details(failure)).collect();
+    (code_of(entry, failure.kind).number, failure.message.clone(), data.into())
 }
 
 fn details(failure: &Failure) -> impl Iterator<Item = (String, Value)> {

@@ -19,6 +19,7 @@ mod mcp;
 pub mod memory;
 mod queue;
 mod reader;
+mod resources;
 mod rest;
 mod room;
 mod sessions;

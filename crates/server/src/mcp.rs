@@ -9,9 +9,12 @@ use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientRequest,
-    ContentBlock, ErrorCode, Implementation, InitializeRequestParams, InitializeResult,
-    JsonRpcMessage, ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion,
-    RequestId, RequestMetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    ContentBlock, ErrorCode, GetMeta as _, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, InputRequiredResult, JsonRpcMessage,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, RequestId, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
@@ -22,15 +25,16 @@ use tools::{Block, Effect, Entry, Failure, Kind, Reply};
 use crate::aside::Aside;
 use crate::calls::{Answered, Arrived, Calls, Recall, Structured, ToolErrors};
 use crate::confirm::{self, Again, Settled, Way};
-use crate::fault;
 use crate::flights::Working;
 use crate::room::Share;
 use crate::wire::{self, Refusal};
+use crate::{fault, resources};
 
-/// What a transport sends along with a `tools/call`: the call, which already has its place in the
-/// queue, how to reach the client meanwhile, and where its large texts are to be left for the writer.
+/// What a transport sends along with a request for files: the call, which already has its place in the queue, how to
+/// reach the client meanwhile, and where its large texts are to be left for the writer.
 #[derive(Clone)]
 pub struct Carried {
+    entry: &'static Entry,
     arrived: Arc<Mutex<Option<Arrived>>>,
     aside: Option<Aside>,
     again: Again,
@@ -39,6 +43,13 @@ pub struct Carried {
     /// Let go of when the call is over.
     #[expect(dead_code, reason = "held, not read")]
     working: Option<Arc<Working>>,
+}
+
+/// What becomes of a call.
+pub enum Given {
+    Outcome(Result<Reply, Failure>),
+    /// A person has to be asked first.
+    Question(InputRequiredResult),
 }
 
 /// What `tools/call` must be given, and what it may be given.
@@ -80,15 +91,93 @@ impl Carried {
         })?;
         let arguments = wire::arguments(id, call.arguments)?;
         let arrived = calls.arrive(entry, arguments, id.to_string());
-        let arrived = Arc::new(Mutex::new(Some(arrived)));
         let again = Again::new(call.request_state.clone(), call.input_responses.clone());
-        Ok(Self {
-            arrived,
+        Ok(Self { again, ..Self::new(arrived, aside) })
+    }
+
+    pub fn new(arrived: Arrived, aside: Option<Aside>) -> Self {
+        Self {
+            entry: arrived.entry(),
+            arrived: Arc::new(Mutex::new(Some(arrived))),
             aside,
-            again,
+            again: Again::default(),
             parked: SharedParked::default(),
             crashed: Arc::default(),
             working: None,
+        }
+    }
+
+    /// What the transport sent along with a request.
+    pub fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
+        let over_http = || context.extensions.get::<Parts>()?.extensions.get::<Self>();
+        context.extensions.get::<Self>().or_else(over_http).cloned()
+    }
+
+    /// Runs the call, unless a person has to be asked first; room for what it found is left with the transport.
+    pub async fn answer(
+        &self,
+        calls: &Arc<Calls>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Given, ErrorData> {
+        let Some(arrived) = lock(&self.arrived).take() else {
+            return Ok(Given::Outcome(Err(Failure::new(Kind::Internal, "Internal error"))));
+        };
+        let way = self.way(calls, context, &arrived)?;
+        let (recall, doing) = (arrived.recall().clone(), arrived.doing().clone());
+        let answer = async {
+            match confirm::settle(calls, arrived, way).await {
+                Settled::Run(arrived) => Ok(Arc::clone(calls).answer(arrived).await),
+                Settled::Ask(question) => Err(question),
+            }
+        };
+        let reports = async {
+            match (&self.aside, context.meta.get_progress_token()) {
+                (Some(aside), Some(token)) => aside.report(token, &doing).await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::pin!(answer);
+        let answered = tokio::select! {
+            answered = &mut answer => answered,
+            () = reports => answer.await,
+            () = context.ct.cancelled() => {
+                recall.ring();
+                answer.await
+            }
+        };
+        let Answered { outcome, share } = match answered {
+            Ok(answered) => answered,
+            Err(question) => return Ok(Given::Question(question)),
+        };
+        if matches!(outcome, Err(Failure { kind: Kind::Internal, .. })) {
+            self.crashed.store(true, Ordering::Relaxed);
+        }
+        lock(&self.parked).share = share;
+        Ok(Given::Outcome(outcome))
+    }
+
+    /// How a person can be asked about the call.
+    fn way(
+        &self,
+        calls: &Calls,
+        context: &RequestContext<RoleServer>,
+        arrived: &Arrived,
+    ) -> Result<Way, ErrorData> {
+        if !calls.options.asks(arrived.entry()) {
+            return Ok(Way::None);
+        }
+        // Since 2026-07-28 every request says for itself what its client can do.
+        if is_modern(&context.meta) {
+            let capabilities = context.meta.client_capabilities().unwrap_or_default();
+            return Ok(match self.again.said(calls, arrived)? {
+                Some(said) => Way::Said(said),
+                None if confirm::shows_forms(&capabilities) => Way::Answer,
+                None => Way::None,
+            });
+        }
+        Ok(match self.aside.as_ref().filter(|aside| aside.can_ask()) {
+            Some(aside) => Way::Request(aside.clone()),
+            None => Way::None,
         })
     }
 
@@ -168,24 +257,76 @@ fn find_tool(calls: &Calls, name: &str) -> Result<&'static Entry, ErrorData> {
     calls.options.tools.iter().copied().find(|entry| entry.name == name).ok_or_else(unknown)
 }
 
+/// Of a list that has one page a second one is asked for by mistake.
+pub fn only_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor.as_ref()) {
+        Some(_) => Err(ErrorData::invalid_params("Invalid cursor", None)),
+        None => Ok(()),
+    }
+}
+
 fn short(name: &str) -> String {
     name.chars().take(80).collect()
 }
 
 /// The methods that `rmcp` is asked for. What it has besides answers in words of its own.
-pub const SERVED: [&str; 5] = ["initialize", "ping", "server/discover", "tools/call", "tools/list"];
+pub const SERVED: [&str; 12] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "tools/call",
+    "tools/list",
+];
+
+/// Those of them that 2026-07-28 has no more.
+const REMOVED: [&str; 3] = ["initialize", "logging/setLevel", "ping"];
 
 /// One of them, read as `rmcp` does.
-pub fn request(id: &RequestId, message: &[u8]) -> Result<ClientJsonRpcMessage, Refusal> {
-    let message: ClientJsonRpcMessage = serde_json::from_slice(message)
+pub fn request(
+    id: &RequestId,
+    method: &str,
+    bytes: &[u8],
+) -> Result<ClientJsonRpcMessage, Refusal> {
+    let message: ClientJsonRpcMessage = serde_json::from_slice(bytes)
         .map_err(|_| wire::invalid_params(id, "`params` must be an object"))?;
-    if let JsonRpcMessage::Request(request) = &message
-        && matches!(request.request, ClientRequest::CustomRequest(_))
-    {
+    let JsonRpcMessage::Request(request) = &message else { return Ok(message) };
+    match &request.request {
+        request if REMOVED.contains(&method) && is_modern(request.get_meta()) => {
+            Err(method_not_found(id, method))
+        }
         // A method it knows, with parameters it does not: that is not an unknown method.
-        return Err(wire::invalid_params(id, "the parameters do not fit the method"));
+        ClientRequest::CustomRequest(_) => {
+            Err(wire::invalid_params(id, "the parameters do not fit the method"))
+        }
+        ClientRequest::ListToolsRequest(_)
+        | ClientRequest::ListPromptsRequest(_)
+        | ClientRequest::ListResourcesRequest(_)
+        | ClientRequest::ListResourceTemplatesRequest(_)
+            if serde_json::from_slice::<Paged>(bytes).is_err() =>
+        {
+            Err(wire::invalid_params(id, "`params` must be an object, its `cursor` a string"))
+        }
+        _ => Ok(message),
     }
-    Ok(message)
+}
+
+/// What a list may be given. `rmcp` takes a cursor that is no string for none, and whoever sent it would begin again.
+#[derive(Deserialize)]
+struct Paged {
+    #[expect(dead_code, reason = "that it can be read is all")]
+    params: Option<PaginatedRequestParams>,
+}
+
+/// Whether a request is of the version without a handshake.
+fn is_modern(meta: &RequestMetaObject) -> bool {
+    meta.protocol_version() >= Some(ProtocolVersion::V_2026_07_28)
 }
 
 /// The answer to any other method.
@@ -199,7 +340,10 @@ impl ServerHandler for Mcp {
         let mut server = Implementation::new("file-editing-server", env!("CARGO_PKG_VERSION"));
         server.title = Some("file-editor".into());
         server.description = Some("High-performance file editing server for AI agents".into());
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        // There are no prompts. Some clients ask all the same, and an empty list troubles them less than an error.
+        let capabilities = ServerCapabilities::builder();
+        let capabilities = capabilities.enable_prompts().enable_resources().enable_tools();
+        ServerConfig::new(capabilities.build())
             .with_server_info(server)
             .with_instructions(self.calls.instructions())
     }
@@ -222,11 +366,60 @@ impl ServerHandler for Mcp {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // There is one page.
-        if request.is_some_and(|request| request.cursor.is_some()) {
-            return Err(ErrorData::invalid_params("Invalid cursor", None));
-        }
+        only_page(request.as_ref())?;
         Ok(ListToolsResult { tools: self.tools.clone(), ..Default::default() })
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        only_page(request.as_ref())?;
+        Ok(ListPromptsResult::default())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let message = format!("Unknown prompt: {}", short(&request.name));
+        Err(ErrorData::invalid_params(message, None))
+    }
+
+    /// What a client wants to be told of the log is nothing: that goes to stderr. It is no reason to fail.
+    #[expect(deprecated, reason = "older clients still ask")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(&self.calls, &context).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        resources::templates(&self.calls, request)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(&self.calls, request.uri, &context).await
     }
 
     async fn call_tool(
@@ -234,94 +427,28 @@ impl ServerHandler for Mcp {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let over_http = || context.extensions.get::<Parts>()?.extensions.get::<Carried>();
-        let carried = context.extensions.get::<Carried>().or_else(over_http).cloned();
-        let brought = carried.as_ref().and_then(|carried| lock(&carried.arrived).take());
-        let arrived = if let Some(arrived) = brought {
-            arrived
-        } else {
-            let entry = find_tool(&self.calls, &request.name)?;
-            let arguments = request.arguments.map_or(Value::Null, Value::Object);
-            self.calls.arrive(entry, arguments, context.id.to_string())
+        let Some(carried) = Carried::of(&context) else {
+            find_tool(&self.calls, &request.name)?;
+            return Err(ErrorData::internal_error("Internal error", None));
         };
-        let (entry, recall) = (arrived.entry(), arrived.recall().clone());
-        let aside = carried.as_ref().and_then(|carried| carried.aside.clone());
-        let again = carried.as_ref().map(|carried| carried.again.clone()).unwrap_or_default();
-        let way = self.way(&context, aside.as_ref(), &again, &arrived)?;
-        let doing = arrived.doing().clone();
-        let answer = async {
-            match confirm::settle(&self.calls, arrived, way).await {
-                Settled::Run(arrived) => Ok(Arc::clone(&self.calls).answer(arrived).await),
-                Settled::Ask(question) => Err(question),
-            }
-        };
-        let reports = async {
-            match (&aside, context.meta.get_progress_token()) {
-                (Some(aside), Some(token)) => aside.report(token, &doing).await,
-                _ => std::future::pending().await,
-            }
-        };
-        tokio::pin!(answer);
-        let answered = tokio::select! {
-            answered = &mut answer => answered,
-            () = reports => answer.await,
-            () = context.ct.cancelled() => {
-                recall.ring();
-                answer.await
-            }
-        };
-        let Answered { outcome, share } = match answered {
-            Ok(answered) => answered,
-            Err(question) => return Ok(question.into()),
-        };
-        if let (Err(Failure { kind: Kind::Internal, .. }), Some(carried)) = (&outcome, &carried) {
-            carried.crashed.store(true, Ordering::Relaxed);
+        match carried.answer(&self.calls, &context).await? {
+            Given::Outcome(outcome) => self.result(&carried, outcome).map(CallToolResponse::from),
+            Given::Question(question) => Ok(question.into()),
         }
-        let parked = carried.map(|carried| carried.parked);
-        if let Some(parked) = &parked {
-            lock(parked).share = share;
-        }
-        self.result(entry, outcome, parked.as_ref()).map(CallToolResponse::from)
     }
 }
 
 impl Mcp {
-    /// How a person can be asked about this call.
-    fn way(
-        &self,
-        context: &RequestContext<RoleServer>,
-        aside: Option<&Aside>,
-        again: &Again,
-        arrived: &Arrived,
-    ) -> Result<Way, ErrorData> {
-        if !self.calls.options.asks(arrived.entry()) {
-            return Ok(Way::None);
-        }
-        // Since 2026-07-28 every request says for itself what its client can do.
-        if context.meta.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
-            let capabilities = context.meta.client_capabilities().unwrap_or_default();
-            return Ok(match again.said(&self.calls, arrived)? {
-                Some(said) => Way::Said(said),
-                None if confirm::shows_forms(&capabilities) => Way::Answer,
-                None => Way::None,
-            });
-        }
-        Ok(match aside.filter(|aside| aside.can_ask()) {
-            Some(aside) => Way::Request(aside.clone()),
-            None => Way::None,
-        })
-    }
-
     fn result(
         &self,
-        entry: &Entry,
+        Carried { entry, parked, .. }: &Carried,
         outcome: Result<Reply, Failure>,
-        parked: Option<&SharedParked>,
     ) -> Result<CallToolResult, ErrorData> {
         let structured = self.calls.options.structured == Structured::On;
         match outcome {
             Ok(Reply { blocks, data, meta, .. }) => {
-                let content = blocks.into_iter().map(|block| content(block, parked)).collect();
+                let content = blocks.into_iter().map(|block| text(block, parked));
+                let content = content.map(ContentBlock::text).collect();
                 let mut result = CallToolResult::success(content);
                 result.structured_content = data.map(Value::Object).filter(|_| structured);
                 result.meta = meta.map(MetaObject);
@@ -348,16 +475,14 @@ impl Mcp {
     }
 }
 
-/// A text block; a large one is left with the transport, if it takes such, and marked.
-fn content(block: Block, parked: Option<&SharedParked>) -> ContentBlock {
-    match parked {
-        Some(parked) if block.len() >= wire::LARGE => {
-            let mut parked = lock(parked);
-            parked.blocks.push(block);
-            ContentBlock::text(wire::marker(parked.blocks.len() - 1))
-        }
-        _ => ContentBlock::text(block.to_string()),
+/// A text; a large one is left with the transport, and marked.
+pub fn text(block: Block, parked: &SharedParked) -> String {
+    if block.len() < wire::LARGE {
+        return block.to_string();
     }
+    let mut parked = lock(parked);
+    parked.blocks.push(block);
+    wire::marker(parked.blocks.len() - 1)
 }
 
 pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

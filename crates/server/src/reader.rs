@@ -4,8 +4,8 @@ use std::io::{self, BufReader};
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonRpcMessage,
-    RequestId,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest,
+    GetExtensions as _, JsonRpcMessage, RequestId,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,6 +19,7 @@ use crate::fault;
 use crate::flights::{Flight, Flights, State, Working};
 use crate::lines::{Line, pipe, read_line};
 use crate::mcp::{self, Carried, SharedParked, ToolCall};
+use crate::resources;
 use crate::wire::{self, Envelope, Refusal, Said};
 
 /// What a line may be longer than the largest file, for everything around the text.
@@ -241,8 +242,16 @@ impl Reader {
         if !mcp::SERVED.contains(&method) {
             return Err(mcp::method_not_found(id, method));
         }
-        let message = mcp::request(id, line)?;
+        let mut message = mcp::request(id, method, line)?;
         self.aside.meet(&message);
+        if let Some(carried) = resources::take(&self.calls, &message, Some(self.aside.clone()))
+            && let JsonRpcMessage::Request(request) = &mut message
+        {
+            let parked = Arc::clone(&carried.parked);
+            let working = self.start_work(id, room, carried.recall(), parked)?;
+            request.request.extensions_mut().insert(carried.holding(working));
+            return Ok(Incoming::Message(Box::new(message)));
+        }
         self.calls.log_request(method, id);
         let flight = Flight {
             room: room.take().flatten(),

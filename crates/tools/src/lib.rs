@@ -11,6 +11,7 @@ pub mod flat;
 pub mod iso8601;
 mod line_number;
 pub mod rehearsal;
+pub mod resource;
 pub mod schema;
 pub mod text_file;
 pub mod tool;
@@ -36,3 +37,7 @@ pub static PLAIN: [Entry; 3] = [
     Entry::of::<flat::plain::ReadFile>(),
     Entry::of::<flat::plain::EditFile>(),
 ];
+
+/// Text files by their URIs: a list of all of them, and the whole of one.
+pub static RESOURCES: [Entry; 2] =
+    [Entry::of::<resource::ListResources>(), Entry::of::<resource::ReadResource>()];

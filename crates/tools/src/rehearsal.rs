@@ -198,6 +198,15 @@ impl Store for Rehearsal<'_> {
         self.store.list(at, call, each)
     }
 
+    fn walk(
+        &self,
+        after: &str,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.store.walk(after, call, each)
+    }
+
     fn update(
         &self,
         at: &[FilePath],
@@ -255,6 +264,15 @@ impl Store for AsSeen<'_> {
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.store.list(at, call, each)
+    }
+
+    fn walk(
+        &self,
+        after: &str,
+        call: &Call,
+        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.store.walk(after, call, each)
     }
 
     fn update(

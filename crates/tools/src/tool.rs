@@ -99,6 +99,8 @@ pub enum Dialect {
     Text,
     /// The plain methods of the flat folder: JSON-RPC errors.
     Plain,
+    /// Files by their URIs: JSON-RPC errors too, in the words of the text tools.
+    Resource,
 }
 
 /// What a call works with. The same for every transport.

@@ -203,7 +203,7 @@ impl Request {
 
     /// The same as a client of 2026-07-28 sends it.
     pub fn modern(method: &str, params: Value) -> Self {
-        let name = params["name"].as_str().map(String::from);
+        let name = params["name"].as_str().or(params["uri"].as_str()).map(String::from);
         let request = Self::mcp(method, modern(params))
             .with("MCP-Protocol-Version", "2026-07-28")
             .with("Mcp-Method", method);

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use files::{FilePath, Hash, PathError, Root, StoreError};
 use serde_json::{Map, Value, json};
-use text::NotText;
+use text::{NotText, Text};
 
 use crate::answer::{self, megabytes};
 use crate::schema::{Fault, Problem};
@@ -26,8 +26,10 @@ const ABSOLUTE: &str =
 
 /// What a tool is about to do, for the words that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+pub(crate) enum Act {
     Read,
+    /// Reads too, but by a URI, and has no tool that writes.
+    Fetch,
     Write,
     Edit,
 }
@@ -97,28 +99,43 @@ fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
 fn not_a_file(path: &str, act: Act) -> Failure {
     let path = short(path);
     let message = match act {
-        Act::Read | Act::Edit => format!("{path} is not a file"),
+        Act::Read | Act::Fetch | Act::Edit => format!("{path} is not a file"),
         Act::Write => format!("{path} is a directory"),
     };
     Failure::new(Kind::NotAFile, message).with_hint("it is a folder; name a file in it")
 }
 
+/// The text of the file at an absolute path.
+pub(crate) fn load(path: &str, cx: &Context, act: Act) -> Result<Text, Failure> {
+    let at = self::path(cx.root, path, act)?;
+    let version = cx
+        .store
+        .read(&at, cx.call)
+        .map_err(|error| refused(path, &error, cx.limits, act))?
+        .ok_or_else(|| missing(path, &at, cx, act))?;
+    Text::decode(version.bytes).map_err(|reason| not_text(path, &reason, act))
+}
+
 /// There is no file there; `at` is where it was looked for.
-fn missing(path: &str, at: &FilePath, cx: &Context) -> Failure {
-    let failure = not_found(path);
+fn missing(path: &str, at: &FilePath, cx: &Context, act: Act) -> Failure {
+    let failure = not_found(path, act);
     match names::alike(at, cx) {
         Some(hint) => failure.with_hint(hint),
         None => failure,
     }
 }
 
-fn not_found(path: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("File not found: {}", short(path)))
-        .with_hint("check the spelling; `write_text_file` creates a file")
+fn not_found(path: &str, act: Act) -> Failure {
+    Failure::new(Kind::NotFound, format!("File not found: {}", short(path))).with_hint(match act {
+        Act::Fetch => "check the spelling; `resources/list` shows the files there are",
+        Act::Read | Act::Write | Act::Edit => {
+            "check the spelling; `write_text_file` creates a file"
+        }
+    })
 }
 
 /// A store's refusal in the contracts' words.
-fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure {
+pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure {
     let at = short(path);
     let message = match error {
         StoreError::IsFolder => return not_a_file(path, act),
@@ -131,7 +148,7 @@ fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure
             .with_hint("set `create_dirs` to true to create missing folders");
         }
         StoreError::NoFolder => {
-            return not_found(path).with_hint("the folder it would be in does not exist");
+            return not_found(path, act).with_hint("the folder it would be in does not exist");
         }
         StoreError::Denied { .. } => format!("Permission denied: {at}"),
         StoreError::ReadOnly => format!("Read-only filesystem: {at}"),
@@ -171,7 +188,7 @@ fn unwritten(path: &str, error: &StoreError, limits: &Limits, act: Act, bytes: u
 
 fn not_text(path: &str, reason: &NotText, act: Act) -> Failure {
     let doing = match act {
-        Act::Read => "read",
+        Act::Read | Act::Fetch => "read",
         Act::Write | Act::Edit => "edit",
     };
     let hint = match reason {

@@ -167,7 +167,7 @@ impl Tool for MultiEditTextFile {
         match outcome {
             Ok((saved, edited)) => Ok(self.reply(edited, answer::notes(&saved))),
             Err(StageError::Change(Failure { kind: Kind::NotFound, .. })) => {
-                Err(super::missing(&self.path, &path, cx))
+                Err(super::missing(&self.path, &path, cx, Act::Edit))
             }
             Err(StageError::Change(failure)) => Err(failure),
             Err(StageError::Store(error)) => {
@@ -189,7 +189,7 @@ struct Edited {
 
 impl MultiEditTextFile {
     fn change(&self, version: Option<&Version>, cx: &Context) -> Result<(String, Edited), Failure> {
-        let version = version.ok_or_else(|| super::not_found(&self.path))?;
+        let version = version.ok_or_else(|| super::not_found(&self.path, Act::Edit))?;
         let before = Hash::of(&version.bytes);
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
         answer::check_hash(&super::short(&self.path), expected, Some(before))?;

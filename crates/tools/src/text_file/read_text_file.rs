@@ -7,7 +7,7 @@ use files::{FilePath, Hash, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use text::{LineRange, Text, lines};
+use text::{LineRange, lines};
 
 use super::Act;
 use crate::line_number::{Base, LineNumber};
@@ -57,15 +57,8 @@ impl Tool for ReadTextFile {
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let path = super::path(cx.root, &self.path, Act::Read)?;
-        let version = cx
-            .store
-            .read(&path, cx.call)
-            .map_err(|error| Self::refused(&self.path, &error, cx.limits))?
-            .ok_or_else(|| super::missing(&self.path, &path, cx))?;
-        let hash = Hash::of(&version.bytes);
-        let text = Text::decode(version.bytes)
-            .map_err(|reason| super::not_text(&self.path, &reason, Act::Read))?;
+        let text = super::load(&self.path, cx, Act::Read)?;
+        let hash = Hash::of(text.whole().as_bytes());
 
         let first = self.line.map_or(0, |line| line.index(Base::One));
         let more = self.limit.map_or(usize::MAX, |limit| limit.index(Base::One));

@@ -1,0 +1,317 @@
+//! A walk on disk: what it shows, in what order, and that it misses nothing whatever becomes of the folders meanwhile.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs,
+    ops::ControlFlow,
+    os::unix::{ffi::OsStrExt, fs::symlink},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use common::{Disk, call};
+use files::{Call, Entry, Store, StoreError};
+use proptest::prelude::*;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+fn put(dir: &Path, path: &str) {
+    let path = dir.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "").unwrap();
+}
+
+/// At most `most` paths after `after`.
+fn page(store: &dyn Store, after: &str, most: usize) -> Vec<String> {
+    let mut paths = Vec::new();
+    let each = &mut |entry: Entry| {
+        paths.push(entry.name.into_string().unwrap());
+        if paths.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    store.walk(after, &call(), each).unwrap();
+    paths
+}
+
+/// Page after page, each from where the one before ended; `meanwhile` runs in between.
+fn pages(store: &dyn Store, most: usize, mut meanwhile: impl FnMut()) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let page = page(store, all.last().map_or("", String::as_str), most);
+        if page.is_empty() {
+            return all;
+        }
+        assert!(all.last() < page.first(), "{page:?} after {:?}", all.last());
+        all.extend(page);
+        meanwhile();
+    }
+}
+
+fn assert_in_order(paths: &[String]) {
+    let is_sorted = paths.is_sorted_by(|one, next| one < next);
+    assert!(is_sorted, "{paths:?}");
+}
+
+#[test]
+fn only_files_that_can_be_read_and_named_are_shown() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    for path in ["a", "d/b", "d/e/c", ".hidden", ".d/a", "d/.e/a", "x\ny", "\u{85}", "d/x\u{7f}/a"]
+    {
+        put(dir, path);
+    }
+    fs::write(dir.join(OsStr::from_bytes(b"\xff")), "").unwrap();
+    fs::create_dir(dir.join(OsStr::from_bytes(b"d\xff"))).unwrap();
+    fs::write(dir.join(OsStr::from_bytes(b"d\xff/a")), "").unwrap();
+    fs::create_dir(dir.join("empty")).unwrap();
+    mknodat(CWD, dir.join("pipe"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
+    for (target, link) in [
+        ("a", "to-file"),
+        ("d/e/../b", "to-inner"),
+        ("../a", "d/to-outer"),
+        (".hidden", "to-hidden"),
+        ("to-file", "to-link"),
+        ("d", "to-folder"),
+        (".", "to-itself"),
+        ("nowhere", "to-nothing"),
+        ("pipe", "to-pipe"),
+        ("to-circle", "to-circle"),
+        ("../outside", "to-outside"),
+        ("/etc/passwd", "to-absolute"),
+    ] {
+        symlink(target, dir.join(link)).unwrap();
+    }
+    let expected =
+        ["a", "d/b", "d/e/c", "d/to-outer", "to-file", "to-hidden", "to-inner", "to-link"];
+    assert_eq!(page(&disk.store, "", usize::MAX), expected);
+}
+
+#[test]
+fn a_folder_that_is_gone_is_not_taken_for_an_empty_one() {
+    let disk = Disk::new();
+    fs::remove_dir(disk.dir.path()).unwrap();
+    let walked = disk.store.walk("", &call(), &mut |_| unreachable!());
+    assert!(matches!(walked, Err(StoreError::NoFolder)));
+}
+
+#[test]
+fn what_is_gone_before_it_is_reached_is_passed_by() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    for path in ["a", "b", "c/d", "e/f", "g"] {
+        put(dir, path);
+    }
+    let mut paths = Vec::new();
+    let each = &mut |entry: Entry| {
+        if paths.is_empty() {
+            fs::remove_file(dir.join("b")).unwrap();
+            fs::remove_dir_all(dir.join("c")).unwrap();
+            fs::remove_dir_all(dir.join("e")).unwrap();
+            put(dir, "e");
+        }
+        paths.push(entry.name.into_string().unwrap());
+        ControlFlow::Continue(())
+    };
+    disk.store.walk("", &call(), each).unwrap();
+    assert_eq!(paths, ["a", "g"]);
+}
+
+#[test]
+fn a_walk_ends_when_the_call_is_taken_back() {
+    let disk = Disk::new();
+    for number in 0..20 {
+        put(disk.dir.path(), &format!("{number:02}/a"));
+    }
+    let call: Call = call();
+    let seen = Cell::new(0);
+    let walked = disk.store.walk("", &call, &mut |_| {
+        seen.set(seen.get() + 1);
+        if seen.get() == 10 {
+            call.cancel.set();
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(walked, Err(StoreError::Cancelled)));
+    assert_eq!(seen.get(), 10);
+}
+
+/// More names than are held at once, in one folder and in several that a walk is in at the same time.
+#[test]
+fn large_folders_are_walked_in_parts() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    let mut expected = Vec::new();
+    for number in 0..1500 {
+        let outer = format!("{number:04}");
+        // Most of them have nothing to show.
+        fs::create_dir(dir.join(&outer)).unwrap();
+        if number % 500 == 250 {
+            for number in 0..1500 {
+                let inner = format!("{outer}/{number:04}");
+                match number % 100 {
+                    99 => {
+                        put(dir, &format!("{inner}/x"));
+                        expected.push(format!("{inner}/x"));
+                    }
+                    98 => {
+                        put(dir, &inner);
+                        expected.push(inner);
+                    }
+                    _ => fs::create_dir(dir.join(inner)).unwrap(),
+                }
+            }
+        }
+    }
+    for number in 0..2500 {
+        let path = format!("many/{number:04}");
+        put(dir, &path);
+        expected.push(path);
+    }
+    assert_in_order(&expected);
+    for most in [usize::MAX, 1000] {
+        assert!(pages(&disk.store, most, || {}) == expected, "pages of {most}");
+    }
+}
+
+/// As deep as paths go: what lies deeper has no name, and is no failure.
+#[test]
+fn a_walk_goes_as_deep_as_paths_do() {
+    let disk = Disk::new();
+    let mut expected = Vec::new();
+    let name = "x".repeat(200);
+    let (mut inner, mut path) = (
+        rustix::fs::open(disk.dir.path(), rustix::fs::OFlags::DIRECTORY, Mode::empty()).unwrap(),
+        String::new(),
+    );
+    for _ in 0..25 {
+        let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+        rustix::fs::openat(&inner, "a", flags, Mode::from(0o600)).unwrap();
+        if path.len() < 4095 {
+            expected.push(format!("{path}a"));
+        }
+        rustix::fs::mkdirat(&inner, &name, Mode::from(0o700)).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY;
+        inner = rustix::fs::openat(&inner, &name, flags, Mode::empty()).unwrap();
+        path = format!("{path}{name}/");
+    }
+    assert!(path.len() > 5000 && expected.len() < 25);
+    expected.sort();
+    assert_eq!(page(&disk.store, "", usize::MAX), expected);
+}
+
+/// Whatever takes the place of a folder, nothing outside is shown.
+#[test]
+fn nothing_outside_is_shown_while_folders_are_swapped_with_links() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    let outside = Disk::new();
+    put(outside.dir.path(), "secret");
+    for path in ["a", "sub/a", "sub/b", "z"] {
+        put(dir, path);
+    }
+    let [sub, aside] = ["sub", ".aside"].map(|name| dir.join(name));
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                fs::rename(&sub, &aside).unwrap();
+                symlink(outside.dir.path(), &sub).unwrap();
+                fs::remove_file(&sub).unwrap();
+                fs::rename(&aside, &sub).unwrap();
+            }
+        });
+        let all = ["a", "sub/a", "sub/b", "z"];
+        let mut seen = BTreeSet::new();
+        for _ in 0..3000 {
+            let paths = page(&disk.store, "", usize::MAX);
+            assert!(paths.iter().all(|path| all.contains(&path.as_str())), "{paths:?}");
+            assert!(["a", "z"].iter().all(|path| paths.iter().any(|other| other == path)));
+            assert_in_order(&paths);
+            seen.insert(paths.len());
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(seen.len() > 1, "it was never swapped: {seen:?}");
+    });
+}
+
+/// Names whose order differs from that of the paths they lead to, and hidden ones.
+fn name() -> impl Strategy<Value = String> {
+    "[-./0ab ~ä]{1,3}"
+        .prop_filter("a name", |name| !name.contains('/') && !matches!(name.as_str(), "." | ".."))
+}
+
+fn path() -> impl Strategy<Value = String> {
+    prop::collection::vec(name(), 1..4).prop_map(|names| names.join("/"))
+}
+
+/// Makes those files that do not stand in the way of others.
+fn plant(dir: &Path, paths: &[String]) -> BTreeSet<String> {
+    let made = paths.iter().filter(|path| {
+        let path = dir.join(path);
+        fs::create_dir_all(path.parent().unwrap()).is_ok() && fs::write(path, "").is_ok()
+    });
+    made.cloned().collect()
+}
+
+fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|name| name.starts_with('.'))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn pages_are_the_sorted_list_of_all_paths(
+        paths in prop::collection::vec(path(), 0..40),
+        most in 1_usize..8,
+    ) {
+        let disk = Disk::new();
+        let made = plant(disk.dir.path(), &paths);
+        let expected: Vec<_> = made.into_iter().filter(|path| !is_hidden(path)).collect();
+        prop_assert_eq!(pages(&disk.store, most, || {}), expected);
+    }
+
+    #[test]
+    fn a_walk_goes_on_after_anything(
+        paths in prop::collection::vec(path(), 0..20),
+        after in "[-./0ab ~ä]{0,8}",
+    ) {
+        let disk = Disk::new();
+        let made = plant(disk.dir.path(), &paths);
+        let expected: Vec<_> =
+            made.into_iter().filter(|path| !is_hidden(path) && *path > after).collect();
+        prop_assert_eq!(page(&disk.store, &after, usize::MAX), expected);
+    }
+
+    #[test]
+    fn what_stays_is_there_once_whatever_comes_and_goes(
+        stay in prop::collection::vec(path(), 0..20),
+        changes in prop::collection::vec((path(), any::<bool>()), 0..40),
+        most in 1_usize..5,
+    ) {
+        let disk = Disk::new();
+        let dir = disk.dir.path();
+        let stay = plant(dir, &stay);
+        let mut changes = changes.iter();
+        let paths = pages(&disk.store, most, || {
+            for (path, comes) in changes.by_ref().take(3) {
+                if *comes {
+                    plant(dir, std::slice::from_ref(path));
+                } else if !stay.contains(path) {
+                    let _ = fs::remove_file(dir.join(path));
+                }
+            }
+        });
+        assert_in_order(&paths);
+        let shown: BTreeSet<_> = paths.into_iter().collect();
+        for path in stay.iter().filter(|path| !is_hidden(path)) {
+            prop_assert!(shown.contains(path), "{} is missing", path);
+        }
+    }
+}

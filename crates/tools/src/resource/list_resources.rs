@@ -1,0 +1,145 @@
+//! `resources/list`: all files below the folder, a page at a time.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use files::{FilePath, PathError, Root, StoreError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{folder, uri};
+use crate::text_file::{self, Act};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, iso8601};
+
+/// Files of a page.
+const PAGE: usize = 100;
+
+/// List the text files below the folder.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ListResources {
+    /// Where the page before ended; nothing to begin
+    cursor: Option<String>,
+}
+
+/// What it answers.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Page {
+    /// In the order of the bytes of their names.
+    pub files: Vec<Row>,
+    /// The cursor of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Row {
+    pub uri: String,
+    /// The path below the folder.
+    pub name: String,
+    /// In bytes.
+    pub size: u64,
+    /// Time of last change, ISO-8601 in UTC.
+    pub modified: String,
+}
+
+impl Tool for ListResources {
+    const NAME: &'static str = "resources/list";
+    const TITLE: &'static str = "List resources";
+    const EFFECT: Effect = Effect::Reads;
+    const DIALECT: Dialect = Dialect::Resource;
+
+    fn check(&self) -> Vec<Complaint> {
+        let is_broken = self.cursor.as_deref().is_some_and(|cursor| decode(cursor).is_none());
+        let complaint = || {
+            Complaint::new(
+                "Invalid cursor",
+                "give the cursor that came with the page before, or none to begin",
+            )
+        };
+        is_broken.then(complaint).into_iter().collect()
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.absolute(target)
+    }
+
+    fn refused(_: &str, error: &StoreError, limits: &Limits) -> Failure {
+        match error {
+            StoreError::TimedOut | StoreError::Cancelled | StoreError::Stopping => {
+                text_file::refused("", error, limits, Act::Fetch)
+            }
+            // Whatever it is, it is nothing that was asked for.
+            _ => Failure::new(Kind::System, format!("Cannot read the folder: {error}")),
+        }
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let page = page(self.cursor.as_deref(), cx)
+            .map_err(|error| Self::refused("", &error, cx.limits))?;
+        match serde_json::to_value(page) {
+            Ok(Value::Object(data)) => Ok(Reply { data: Some(data), ..Reply::default() }),
+            _ => Err(Failure::new(Kind::Internal, "Internal error")),
+        }
+    }
+}
+
+fn page(cursor: Option<&str>, cx: &Context) -> Result<Page, StoreError> {
+    let mut page = Page::default();
+    let Some(folder) = folder(cx.root) else { return Ok(page) };
+    let after = cursor.and_then(decode).unwrap_or_default();
+    cx.store.walk(&after, cx.call, &mut |entry| {
+        let Some(name) = entry.name.to_str() else { return ControlFlow::Continue(()) };
+        let path = format!("{folder}/{name}");
+        // It could not be read: for instance, its path is too long.
+        if cx.root.absolute(&path).is_err() {
+            return ControlFlow::Continue(());
+        }
+        if page.files.len() == PAGE {
+            page.next = page.files.last().map(|row| encode(&row.name));
+            return ControlFlow::Break(());
+        }
+        page.files.push(Row {
+            uri: uri::of(&path),
+            name: name.to_owned(),
+            size: entry.size,
+            modified: iso8601::seconds(entry.modified),
+        });
+        ControlFlow::Continue(())
+    })?;
+    Ok(page)
+}
+
+/// A cursor is the name that a page ended with, so it needs nobody to remember it: the next page is what comes after.
+fn encode(name: &str) -> String {
+    name.bytes().fold(String::with_capacity(2 * name.len()), |mut cursor, byte| {
+        let _ = write!(cursor, "{byte:02x}");
+        cursor
+    })
+}
+
+fn decode(cursor: &str) -> Option<String> {
+    let is_hex = cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if cursor.is_empty() || !is_hex {
+        return None;
+    }
+    let (pairs, []) = cursor.as_bytes().as_chunks::<2>() else { return None };
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    String::from_utf8(pairs.iter().map(byte).collect::<Option<_>>()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_says_where_a_page_ended() {
+        assert_eq!(encode("a/b"), "612f62");
+        for name in ["a", "ä/ß.txt", "\u{10ffff}"] {
+            assert_eq!(decode(&encode(name)).as_deref(), Some(name));
+        }
+        for broken in ["", "6", "612", "6g", "+1", "é1", " 61", "ff", "c3", "61\0"] {
+            assert_eq!(decode(broken), None, "{broken}");
+        }
+    }
+}

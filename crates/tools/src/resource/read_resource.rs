@@ -1,0 +1,51 @@
+//! `resources/read`: the whole text of one file.
+
+use files::{FilePath, PathError, Root, StoreError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::uri;
+use crate::text_file::{self, Act};
+use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
+
+/// Read a text file, exactly as it is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ReadResource {
+    /// URI of the file
+    uri: String,
+}
+
+impl Tool for ReadResource {
+    const NAME: &'static str = "resources/read";
+    const TITLE: &'static str = "Read resource";
+    const EFFECT: Effect = Effect::Reads;
+    const DIALECT: Dialect = Dialect::Resource;
+
+    fn check(&self) -> Vec<Complaint> {
+        uri::path_of(&self.uri).err().into_iter().collect()
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.uri)
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.absolute(&path(target))
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        text_file::refused(&path(target), error, limits, Act::Fetch)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let text = text_file::load(&path(&self.uri), cx, Act::Fetch)?;
+        let whole = 0..text.as_str().len();
+        Ok(Reply { blocks: vec![Block::of_text(text, whole)], ..Reply::default() })
+    }
+}
+
+/// The path of a URI that was checked.
+fn path(uri: &str) -> String {
+    uri::path_of(uri).unwrap_or_default()
+}

@@ -411,7 +411,7 @@ impl ServerHandler for Mcp {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        resources::templates(&self.calls, request)
+        resources::templates(&self.calls, request.as_ref())
     }
 
     async fn read_resource(

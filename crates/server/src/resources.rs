@@ -77,9 +77,9 @@ fn describe(Row { uri, name, size, modified }: Row) -> Resource {
 /// There is one, and one page of it.
 pub fn templates(
     calls: &Calls,
-    request: Option<PaginatedRequestParams>,
+    request: Option<&PaginatedRequestParams>,
 ) -> Result<ListResourceTemplatesResult, ErrorData> {
-    mcp::only_page(request.as_ref())?;
+    mcp::only_page(request)?;
     let describe = |template| {
         ResourceTemplate::new(template, "file")
             .with_title("Text file")

@@ -20,6 +20,7 @@ use tools::{Failure, Kind, Rehearsed, Seen};
 use crate::aside::{Aside, Stage};
 use crate::calls::{Arrived, Calls};
 use crate::mcp::lock;
+use crate::random;
 
 /// When a person is asked before a call writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,8 @@ impl Desk {
     pub fn new(max_size: u64) -> Self {
         let held = HELD.max(2 * usize::try_from(max_size).unwrap_or(HELD));
         Self {
-            codec: RequestStateCodec::try_new(random::<32>()).expect("the key is long enough"),
+            codec: RequestStateCodec::try_new(random::bytes::<32>())
+                .expect("the key is long enough"),
             sealed: Mutex::default(),
             held: Arc::new(Semaphore::new(held)),
             patience: PATIENCE,
@@ -88,7 +90,7 @@ impl Desk {
 
     /// A question as the answer to a call.
     fn seal(&self, about: &[u8], seen: &Seen, question: &str) -> InputRequiredResult {
-        let nonce = random::<16>();
+        let nonce = random::bytes::<16>();
         let now = Instant::now();
         let mut sealed = lock(&self.sealed);
         sealed.retain(|_, until| *until > now);
@@ -115,13 +117,6 @@ impl Desk {
         let until = lock(&self.sealed).remove(nonce)?;
         if until > Instant::now() { Seen::from_bytes(seen) } else { None }
     }
-}
-
-/// From the system, which does not fail to have some once it runs.
-pub fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the system has randomness");
-    bytes
 }
 
 /// Yes and no are the client's own buttons: the form is empty.

@@ -18,6 +18,7 @@ mod log;
 mod mcp;
 pub mod memory;
 mod queue;
+mod random;
 mod reader;
 mod resources;
 mod rest;

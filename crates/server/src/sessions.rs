@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, HeaderValue};
 
 use crate::aside::{Aside, Questions};
-use crate::confirm::random;
 use crate::endpoint::SESSION_ID;
 use crate::mcp::lock;
+use crate::random;
 
 /// Sessions that are remembered: the one that was silent longest gives way, and silence has an end.
 const MOST: usize = 1024;
@@ -29,7 +29,8 @@ struct Session {
 impl Sessions {
     /// Opens a session for a client with these questions; its id, which nobody can guess.
     fn open(&self, questions: Arc<Questions>) -> String {
-        let id = random::<16>().iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
+        let id =
+            random::bytes::<16>().iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
         let used = Instant::now();
         let mut sessions = lock(&self.0);
         sessions.retain(|_, session| session.used.elapsed() < IDLE);

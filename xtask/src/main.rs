@@ -87,11 +87,9 @@ fn faults(which: &[&str]) -> Outcome {
     run(&mut faults)
 }
 
-/// The server, driven by real clients: `clients` says how.
+/// The release binary, as users run it, driven by real clients: `clients` says how.
 fn clients(which: &[&str]) -> Outcome {
-    run(cargo().args(["build", "--quiet", "--bin", "file-editor"]))?;
-    let name = format!("file-editor{}", std::env::consts::EXE_SUFFIX);
-    let binary = target_folder().join("debug").join(name);
+    let binary = footprint::build()?;
     run(cargo().args(["run", "--quiet", "--package", "clients", "--"]).arg(binary).args(which))
 }
 

@@ -73,22 +73,27 @@ fn a_large_answer_comes_out_whole_after_the_end_of_input() {
 fn many_large_answers_at_once_are_not_held_at_once() {
     let folder = Folder::new();
     folder.write("large.txt", "x".repeat(4_000_000));
-    let mut child = start(&folder, &["--max-size=4"]);
-    let mut input = child.stdin.take().unwrap();
-    for id in 0..100 {
-        input.write_all(&request(id, "read_file", &json!({ "name": "large.txt" }))).unwrap();
+    let uri = format!("file://{}", folder.file("large.txt").display());
+    let requests =
+        [("read_file", json!({ "name": "large.txt" })), ("resources/read", json!({ "uri": uri }))];
+    for (method, params) in requests {
+        let mut child = start(&folder, &["--max-size=4"]);
+        let mut input = child.stdin.take().unwrap();
+        for id in 0..100 {
+            input.write_all(&request(id, method, &params)).unwrap();
+        }
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        for _ in 0..100 {
+            let mut answer = String::new();
+            output.read_line(&mut answer).unwrap();
+            assert!(answer.len() > 4_000_000, "{answer}");
+        }
+        // 64 MB of files, and what the process and its allocator need besides; all of them would be 400 MB.
+        let peak = peak_memory(&child);
+        assert!(peak < 200 << 20, "{method}: {peak}");
+        drop(input);
+        assert!(ends(&mut child));
     }
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    for _ in 0..100 {
-        let mut answer = String::new();
-        output.read_line(&mut answer).unwrap();
-        assert!(answer.len() > 4_000_000, "{answer}");
-    }
-    // 64 MB of files, and what the process and its allocator need besides; all of them would be 400 MB.
-    let peak = peak_memory(&child);
-    assert!(peak < 200 << 20, "{peak}");
-    drop(input);
-    assert!(ends(&mut child));
 }
 
 #[test]

@@ -658,31 +658,6 @@ fn a_read_that_finds_no_room_times_out() {
     assert!(refused > 0, "none had to wait");
 }
 
-/// A page is not small when its names are long, and is counted as well.
-#[test]
-#[cfg(target_os = "linux")]
-fn pages_that_nobody_takes_are_not_held_without_end() {
-    let folder = Folder::new();
-    let deep = ["ü".repeat(120), "ä".repeat(120), "ö".repeat(120)].join("/");
-    std::fs::create_dir_all(folder.file(&deep)).unwrap();
-    for number in 0..100 {
-        folder.write(&format!("{deep}/{number:02}{}", "ß".repeat(120)), "");
-    }
-    let mut server = folder.serve_with(&["--timeout=300"]);
-    let answer = server.request("resources/list", json!({}));
-    let size = answer.to_string().len();
-    assert!(size > 300 << 10, "{size}");
-    let before = peak_memory(server.pid());
-    // Far more than there is room for, and all of them are answered when they are read.
-    let ids: Vec<_> = (0..1000).map(|_| server.send("resources/list", json!({}))).collect();
-    for id in ids {
-        assert!(server.receive_line().len() >= size, "{id}");
-    }
-    let grown = peak_memory(server.pid()) - before;
-    harness::measured(&format!("1000 pages of {size} bytes took {grown} KiB"));
-    assert!(grown < 250 << 10, "{grown} KiB");
-}
-
 #[test]
 fn a_call_that_is_taken_back_is_not_answered() {
     let folder = Folder::new();

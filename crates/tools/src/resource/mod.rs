@@ -24,3 +24,22 @@ fn folder(root: &Root) -> Option<&str> {
     let path = if is_plain(root.path()) { root.path() } else { root.resolved() };
     Some(path.to_str()?.trim_end_matches(std::path::is_separator))
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_has_one_slash_before_the_path() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().to_str().expect("text");
+        for (given, expected) in [
+            ("/".into(), "file:///{+path}".into()),
+            (path.to_owned(), format!("file://{path}/{{+path}}")),
+            (format!("{path}/"), format!("file://{path}/{{+path}}")),
+        ] {
+            let root = Root::open(Path::new(&given)).expect("a folder");
+            assert_eq!(template(&root), Some(expected));
+        }
+    }
+}

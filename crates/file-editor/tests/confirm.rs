@@ -156,7 +156,7 @@ mod by_request {
         folder.write("binary", b"\xff\x00\xfe");
         let path = folder.file("binary");
         let shown = format!(
-            "Allow write_text_file to change {}?\n\nIts 3 bytes, which are not text, become 5 bytes.",
+            "Allow write_text_file to change {}?\n\nIts 3 bytes, which are not text, become:\n--- binary\n+++ binary\n@@ -0,0 +1,1 @@\n+text",
             path.display()
         );
         check("write_text_file", json!({ "path": path, "content": "text\n" }), &shown);
@@ -297,6 +297,90 @@ mod by_request {
         assert!(message.contains("+<U+001B>[2J<U+202E>evil<U+200B>"), "{message:?}");
         assert!(!message.contains(['\u{1b}', '\u{202e}', '\u{200b}', '\r']), "{message:?}");
         server.exchange(&answer(&question, "decline"));
+    }
+
+    /// A path that is long enough leads anywhere, and a return at the end of a line is a change like any other.
+    #[test]
+    fn a_question_shows_the_whole_path_and_how_lines_end() {
+        let folder = folder();
+        let mut server = asking(&folder, &[ALWAYS, "--tools=text"]);
+        let path = format!("{}/{}a.txt", folder.path().display(), "./".repeat(500));
+        let crlf = BEFORE.replace('\n', "\r\n");
+        let call = json!({ "path": path, "content": crlf });
+        let (_, message, question) = ask(&mut server, "write_text_file", call);
+        assert!(
+            message.starts_with(&format!("Allow write_text_file to change {path}?\n")),
+            "{message}"
+        );
+        assert!(
+            message.ends_with("-three\n+one<U+000D>\n+two<U+000D>\n+three<U+000D>"),
+            "{message}"
+        );
+        server.exchange(&answer(&question, "accept"));
+        assert_eq!(folder.read("a.txt"), crlf);
+        // Where all lines end so, that is not worth a word.
+        let call = json!({ "path": path, "content": crlf.replace("two", "2") });
+        let (_, message, question) = ask(&mut server, "write_text_file", call);
+        assert!(message.ends_with("@@ -1,3 +1,3 @@\n one\n-two\n+2\n three"), "{message}");
+        server.exchange(&answer(&question, "decline"));
+    }
+
+    #[test]
+    fn nobody_is_asked_about_what_is_refused_anyway() {
+        let folder = folder();
+        let mut server = asking(&folder, &[ALWAYS, "--read-only"]);
+        failure(&server.tool("edit_file", edit()), -32002);
+        assert_eq!(folder.read("a.txt"), BEFORE);
+    }
+
+    /// Calls that nobody has to be asked about queue for their file like all others: otherwise those that wait for its
+    /// lock would have all threads.
+    #[test]
+    fn calls_that_write_nothing_keep_to_the_queue() {
+        let folder = folder();
+        folder.write("b.txt", BEFORE);
+        let mut server = asking(&folder, &[AUTO, "--timeout=60"]);
+        let lock = folder.lock("a.txt");
+        let mut dry_run = edit();
+        dry_run["dry_run"] = true.into();
+        let waiting: Vec<i64> =
+            (0..40).map(|_| server.send_tool("edit_file", dry_run.clone())).collect();
+        // Time for all of them to get where they wait.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let mut other = dry_run.clone();
+        other["name"] = "b.txt".into();
+        let done = server.tool("edit_file", other);
+        assert_eq!(done["result"]["isError"], false, "{done}");
+        drop(lock);
+        for done in server.receive_all(&waiting) {
+            assert_eq!(done["result"]["isError"], false, "{done}");
+        }
+    }
+
+    /// What a call holds is held until it is over, whoever agreed to it.
+    #[test]
+    fn only_so_many_questions_are_open() {
+        let folder = folder();
+        folder.write("b.txt", BEFORE);
+        let mut server = asking(&folder, &[ALWAYS, "--timeout=60"]);
+        let append = json!({ "name": "b.txt", "append": "x" });
+        let (first, _, locked) = ask(&mut server, "edit_file", append);
+        let open: Vec<Value> = (1..512).map(|_| ask(&mut server, "edit_file", edit()).2).collect();
+        let too_many = |refused: &Value| {
+            assert_eq!(failure(refused, -32002), "Error: Not confirmed; nothing was written");
+            assert!(texts(refused)[1].starts_with("too many questions are open"), "{refused}");
+        };
+        too_many(&server.tool("edit_file", edit()));
+        let lock = folder.lock("b.txt");
+        server.send_line(&answer(&locked, "accept"));
+        server.request("ping", json!({}));
+        too_many(&server.tool("edit_file", edit()));
+        drop(lock);
+        let done = server.receive();
+        assert_eq!((&done["id"], &done["result"]["isError"]), (&json!(first), &json!(false)));
+        ask(&mut server, "edit_file", edit());
+        failure(&server.exchange(&answer(&open[0], "decline")), -32002);
+        assert_eq!(folder.read("a.txt"), BEFORE);
     }
 
     #[test]
@@ -524,6 +608,20 @@ mod by_answer {
         });
     }
 
+    #[test]
+    fn answers_without_end_are_refused() {
+        let folder = folder();
+        let mut server = folder.serve_with(&[ALWAYS]);
+        let state = asked(&server.call(call(&edit(), None)));
+        let mut again = call(&edit(), Some((&state, "accept")));
+        again["inputResponses"]["more"] = json!(vec![json!([]); 300]);
+        fault(&server.call(again), -32602);
+        let mut again = call(&edit(), Some((&state, "accept")));
+        again["_meta"]["more"] = json!(vec![json!([]); 300]);
+        fault(&server.call(again), -32602);
+        assert_eq!(folder.read("a.txt"), BEFORE);
+    }
+
     /// Where nobody asks, nobody listens to answers either.
     #[test]
     fn answers_to_nothing_are_passed_over() {
@@ -603,12 +701,72 @@ mod by_session {
         let server = folder.http_with(&[ALWAYS]);
         let session = session(&server);
         let end = Request::new("DELETE", "/mcp").with("Mcp-Session-Id", &session);
-        assert_eq!(server.send(&end).status, 202);
+        assert_eq!(server.send(&end).status, 204);
         assert_eq!(server.send(&end).status, 404);
         assert_eq!(server.send(&call(&session, EVENTS)).status, 404);
         assert_eq!(server.send(&Request::new("DELETE", "/mcp")).status, 405);
         assert_eq!(server.send(&Request::new("GET", "/mcp")).status, 405);
         assert_eq!(folder.read("a.txt"), BEFORE);
+    }
+
+    #[test]
+    fn a_question_ends_with_its_session() {
+        let folder = folder();
+        let server = folder.http_with(&[ALWAYS]);
+        let session = session(&server);
+        let mut events = server.connect().open_events(&call(&session, EVENTS));
+        question(&events.next().unwrap());
+        let end = Request::new("DELETE", "/mcp").with("Mcp-Session-Id", &session);
+        assert_eq!(server.send(&end).status, 204);
+        failure(&events.next().unwrap(), -32002);
+        assert!(events.next().is_none());
+        assert_eq!(folder.read("a.txt"), BEFORE);
+    }
+
+    #[test]
+    fn a_call_taken_back_takes_its_question_back() {
+        let folder = folder();
+        let server = folder.http_with(&[ALWAYS]);
+        let (one, other) = (session(&server), session(&server));
+        let mut events = server.connect().open_events(&call(&one, EVENTS));
+        let (_, asked) = question(&events.next().unwrap());
+        let cancel = |id: i64| {
+            let params = json!({ "requestId": id });
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+                .to_string()
+        };
+        // Neither another client's call of this id, nor another call of this client.
+        assert_eq!(post(&server, &other, &cancel(1)), 202);
+        assert_eq!(post(&server, &one, &cancel(2)), 202);
+        assert_eq!(post(&server, &one, &cancel(1)), 202);
+        let withdrawn = events.next().unwrap();
+        assert_eq!(withdrawn["method"], "notifications/cancelled", "{withdrawn}");
+        assert_eq!(withdrawn["params"]["requestId"], asked);
+        failure(&events.next().unwrap(), -32014);
+        assert_eq!(post(&server, &one, &answer(&asked, "accept")), 202);
+        server.settle();
+        assert_eq!(folder.read("a.txt"), BEFORE);
+        // Its id is free again.
+        let mut events = server.connect().open_events(&call(&one, EVENTS));
+        let (_, asked) = question(&events.next().unwrap());
+        assert_eq!(post(&server, &one, &answer(&asked, "accept")), 202);
+        assert_eq!(events.next().unwrap()["result"]["isError"], false);
+        assert_eq!(folder.read("a.txt"), EDITED);
+    }
+
+    #[test]
+    fn who_takes_events_may_say_so_in_any_words() {
+        let folder = folder();
+        let server = folder.http_with(&[ALWAYS]);
+        let session = session(&server);
+        let plain = call(&session, "application/json");
+        for request in [
+            plain.clone().and("Accept", "text/event-stream"),
+            call(&session, "Text/Event-Stream; charset=utf-8,application/json"),
+        ] {
+            question(&server.connect().open_events(&request).next().unwrap());
+        }
+        failure(&server.send(&plain).json(), -32002);
     }
 
     #[test]

@@ -138,3 +138,28 @@ fn over_http_without_events() {
     drop(lock);
     check_done(&client.receive().unwrap().json());
 }
+
+/// What a call was sent is held until the call is over, whatever its client was told meanwhile.
+#[test]
+fn what_is_held_is_not_forgotten_by_telling() {
+    let folder = folder();
+    let server = folder.http_with(&["--tools=text", "--timeout=60", "--max-size=22"]);
+    let lock = folder.lock("a.txt");
+    let arguments = json!({ "path": folder.file("a.txt"), "content": "x".repeat(22 << 20) });
+    let params = json!({ "name": "write_text_file", "arguments": arguments, "_meta": { "progressToken": 1 } });
+    let request =
+        Request::mcp("tools/call", params).with("Accept", "application/json, text/event-stream");
+    // There is room for two.
+    let mut first = server.connect().open_events(&request);
+    let mut second = server.connect().open_events(&request);
+    progress(&first.next().unwrap(), &json!(1));
+    progress(&second.next().unwrap(), &json!(1));
+    let mut third = server.connect();
+    let third = std::thread::spawn(move || third.send(&request).status);
+    for _ in 0..4 {
+        progress(&first.next().unwrap(), &json!(1));
+    }
+    assert!(!third.is_finished(), "it was let in");
+    drop(lock);
+    assert_eq!(third.join().unwrap(), 200);
+}

@@ -11,26 +11,32 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::confirm;
 use crate::mcp::lock;
+use crate::room::{Room, Share};
+use crate::{arguments, confirm, wire};
 
 /// A call that takes longer is told about, and again after each such time.
 const BEAT: Duration = Duration::from_secs(1);
+/// Bytes of it that may wait until they are taken. Whoever takes nothing is told no more.
+const UNTAKEN: usize = 64 << 10;
 
 /// The way to a client besides the answer.
 #[derive(Clone)]
 pub struct Aside {
-    say: Arc<dyn Fn(Value) + Send + Sync>,
+    say: Arc<dyn Fn(Value, Option<Share>) + Send + Sync>,
+    beat: Duration,
+    untaken: Arc<Room>,
     /// Those it can be asked by; `None` if what it says to them would not be heard.
     pub questions: Option<Arc<Questions>>,
 }
 
 impl Aside {
+    /// `say` sends a message, and gives up its share when it is taken.
     pub fn new(
-        say: impl Fn(Value) + Send + Sync + 'static,
+        say: impl Fn(Value, Option<Share>) + Send + Sync + 'static,
         questions: Option<Arc<Questions>>,
     ) -> Self {
-        Self { say: Arc::new(say), questions }
+        Self { say: Arc::new(say), beat: BEAT, untaken: Room::new(UNTAKEN), questions }
     }
 
     /// Takes note of what the client can show, when it says so.
@@ -53,7 +59,7 @@ impl Aside {
     /// The client will not answer any more.
     pub fn hear_no_more(&self) {
         if let Some(questions) = &self.questions {
-            *lock(&questions.open) = None;
+            questions.close();
         }
     }
 
@@ -65,12 +71,15 @@ impl Aside {
 
     /// Tells how the call goes on, as long as this is polled.
     pub async fn report(&self, token: ProgressToken, doing: &Doing) {
+        let size = size_of::<Value>() + json!(token).to_string().len();
         for beat in 1.. {
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(self.beat).await;
+            let Some(share) = self.untaken.take_now(size) else { continue };
             let params =
                 json!({ "progressToken": token, "progress": beat, "message": doing.now() });
             let method = "notifications/progress";
-            (self.say)(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+            let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+            (self.say)(message, Some(share));
         }
     }
 }
@@ -121,11 +130,18 @@ impl Default for Questions {
 impl Questions {
     /// The client's answer to `id`: its result, or `None` for an error. What was never asked is nobody's answer.
     pub fn answer(&self, id: &RequestId, result: Option<&RawValue>) {
-        let result = result.and_then(|result| serde_json::from_str(result.get()).ok());
         let RequestId::Number(id) = id else { return };
-        if let Some(asker) = lock(&self.open).as_mut().and_then(|open| open.remove(id)) {
-            let _ = asker.send(result);
-        }
+        let asker = lock(&self.open).as_mut().and_then(|open| open.remove(id));
+        let Some(asker) = asker else { return };
+        let is_small =
+            |json: &&RawValue| arguments::count(json.get().as_bytes()) <= wire::MOST_VALUES;
+        let result = result.filter(is_small);
+        let _ = asker.send(result.and_then(|result| serde_json::from_str(result.get()).ok()));
+    }
+
+    /// There will be no more answers, and whoever waits for one has none.
+    pub fn close(&self) {
+        *lock(&self.open) = None;
     }
 
     /// Sends a request and waits for its result; `None` if there will be none. Dropped before, it is taken back.
@@ -134,7 +150,8 @@ impl Questions {
         let (asker, answer) = oneshot::channel();
         lock(&self.open).as_mut()?.insert(id, asker);
         let mut open = Asked { questions: self, aside, id: Some(id) };
-        (aside.say)(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        (aside.say)(request, None);
         let answer = answer.await;
         // Answered, or never to be: there is nothing to take back.
         open.id = None;
@@ -154,6 +171,59 @@ impl Drop for Asked<'_> {
         let Some(id) = self.id else { return };
         lock(&self.questions.open).as_mut().and_then(|open| open.remove(&id));
         let (method, params) = ("notifications/cancelled", json!({ "requestId": id }));
-        (self.aside.say)(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        (self.aside.say)(json!({ "jsonrpc": "2.0", "method": method, "params": params }), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::NumberOrString;
+
+    /// What is said, and kept as if nobody took it.
+    type Told = Arc<Mutex<Vec<(Value, Option<Share>)>>>;
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_told_no_more() {
+        let told = Told::default();
+        let keep = {
+            let told = Arc::clone(&told);
+            move |message, share| lock(&told).push((message, share))
+        };
+        let beat = Duration::from_millis(1);
+        let aside = Aside { beat, ..Aside::new(keep, None) };
+        let token = "t".repeat(UNTAKEN / 4);
+        for _ in 0..2 {
+            let some_time = async {
+                while lock(&told).len() < 3 {
+                    tokio::time::sleep(beat).await;
+                }
+                tokio::time::sleep(50 * beat).await;
+            };
+            let token = ProgressToken(NumberOrString::String(token.as_str().into()));
+            let doing = Doing::default();
+            tokio::select! {
+                () = aside.report(token, &doing) => {}
+                () = some_time => {}
+            }
+            assert_eq!(lock(&told).len(), 3);
+            // It is taken, and there is more to tell.
+            lock(&told).clear();
+        }
+    }
+
+    #[test]
+    fn an_answer_without_end_is_none() {
+        let questions = Questions::default();
+        let ask = |id, result: &str| {
+            let (asker, mut answer) = oneshot::channel();
+            lock(&questions.open).as_mut().expect("open").insert(id, asker);
+            let result: &RawValue = serde_json::from_str(result).expect("JSON");
+            questions.answer(&RequestId::Number(id), Some(result));
+            answer.try_recv().expect("it was answered")
+        };
+        assert_eq!(ask(1, r#"{"action":"accept"}"#), Some(json!({ "action": "accept" })));
+        let many = vec!["[]"; wire::MOST_VALUES].join(",");
+        assert_eq!(ask(2, &format!(r#"{{"action":"accept","content":[{many}]}}"#)), None);
     }
 }

@@ -145,7 +145,10 @@ pub struct Arrived {
     expected: Option<Hash>,
     /// The same once more, if a person may have to be asked, and about how many bytes of memory that takes.
     rehearsal: Option<Box<Prepared>>,
-    pub holds: usize,
+    pub takes: usize,
+    /// Its share of what arguments may take.
+    #[expect(dead_code, reason = "held, not read")]
+    held: Option<Share>,
     /// What a person agreed to.
     seen: Option<Arc<Seen>>,
     doing: Doing,
@@ -188,6 +191,11 @@ impl Arrived {
     /// What the file must be, when that was said beside the arguments.
     pub fn expecting(self, expected: Option<Hash>) -> Self {
         Self { expected, ..self }
+    }
+
+    /// Keeps this share, and no other, until the call is over.
+    pub fn holding(self, held: Option<Share>) -> Self {
+        Self { held, ..self }
     }
 
     /// Rung when the caller takes the call back.
@@ -288,9 +296,8 @@ impl Calls {
         let (reads, confirm) = (entry.effect == Effect::Reads, self.options.confirm);
         let again = reads.then(|| arguments.clone());
         let asks = self.options.asks(entry);
-        let holds = if asks { tools::tool::arguments_hold(&arguments) } else { 0 };
-        let rehearsal =
-            if asks { entry.prepare(arguments.clone()).ok().map(Box::new) } else { None };
+        let takes = if asks { tools::tool::arguments_hold(&arguments) } else { 0 };
+        let once_more = asks.then(|| arguments.clone());
         let prepared = entry.prepare(arguments).and_then(|prepared| {
             let denied =
                 StoreError::Denied { reason: Some("the server was started with --read-only") };
@@ -302,6 +309,9 @@ impl Calls {
             }
             Ok(prepared)
         });
+        // Nobody is asked about what is refused already.
+        let once_more = once_more.filter(|_| prepared.is_ok());
+        let rehearsal = once_more.and_then(|arguments| entry.prepare(arguments).ok().map(Box::new));
         let work = match again {
             Some(arguments) => Work::Read(arguments),
             None => Work::Edit(self.join(&prepared)),
@@ -314,7 +324,8 @@ impl Calls {
             work,
             expected: None,
             rehearsal,
-            holds,
+            takes,
+            held: None,
             seen: None,
             doing: Doing::default(),
             recall: Recall::default(),
@@ -339,7 +350,7 @@ impl Calls {
     /// Finds out what an edit would write, when its turn comes, and leaves the queue. `None`: it is refused.
     pub async fn rehearse(self: &Arc<Self>, mut arrived: Arrived) -> (Arrived, Option<Rehearsed>) {
         let Some(prepared) = arrived.rehearsal.take() else {
-            // Its arguments are no good, and that is what it will be told.
+            // It is refused already, and told why.
             return (arrived.refuse(Failure::new(Kind::Internal, "Internal error")), None);
         };
         let terms = arrived.terms(self);

@@ -14,13 +14,13 @@ use files::StoreError;
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, InputRequiredResult, RequestStateCodec, SealOptions};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 use tools::{Failure, Kind, Rehearsed, Seen};
 
 use crate::aside::{Aside, Stage};
 use crate::calls::{Arrived, Calls};
 use crate::mcp::lock;
 use crate::random;
+use crate::room::Room;
 
 /// When a person is asked before a call writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,9 @@ pub enum Confirm {
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Questions that may be open at once, when clients come again with the answer.
 const MOST_SEALED: usize = 1024;
-/// Bytes that calls may hold while a person is asked about them, and what each counts for at least.
-const HELD: usize = 64 << 20;
+/// Bytes of arguments that may be held for those who are asked about them, and what a call counts for at least. On stdio
+/// that is half of what may be in flight: there is always room for the rest.
+const HELD: usize = 32 << 20;
 const SMALLEST: usize = 64 << 10;
 
 /// The name of the one question of a call.
@@ -71,19 +72,19 @@ pub struct Desk {
     codec: RequestStateCodec,
     /// The questions that were given to a client and can still be answered, each once.
     sealed: Mutex<HashMap<[u8; 16], Instant>>,
-    held: Arc<Semaphore>,
+    held: Arc<Room>,
     /// How long a question stays open.
     patience: Duration,
 }
 
 impl Desk {
     pub fn new(max_size: u64) -> Self {
-        let held = HELD.max(2 * usize::try_from(max_size).unwrap_or(HELD));
+        let held = HELD.max(usize::try_from(max_size).unwrap_or(HELD));
         Self {
             codec: RequestStateCodec::try_new(random::bytes::<32>())
                 .expect("the key is long enough"),
             sealed: Mutex::default(),
-            held: Arc::new(Semaphore::new(held)),
+            held: Room::new(held),
             patience: PATIENCE,
         }
     }
@@ -190,17 +191,20 @@ pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
     };
     let (arrived, rehearsed) = calls.rehearse(arrived).await;
     let Some(Rehearsed { seen, question }) = rehearsed else { return Settled::Run(arrived) };
-    let Some(question) = question else { return Settled::Run(arrived.bound_to(seen)) };
+    let Some(question) = question else {
+        return Settled::Run(calls.come_again(arrived).bound_to(seen));
+    };
     let Some(aside) = aside else {
         return Settled::Ask(calls.desk.seal(&about(&arrived), &seen, &question));
     };
     let Some(questions) = aside.questions.clone() else {
         return Settled::Run(arrived.refuse(nobody_to_ask()));
     };
-    let weight = u32::try_from(arrived.holds.max(SMALLEST)).unwrap_or(u32::MAX);
-    let Ok(_held) = Arc::clone(&calls.desk.held).try_acquire_many_owned(weight) else {
+    let Some(held) = calls.desk.held.take_now(arrived.takes.max(SMALLEST)) else {
         return Settled::Run(arrived.refuse(too_many()));
     };
+    // In place of the one that its body had: a person may take long, and bodies must not wait for that.
+    let arrived = arrived.holding(Some(held));
     arrived.doing().set(Stage::Asking);
     let asked = Instant::now();
     let recall = arrived.recall().clone();

@@ -22,21 +22,20 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
-use crate::aside::{Aside, Questions};
+use crate::aside::Aside;
 use crate::calls::Calls;
 use crate::confirm::Confirm;
 use crate::events;
 use crate::http::{self, Bodies, method_not_allowed, refuse};
 use crate::mcp::{self, Carried, Mcp, ToolCall, lock};
-use crate::sessions::Sessions;
+use crate::room::Share;
+use crate::sessions::{Session, Sessions, UnderWay};
 use crate::unstalled::Taker;
-use crate::wire::{Envelope, Outgoing, Refusal, Said};
+use crate::wire::{Envelope, MOST_VALUES, Outgoing, Refusal, Said};
 use crate::{arguments, fault, resources};
 
-/// What a message may have besides the arguments of a call, in bytes, and in names and values: `rmcp` makes objects of it
-/// that take a hundred times as much.
+/// What a message may have besides the arguments of a call.
 const MOST_BYTES: usize = 64 * 1024;
-const MOST_VALUES: usize = 256;
 
 pub const SESSION_ID: &str = "mcp-session-id";
 
@@ -51,9 +50,12 @@ pub struct Endpoint {
     sessions: Option<Sessions>,
 }
 
+/// The way of what is said before the answer.
+type Say = UnboundedSender<(Value, Option<Share>)>;
+
 /// What becomes of what a client posts.
 enum Taken {
-    Call(Carried, Bytes),
+    Call(Carried, Option<UnderWay>, Bytes),
     Initialize(Aside, Bytes),
     Other(Bytes),
     /// An answer, which has found its question.
@@ -87,7 +89,7 @@ impl Endpoint {
     pub async fn answer(self: Arc<Self>, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
         let taker = parts.extensions.remove::<Taker>().unwrap_or_default();
-        let (body, _held) = match self.bodies.receive(&parts, body).await {
+        let (body, held) = match self.bodies.receive(&parts, body).await {
             Ok(received) => received,
             Err(refusal) => return refusal,
         };
@@ -101,15 +103,22 @@ impl Endpoint {
             }
         };
         drop(body);
-        let (carried, newcomer, message) = match message {
-            Taken::Call(carried, message) => (Some(carried), None, message),
-            Taken::Initialize(aside, message) => (None, Some(aside), message),
-            Taken::Other(message) => (None, None, message),
+        let (mut carried, mut under_way, mut newcomer) = (None, None, None);
+        let message = match message {
+            Taken::Call(call, listed, message) => {
+                // The arguments are what is left of the body.
+                call.hold(held);
+                parts.extensions.insert(call.clone());
+                (carried, under_way) = (Some(call), listed);
+                message
+            }
+            Taken::Initialize(aside, message) => {
+                newcomer = Some(aside);
+                message
+            }
+            Taken::Other(message) => message,
             Taken::Heard => return accepted(),
         };
-        if let Some(carried) = &carried {
-            parts.extensions.insert(carried.clone());
-        }
         // Any client gets plain JSON, whatever it says it accepts, unless there is something to say before.
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         parts.headers.insert(ACCEPT, accepted);
@@ -118,13 +127,14 @@ impl Endpoint {
         let request = Request::from_parts(parts, Full::new(message));
         let endpoint = Arc::clone(&self);
         let mut answer = Box::pin(async move {
+            let _under_way = under_way;
             let response = endpoint.rmcp.handle(request).await;
             endpoint.finish(response, carried).await
         });
         let finished = tokio::select! {
             biased;
             finished = &mut answer => finished,
-            Some(first) = said.recv() => {
+            Some((first, _)) = said.recv() => {
                 let answer = Box::pin(async move {
                     match answer.await {
                         Finished::Json(_, _, message) => Some(message),
@@ -152,7 +162,7 @@ impl Endpoint {
     /// The end of a session, if there is one.
     pub fn end(&self, headers: &HeaderMap) -> Response {
         match (&self.sessions, session_id(headers)) {
-            (Some(sessions), Some(id)) if sessions.close(id) => accepted(),
+            (Some(sessions), Some(id)) if sessions.close(id) => empty(StatusCode::NO_CONTENT),
             (Some(_), Some(_)) => {
                 refuse(StatusCode::NOT_FOUND, fault::INVALID_REQUEST, "Session not found")
             }
@@ -161,14 +171,10 @@ impl Endpoint {
     }
 
     /// How to reach the client while its call is under way. One that takes no events cannot be reached.
-    fn aside(
-        headers: &HeaderMap,
-        say: UnboundedSender<Value>,
-        questions: Option<Arc<Questions>>,
-    ) -> Option<Aside> {
-        let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-        let say = move |message| drop(say.send(message));
-        accepted?.contains("text/event-stream").then(|| Aside::new(say, questions))
+    fn aside(headers: &HeaderMap, say: Say, session: Option<&Session>) -> Option<Aside> {
+        let questions = session.map(|session| Arc::clone(&session.questions));
+        let say = move |message, share| drop(say.send((message, share)));
+        takes_events(headers).then(|| Aside::new(say, questions))
     }
 
     /// Takes the call out of a `tools/call`; what is left for `rmcp` is small.
@@ -176,19 +182,23 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         body: &Bytes,
-        say: UnboundedSender<Value>,
+        say: Say,
     ) -> Result<Taken, (StatusCode, Refusal)> {
         let said = Said::parse(body).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
-        let questions = self.questions(headers)?;
-        let Envelope { id, method, params } = match said {
+        let session = self.session(headers)?;
+        let envelope = match said {
             Said::Message(envelope) => envelope,
             Said::Answer(id, result) => {
                 check_size(None, body.len(), arguments::count(body))?;
-                let Some(questions) = questions else { return Ok(Taken::Other(body.clone())) };
-                questions.answer(&id, result);
+                let Some(session) = session else { return Ok(Taken::Other(body.clone())) };
+                session.questions.answer(&id, result);
                 return Ok(Taken::Heard);
             }
         };
+        if let (Some(session), Some(id)) = (&session, envelope.cancelled()) {
+            session.recall(&id);
+        }
+        let Envelope { id, method, params } = envelope;
         let Some(id) = id else {
             // A notification that makes no sense is ignored like any other.
             let readable = check_size(None, body.len(), arguments::count(body)).is_ok()
@@ -200,29 +210,7 @@ impl Endpoint {
             check_size(None, id.len(), 0)?;
         }
         if method != "tools/call" {
-            let known = mcp::SERVED.contains(&method.as_ref());
-            if !known && !contradicts(headers, "mcp-method", &method) {
-                return Err((unknown_method(headers), mcp::method_not_found(&id, &method)));
-            }
-            check_size(Some(&id), body.len(), arguments::count(body))?;
-            if !known {
-                return Ok(Taken::Other(body.clone()));
-            }
-            let message =
-                mcp::request(&id, &method, body).map_err(|refusal| match refusal.code {
-                    fault::METHOD_NOT_FOUND => (unknown_method(headers), refusal),
-                    _ => (StatusCode::OK, refusal),
-                })?;
-            let newcomer = Aside::new(drop, Some(Arc::default()));
-            newcomer.meet(&message);
-            if newcomer.can_ask() {
-                return Ok(Taken::Initialize(newcomer, body.clone()));
-            }
-            let aside = Self::aside(headers, say, None);
-            return Ok(match resources::take(&self.calls, &message, aside) {
-                Some(carried) => Taken::Call(carried, body.clone()),
-                None => Taken::Other(body.clone()),
-            });
+            return self.take_request(headers, &id, &method, body, say, session);
         }
         let given = params.map_or("{}", RawValue::get);
         let mut rest: BTreeMap<Cow<str>, &RawValue> =
@@ -239,17 +227,50 @@ impl Endpoint {
         {
             return Ok(Taken::Other(message));
         }
-        let aside = Self::aside(headers, say, questions);
+        let aside = Self::aside(headers, say, session.as_deref());
         let carried = Carried::take(&self.calls, &id, &call, aside)
             .map_err(|refusal| (StatusCode::OK, refusal))?;
-        Ok(Taken::Call(carried, message))
+        let under_way = session.and_then(|session| session.start(id, carried.recall()));
+        Ok(Taken::Call(carried, under_way, message))
     }
 
-    /// What the client was asked, if it has a session; one that is over it has to be told.
-    fn questions(
+    /// Any other request.
+    fn take_request(
         &self,
         headers: &HeaderMap,
-    ) -> Result<Option<Arc<Questions>>, (StatusCode, Refusal)> {
+        id: &RequestId,
+        method: &str,
+        body: &Bytes,
+        say: Say,
+        session: Option<Arc<Session>>,
+    ) -> Result<Taken, (StatusCode, Refusal)> {
+        let known = mcp::SERVED.contains(&method);
+        if !known && !contradicts(headers, "mcp-method", method) {
+            return Err((unknown_method(headers), mcp::method_not_found(id, method)));
+        }
+        check_size(Some(id), body.len(), arguments::count(body))?;
+        if !known {
+            return Ok(Taken::Other(body.clone()));
+        }
+        let message = mcp::request(id, method, body).map_err(|refusal| match refusal.code {
+            fault::METHOD_NOT_FOUND => (unknown_method(headers), refusal),
+            _ => (StatusCode::OK, refusal),
+        })?;
+        let newcomer = Aside::new(|_, _| {}, Some(Arc::default()));
+        newcomer.meet(&message);
+        if newcomer.can_ask() {
+            return Ok(Taken::Initialize(newcomer, body.clone()));
+        }
+        let aside = Self::aside(headers, say, session.as_deref());
+        let Some(carried) = resources::take(&self.calls, &message, aside) else {
+            return Ok(Taken::Other(body.clone()));
+        };
+        let under_way = session.and_then(|session| session.start(id.clone(), carried.recall()));
+        Ok(Taken::Call(carried, under_way, body.clone()))
+    }
+
+    /// The client's session, if it has one; if that is over it has to be told.
+    fn session(&self, headers: &HeaderMap) -> Result<Option<Arc<Session>>, (StatusCode, Refusal)> {
         let (Some(sessions), Some(id)) = (&self.sessions, session_id(headers)) else {
             return Ok(None);
         };
@@ -312,9 +333,21 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
     (version(headers) != b"2026-07-28").then_some(id)
 }
 
+/// Whether the client says that it takes a stream of events.
+fn takes_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut media =
+        accepted.flat_map(|value| value.split(',')).filter_map(|one| one.split(';').next());
+    media.any(|media| media.trim().eq_ignore_ascii_case("text/event-stream"))
+}
+
 fn accepted() -> Response {
+    empty(StatusCode::ACCEPTED)
+}
+
+fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::ACCEPTED;
+    *response.status_mut() = status;
     response
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, interval_at};
 
 use crate::http::Streamed;
+use crate::room::Share;
 use crate::unstalled::Taker;
 use crate::wire::Outgoing;
 
@@ -28,7 +29,7 @@ pub type Answer = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send>>;
 
 /// `said` before the answer, each when it is said. Whoever stops listening takes the answer back.
 pub fn stream(
-    said: UnboundedReceiver<Value>,
+    said: UnboundedReceiver<(Value, Option<Share>)>,
     first: &Value,
     answer: Answer,
     taker: Taker,
@@ -52,7 +53,7 @@ struct Events {
     waiting: VecDeque<Outgoing>,
     /// The event that is being sent.
     current: Option<Streamed>,
-    said: UnboundedReceiver<Value>,
+    said: UnboundedReceiver<(Value, Option<Share>)>,
     answer: Option<Answer>,
     alive: Interval,
     taker: Taker,
@@ -81,7 +82,7 @@ impl http_body::Body for Events {
             let Some(answer) = &mut this.answer else { return Poll::Ready(None) };
             let answered = answer.as_mut().poll(cx);
             // What was said before the answer was made is sent before it.
-            while let Poll::Ready(Some(said)) = this.said.poll_recv(cx) {
+            while let Poll::Ready(Some((said, _))) = this.said.poll_recv(cx) {
                 this.waiting.push_back(Outgoing::new(&said));
             }
             if let Poll::Ready(answer) = answered {

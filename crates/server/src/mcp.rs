@@ -17,11 +17,13 @@ use rmcp::model::{
     ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tools::{Block, Effect, Entry, Failure, Kind, Reply};
 
+use crate::arguments;
 use crate::aside::Aside;
 use crate::calls::{Answered, Arrived, Calls, Recall, Structured, ToolErrors};
 use crate::confirm::{self, Again, Settled, Way};
@@ -60,9 +62,23 @@ pub struct ToolCall<'a> {
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta")]
-    pub meta: Option<RequestMetaObject>,
+    pub meta: Option<Small<RequestMetaObject>>,
     request_state: Option<String>,
-    input_responses: Option<HashMap<String, Value>>,
+    input_responses: Option<Small<HashMap<String, Value>>>,
+}
+
+/// What has no more names and values than a message may have besides the arguments.
+#[derive(Clone)]
+pub struct Small<T>(pub T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Small<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?.get();
+        if arguments::count(json.as_bytes()) > wire::MOST_VALUES {
+            return Err(D::Error::custom("too many names and values"));
+        }
+        serde_json::from_str(json).map(Self).map_err(D::Error::custom)
+    }
 }
 
 impl<'a> ToolCall<'a> {
@@ -71,7 +87,8 @@ impl<'a> ToolCall<'a> {
         serde_json::from_str(params).map_err(|_| {
             wire::invalid_params(
                 id,
-                "`params` must hold `name`, a string; `_meta` and `inputResponses` are objects",
+                "`params` must hold `name`, a string; `_meta` and `inputResponses` are objects of at most 256 \
+                 names and values",
             )
         })
     }
@@ -91,7 +108,8 @@ impl Carried {
         })?;
         let arguments = wire::arguments(id, call.arguments)?;
         let arrived = calls.arrive(entry, arguments, id.to_string());
-        let again = Again::new(call.request_state.clone(), call.input_responses.clone());
+        let answers = call.input_responses.clone().map(|Small(answers)| answers);
+        let again = Again::new(call.request_state.clone(), answers);
         Ok(Self { again, ..Self::new(arrived, aside) })
     }
 
@@ -184,6 +202,12 @@ impl Carried {
     /// Keeps `working` until the call is over.
     pub fn holding(self, working: Working) -> Self {
         Self { working: Some(Arc::new(working)), ..self }
+    }
+
+    /// The call keeps this share until it is over.
+    pub fn hold(&self, held: Option<Share>) {
+        let mut arrived = lock(&self.arrived);
+        *arrived = arrived.take().map(|arrived| arrived.holding(held));
     }
 
     /// Rung when the caller takes the call back.
@@ -294,6 +318,10 @@ pub fn request(
     method: &str,
     bytes: &[u8],
 ) -> Result<ClientJsonRpcMessage, Refusal> {
+    if arguments::count(bytes) > wire::MOST_VALUES {
+        let refusal = Refusal::new(Some(id.clone()), fault::INVALID_REQUEST, "Request too large");
+        return Err(refusal.with_detail("a message may have 256 names and values"));
+    }
     let message: ClientJsonRpcMessage = serde_json::from_slice(bytes)
         .map_err(|_| wire::invalid_params(id, "`params` must be an object"))?;
     let JsonRpcMessage::Request(request) = &message else { return Ok(message) };

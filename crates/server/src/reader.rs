@@ -7,7 +7,6 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest,
     GetExtensions as _, JsonRpcMessage, RequestId,
 };
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -18,7 +17,7 @@ use crate::calls::{Arrived, Calls, Recall};
 use crate::fault;
 use crate::flights::{Flight, Flights, State, Working};
 use crate::lines::{Line, pipe, read_line};
-use crate::mcp::{self, Carried, SharedParked, ToolCall};
+use crate::mcp::{self, Carried, SharedParked, Small, ToolCall};
 use crate::resources;
 use crate::wire::{self, Envelope, Refusal, Said};
 
@@ -184,16 +183,7 @@ impl Reader {
 
     /// Of notifications only a cancellation concerns us.
     fn notified(&self, envelope: &Envelope) -> Option<Incoming> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Cancelled {
-            request_id: RequestId,
-        }
-        if envelope.method != "notifications/cancelled" {
-            return None;
-        }
-        let params = envelope.params?.get();
-        let Cancelled { request_id } = serde_json::from_str(params).ok()?;
+        let request_id = envelope.cancelled()?;
         self.flights.recall(&request_id);
         Some(Incoming::Cancel(request_id))
     }
@@ -224,7 +214,7 @@ impl Reader {
 
         let mut request = CallToolRequest::new(CallToolRequestParams::new(call.name));
         request.extensions.insert(carried.holding(working));
-        if let Some(meta) = call.meta {
+        if let Some(Small(meta)) = call.meta {
             request.extensions.insert(meta);
         }
         let request = ClientRequest::CallToolRequest(request);

@@ -1,15 +1,18 @@
-//! Sessions over HTTP, by which a client's answer finds the question it was asked.
+//! Sessions over HTTP, by which a client's answer finds the question it was asked, and its cancellation the call.
 //!
 //! There are none unless persons are asked (`--confirm`), and only for clients that can ask them: every other request
 //! is complete in itself.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderValue};
+use rmcp::model::RequestId;
 
 use crate::aside::{Aside, Questions};
+use crate::calls::Recall;
 use crate::endpoint::SESSION_ID;
 use crate::mcp::lock;
 use crate::random;
@@ -19,11 +22,55 @@ const MOST: usize = 1024;
 const IDLE: Duration = Duration::from_hours(8);
 
 #[derive(Default)]
-pub struct Sessions(Mutex<HashMap<String, Session>>);
+pub struct Sessions(Mutex<HashMap<String, Known>>);
 
-struct Session {
-    questions: Arc<Questions>,
+/// A session, and when it was used last.
+struct Known {
+    session: Arc<Session>,
     used: Instant,
+}
+
+/// What is between the server and one client.
+pub struct Session {
+    pub questions: Arc<Questions>,
+    /// Its calls under way, to be taken back by their id.
+    calls: Mutex<HashMap<RequestId, Recall>>,
+}
+
+impl Session {
+    /// Lists a call under way. `None`: there is one of this id already, and they could not be told apart.
+    pub fn start(self: Arc<Self>, id: RequestId, recall: Recall) -> Option<UnderWay> {
+        match lock(&self.calls).entry(id.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => free.insert(recall),
+        };
+        Some(UnderWay { session: self, id })
+    }
+
+    pub fn recall(&self, id: &RequestId) {
+        if let Some(recall) = lock(&self.calls).get(id) {
+            recall.ring();
+        }
+    }
+}
+
+/// A call that is listed in its session until this is dropped.
+pub struct UnderWay {
+    session: Arc<Session>,
+    id: RequestId,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        lock(&self.session.calls).remove(&self.id);
+    }
+}
+
+/// Nobody can answer any more.
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.session.questions.close();
+    }
 }
 
 impl Sessions {
@@ -31,15 +78,15 @@ impl Sessions {
     fn open(&self, questions: Arc<Questions>) -> String {
         let id =
             random::bytes::<16>().iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
-        let used = Instant::now();
-        let mut sessions = lock(&self.0);
-        sessions.retain(|_, session| session.used.elapsed() < IDLE);
-        if sessions.len() >= MOST {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
+        let (session, used) = (Session { questions, calls: Mutex::default() }, Instant::now());
+        let mut known = lock(&self.0);
+        known.retain(|_, known| known.used.elapsed() < IDLE);
+        if known.len() >= MOST {
+            let oldest = known.iter().min_by_key(|(_, known)| known.used);
             let oldest = oldest.map(|(id, _)| id.clone());
-            oldest.and_then(|oldest| sessions.remove(&oldest));
+            oldest.and_then(|oldest| known.remove(&oldest));
         }
-        sessions.insert(id.clone(), Session { questions, used });
+        known.insert(id.clone(), Known { session: Arc::new(session), used });
         id
     }
 
@@ -51,14 +98,14 @@ impl Sessions {
         }
     }
 
-    pub fn find(&self, id: &str) -> Option<Arc<Questions>> {
-        let mut sessions = lock(&self.0);
-        let session = sessions.get_mut(id).filter(|session| session.used.elapsed() < IDLE)?;
-        session.used = Instant::now();
-        Some(Arc::clone(&session.questions))
+    pub fn find(&self, id: &str) -> Option<Arc<Session>> {
+        let mut known = lock(&self.0);
+        let known = known.get_mut(id).filter(|known| known.used.elapsed() < IDLE)?;
+        known.used = Instant::now();
+        Some(Arc::clone(&known.session))
     }
 
-    /// `false`: there is none.
+    /// Ends a session, and its questions with it. `false`: there is none.
     pub fn close(&self, id: &str) -> bool {
         lock(&self.0).remove(id).is_some()
     }

@@ -48,9 +48,10 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     // The reader outlives the server when the input does not end: it must not keep the writer from ending.
     let (answers, questions) = (Arc::new(answers), Arc::new(Questions::default()));
     let way = Arc::downgrade(&answers);
-    let say = move |message: Value| {
+    let say = move |message: Value, share| {
         if let Some(answers) = way.upgrade() {
-            let _ = answers.send(Outgoing::new(&message), None);
+            let parked = Parked { share, ..Parked::default() };
+            let _ = answers.send(Outgoing::with_parked(&message, parked), None);
         }
     };
     let aside = Aside::new(say, Some(questions));

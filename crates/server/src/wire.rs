@@ -21,6 +21,9 @@ use crate::fault;
 use crate::mcp::Parked;
 use crate::room::Share;
 
+/// Names and values that a message may have besides the arguments of a call: as objects they take a hundred times as much.
+pub const MOST_VALUES: usize = 256;
+
 /// What a client says.
 #[derive(Debug)]
 pub enum Said<'a> {
@@ -45,6 +48,20 @@ pub struct Refusal {
     pub code: i32,
     message: Cow<'static, str>,
     data: Option<Box<Value>>,
+}
+
+impl Envelope<'_> {
+    /// The request that this notification takes back, if it is such.
+    pub fn cancelled(&self) -> Option<RequestId> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled {
+            request_id: RequestId,
+        }
+        let is_such = self.id.is_none() && self.method == "notifications/cancelled";
+        let params = self.params.filter(|_| is_such)?;
+        serde_json::from_str(params.get()).ok().map(|Cancelled { request_id }| request_id)
+    }
 }
 
 impl Refusal {
@@ -258,8 +275,10 @@ impl Outgoing {
     }
 
     /// The same as one of a stream of events. JSON has no line breaks of its own.
-    pub fn into_event(self) -> Self {
-        Self { json: [b"data: ", self.json.as_slice(), b"\n\n"].concat(), ..self }
+    pub fn into_event(mut self) -> Self {
+        self.json.splice(..0, *b"data: ");
+        self.json.extend_from_slice(b"\n\n");
+        self
     }
 
     /// How many bytes of memory it takes.

@@ -18,7 +18,7 @@ use text::{Composed, Text};
 
 use crate::{Context, Failure, Prepared, Reply};
 
-/// Lines of the diff in a question, besides one that counts those left out, and characters of each.
+/// Lines of the diff in a question, besides one that counts those left out, and characters of each before it is cut.
 const DIFF_LINES: usize = 39;
 const LINE_LENGTH: usize = 200;
 
@@ -114,48 +114,80 @@ impl Prepared {
 /// What a person is asked. Names and contents are anybody's, so nothing of them can pass for something else.
 fn question(tool: &str, target: &str, before: Option<Version>, after: &[u8]) -> String {
     let act = if before.is_some() { "change" } else { "create" };
+    // The path is never cut: what is left out of it could lead elsewhere.
     let mut question = format!("Allow {tool} to {act} {}?\n", plain(target));
-    let size = before.as_ref().map(|version| version.bytes.len());
+    let size = before.as_ref().map_or(0, |version| version.bytes.len());
     let old = before.map_or(Ok(Text::empty()), |version| Text::decode(version.bytes));
-    if let (Ok(old), Ok(new)) = (old, std::str::from_utf8(after)) {
-        let name = target.rsplit(['/', '\\']).next().unwrap_or(target);
-        let mut changed = Composed::new();
-        changed.then(0..old.whole().len(), new.len());
-        let names = Names { old: name, new: name };
-        let diff = diff::unified_within(old.whole(), new, &changed, names, DIFF_LINES);
-        for line in diff.lines() {
-            let _ = write!(question, "\n{}", plain(line));
-        }
-    } else {
-        let (old, new) = (size.unwrap_or_default(), after.len());
-        let _ = write!(question, "\nIts {old} bytes, which are not text, become {new} bytes.");
+    let old = old.unwrap_or_else(|_| {
+        let _ = write!(question, "\nIts {size} bytes, which are not text, become:");
+        Text::empty()
+    });
+    let new = String::from_utf8_lossy(after);
+    let name = target.rsplit(['/', '\\']).next().unwrap_or(target);
+    let mut changed = Composed::new();
+    changed.then(0..old.whole().len(), new.len());
+    let names = Names { old: name, new: name };
+    let diff = diff::unified_within(old.whole(), &new, &changed, names, DIFF_LINES);
+    for line in shown_lines(&diff) {
+        let _ = write!(question, "\n{line}");
     }
     question
 }
 
-/// A line as it is, but for what would not be seen, or make something else of what is: those are named.
-fn plain(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len().min(LINE_LENGTH) + 4);
-    for (count, character) in line.chars().enumerate() {
-        if count == LINE_LENGTH {
-            shown.push_str(" ...");
-            break;
-        }
-        match character {
-            '\t' => shown.push(character),
-            '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' => {
-                let _ = write!(shown, "<U+{:04X}>", u32::from(character));
-            }
-            _ if character.is_control() => {
-                let _ = write!(shown, "<U+{:04X}>", u32::from(character));
-            }
-            _ => shown.push(character),
+/// The lines of a diff. A return at the end of all that is shown of a file makes no difference; at the end of some it is
+/// one that must be seen.
+fn shown_lines(diff: &str) -> impl Iterator<Item = String> {
+    let lines = || diff.split_terminator('\n');
+    let mut of_file = lines().skip(2).filter(|line| line.starts_with([' ', '-', '+']));
+    let ending = if of_file.all(|line| line.ends_with('\r')) { "\r" } else { "" };
+    lines().map(move |line| cut(line.strip_suffix(ending).unwrap_or(line)))
+}
+
+/// The beginning of a long line.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_LENGTH) {
+        Some((at, _)) => plain(&line[..at]) + " ...",
+        None => plain(line),
+    }
+}
+
+/// A text as it is, but for what would not be seen, or make something else of what is: those are named.
+fn plain(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_unseen(character) {
+            let _ = write!(shown, "<U+{:04X}>", u32::from(character));
+        } else {
+            shown.push(character);
         }
     }
     shown
+}
+
+/// What moves the cursor or the text around it, or leaves no mark where one would look for it: controls, and what Unicode
+/// lets a display ignore.
+fn is_unseen(character: char) -> bool {
+    let is_ignorable = matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    );
+    is_ignorable || (character.is_control() && character != '\t')
 }
 
 /// A file, and what would become of it.
@@ -177,8 +209,12 @@ impl Rehearsal<'_> {
     fn version(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
         let version = self.store.read(at, call)?;
         if version.is_none() && !self.folders.load(Ordering::Relaxed) {
-            // Reading does not tell a missing file from a missing folder, writing does.
-            self.store.list(&at.parent(), call, &mut |_| ControlFlow::Break(()))?;
+            // Reading does not tell a missing file from a missing folder, writing does. What else there is to say of a
+            // folder is of no account: some may be written in but not listed.
+            let listed = self.store.list(&at.parent(), call, &mut |_| ControlFlow::Break(()));
+            if let Err(StoreError::NoFolder) = listed {
+                return Err(StoreError::NoFolder);
+            }
         }
         Ok(version)
     }
@@ -317,6 +353,80 @@ impl Store for AsSeen<'_> {
 mod tests {
     use super::*;
 
+    use std::time::{Duration, Instant};
+
+    use files::{Faulty, LineCounts, MemoryStore, Root, Step};
+    use serde_json::json;
+
+    use crate::{Kind, Limits};
+
+    /// `write_text_file` of this text to `a.txt`, as `run` has it run.
+    fn write<T>(store: &dyn Store, text: &str, run: impl FnOnce(Prepared, &Context) -> T) -> T {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::open(folder.path()).expect("a folder");
+        let tool = crate::TEXT.iter().find(|tool| tool.name == "write_text_file").expect("a tool");
+        let path = root.path().join("a.txt");
+        let prepared = tool.prepare(json!({ "path": path, "content": text })).expect("sound");
+        run(
+            prepared,
+            &Context {
+                root: &root,
+                store,
+                line_counts: &LineCounts::default(),
+                limits: &Limits::new(1 << 20, Duration::from_mins(1)),
+                call: &Call::until(Instant::now() + Duration::from_mins(1)),
+                expected: None,
+            },
+        )
+    }
+
+    fn file() -> FilePath {
+        FilePath::flat("a.txt").expect("a name")
+    }
+
+    fn contents(store: &MemoryStore) -> Option<Vec<u8>> {
+        let call = Call::until(Instant::now() + Duration::from_mins(1));
+        store.read(&file(), &call).expect("it reads").map(|version| version.bytes.to_vec())
+    }
+
+    #[test]
+    fn what_was_seen_is_written_over_what_was_seen_and_nothing_else() {
+        let store = MemoryStore::new(1 << 20);
+        let seen = |text| write(&store, text, Prepared::rehearse).map(|rehearsed| rehearsed.seen);
+        let put = |text, seen: &Seen| {
+            write(&store, text, |prepared, cx| prepared.run_as_seen(cx, seen))
+                .map(drop)
+                .map_err(|failure| failure.kind)
+        };
+        let created = seen("one").expect("it would be written");
+        assert_eq!(contents(&store), None);
+        assert_eq!(put("two", &created), Err(Kind::Stale));
+        assert_eq!(contents(&store), None);
+        assert_eq!(put("one", &created), Ok(()));
+        assert_eq!(contents(&store), Some(b"one".to_vec()));
+        // The file is there by now, and then it is another one.
+        assert_eq!(put("one", &created), Err(Kind::Stale));
+        let changed = seen("two").expect("it would be written");
+        store.put(&file(), "three");
+        assert_eq!(put("two", &changed), Err(Kind::Stale));
+        // What would have changed nothing changes nothing.
+        let same = seen("three").expect("it would be kept");
+        assert_eq!((put("three", &same), put("four", &same)), (Ok(()), Err(Kind::Stale)));
+        assert_eq!(contents(&store), Some(b"three".to_vec()));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_may_be_written_in() {
+        let store = Faulty::new(MemoryStore::new(1 << 20));
+        store.fail(Step::List, 0, StoreError::Denied { reason: None });
+        let rehearsed = write(&store, "one", Prepared::rehearse).expect("it would be written");
+        let question = rehearsed.question.expect("that has to be asked about");
+        assert!(question.starts_with("Allow write_text_file to create "), "{question}");
+        store.fail(Step::List, 0, StoreError::NoFolder);
+        let refused = write(&store, "one", Prepared::rehearse).map(drop).expect_err("no folder");
+        assert_eq!(refused.kind, Kind::NotFound);
+    }
+
     #[test]
     fn what_was_seen_comes_back_from_bytes() {
         for before in [None, Some([1; 32])] {
@@ -335,7 +445,9 @@ mod tests {
     fn what_cannot_be_seen_is_named() {
         assert_eq!(plain("a\tb é 漢"), "a\tb é 漢");
         assert_eq!(plain("\u{1b}[1m\u{202e}\u{feff}\r"), "<U+001B>[1m<U+202E><U+FEFF><U+000D>");
-        assert_eq!(plain(&"x".repeat(LINE_LENGTH)).len(), LINE_LENGTH);
-        assert_eq!(plain(&"é".repeat(LINE_LENGTH + 1)), "é".repeat(LINE_LENGTH) + " ...");
+        // A soft hyphen, an Arabic mark, a Hangul filler, a letter that is only a tag.
+        assert_eq!(plain("\u{ad}\u{61c}\u{3164}\u{e0041}"), "<U+00AD><U+061C><U+3164><U+E0041>");
+        assert_eq!(cut(&"x".repeat(LINE_LENGTH)).len(), LINE_LENGTH);
+        assert_eq!(cut(&"é".repeat(LINE_LENGTH + 1)), "é".repeat(LINE_LENGTH) + " ...");
     }
 }

@@ -384,7 +384,7 @@ impl Client {
             return Ok(response);
         }
         let length = response.header("Content-Length").map(|length| length.parse().unwrap());
-        if method == "HEAD" {
+        if method == "HEAD" || status == 204 {
             return Ok(response);
         }
         if response.header("Transfer-Encoding") == Some("chunked") {

@@ -408,6 +408,31 @@ mod by_request {
         assert_eq!(folder.read("a.txt"), BEFORE);
     }
 
+    /// What counts is what was said last.
+    #[test]
+    fn who_comes_back_without_forms_cannot_ask_any_more() {
+        let folder = folder();
+        let mut server = asking(&folder, &[ALWAYS]);
+        server.request("initialize", initialize(json!({})));
+        failure(&server.tool("edit_file", edit()), -32002);
+        assert_eq!(folder.read("a.txt"), BEFORE);
+    }
+
+    #[test]
+    fn a_client_is_told_that_somebody_is_asked() {
+        let folder = folder();
+        let mut server = asking(&folder, &[ALWAYS]);
+        let meta = json!({ "progressToken": 1 });
+        server
+            .send("tools/call", json!({ "name": "edit_file", "arguments": edit(), "_meta": meta }));
+        let (_, id) = question(&server.receive());
+        let told = server.receive();
+        assert_eq!(told["params"]["message"], "waiting for confirmation", "{told}");
+        server.send_line(&answer(&id, "accept"));
+        while server.receive()["method"] == "notifications/progress" {}
+        assert_eq!(folder.read("a.txt"), EDITED);
+    }
+
     #[test]
     fn clients_that_show_forms_say_so_in_two_ways() {
         for elicitation in [json!({}), json!({ "form": {} }), json!({ "form": {}, "url": {} })] {
@@ -492,10 +517,11 @@ mod by_answer {
 
     impl Send for HttpServer {
         fn call(&mut self, params: Value) -> Value {
+            let name = params["name"].as_str().unwrap().to_owned();
             let request = Request::mcp("tools/call", params)
                 .with("MCP-Protocol-Version", "2026-07-28")
                 .with("Mcp-Method", "tools/call")
-                .with("Mcp-Name", "edit_file")
+                .with("Mcp-Name", &name)
                 .with("Accept", "application/json, text/event-stream");
             let response = self.send(&request);
             assert_eq!(response.status, 200, "{response}");
@@ -565,6 +591,27 @@ mod by_answer {
             failure(&server.call(call(&edit(), Some((&state, "accept")))), -32013);
             assert_eq!(folder.read("a.txt"), "one\ntwo\nfour\n");
             assert_eq!(folder.read("b.txt"), BEFORE);
+        });
+    }
+
+    /// Even if what it would do is the same.
+    #[test]
+    fn another_tool_is_another_question() {
+        on_both(&[ALWAYS, "--tools=text"], |folder, server| {
+            let path = folder.file("a.txt");
+            let of = |tool: &str, arguments: Value, again: Option<(&Value, &str)>| {
+                let mut params = call(&arguments, again);
+                params["name"] = tool.into();
+                params
+            };
+            let edits = json!([{ "old_string": "two", "new_string": "TWO" }]);
+            let edit = json!({ "path": path, "edits": edits });
+            let asked = server.call(of("multi_edit_text_file", edit, None));
+            let state = asked["result"]["requestState"].clone();
+            assert!(state.is_string(), "{asked}");
+            let write = json!({ "path": path, "content": EDITED });
+            fault(&server.call(of("write_text_file", write, Some((&state, "accept")))), -32602);
+            assert_eq!(folder.read("a.txt"), BEFORE);
         });
     }
 

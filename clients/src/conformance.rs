@@ -154,8 +154,8 @@ impl Judgement {
         }
         let (scenarios, excused) = (in_full + in_part, needed.len());
         Ok(format!(
-            "{passed} checks passed in {scenarios} scenarios, {in_full} of them in full; {excused} checks ask for what \
-             only the suite's own server has"
+            "{passed} checks passed in {scenarios} scenarios, {in_full} of them in full; {excused} checks are \
+             excused, each with its reason: they need tools, prompts or resources of the suite's own server"
         ))
     }
 }

@@ -86,12 +86,18 @@ mod by_request {
         let id = json!("?");
         let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -1, "message": "no" } });
         let odd = json!({ "jsonrpc": "2.0", "id": id, "result": { "action": true } });
-        let answers = [answer(&id, "decline"), answer(&id, "cancel"), answer(&id, "maybe")];
-        for reply in answers.into_iter().chain([error.to_string(), odd.to_string()]) {
+        let (declined, silent) = ("the person who was asked declined", "nobody answered");
+        for (reply, hint) in [
+            (answer(&id, "decline"), declined),
+            (answer(&id, "cancel"), declined),
+            (answer(&id, "maybe"), silent),
+            (error.to_string(), silent),
+            (odd.to_string(), silent),
+        ] {
             let (_, _, question) = ask(&mut server, "edit_file", edit());
             let refused = server.exchange(&reply.replace("\"?\"", &question.to_string()));
             assert_eq!(failure(&refused, -32002), "Error: Not confirmed; nothing was written");
-            assert_eq!(texts(&refused).len(), 2, "{refused}");
+            assert!(texts(&refused)[1].starts_with(hint), "{refused}");
             assert_eq!(folder.read("a.txt"), BEFORE);
         }
         let (_, _, log) = server.finish();
@@ -357,6 +363,70 @@ mod by_request {
         }
     }
 
+    #[test]
+    fn calls_that_were_agreed_to_keep_to_the_queue() {
+        let folder = folder();
+        folder.write("b.txt", BEFORE);
+        let mut server = asking(&folder, &[ALWAYS, "--timeout=60"]);
+        let lock = folder.lock("a.txt");
+        let asked: Vec<_> = (0..40).map(|_| ask(&mut server, "edit_file", edit())).collect();
+        let other = json!({ "name": "b.txt", "append": "x" });
+        let (other, _, question) = ask(&mut server, "edit_file", other);
+        for (_, _, question) in &asked {
+            server.send_line(&answer(question, "accept"));
+        }
+        // Time for all of them to get where they wait.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let done = server.exchange(&answer(&question, "accept"));
+        assert_eq!((&done["id"], &done["result"]["isError"]), (&json!(other), &json!(false)));
+        drop(lock);
+        let ids: Vec<i64> = asked.iter().map(|(id, ..)| *id).collect();
+        let done = server.receive_all(&ids);
+        let made = |answer: &&Value| answer["result"]["isError"] == false;
+        assert_eq!(done.iter().filter(made).count(), 1, "the others find it changed");
+        assert_eq!(folder.read("a.txt"), EDITED);
+    }
+
+    /// Nobody was asked, since nothing was to be written; so nothing is, whatever the file has become.
+    #[test]
+    fn what_nobody_was_asked_about_is_not_written_later_either() {
+        let folder = folder();
+        let mut server = asking(&folder, &[ALWAYS, "--tools=text", "--timeout=60"]);
+        let lock = folder.lock("a.txt");
+        let arguments = json!({ "path": folder.file("a.txt"), "content": BEFORE });
+        let meta = json!({ "progressToken": 1 });
+        let call = json!({ "name": "write_text_file", "arguments": arguments, "_meta": meta });
+        let id = server.send("tools/call", call);
+        while server.receive()["params"]["message"] != "waiting for the file's lock" {}
+        folder.write("a.txt", "theirs\n");
+        drop(lock);
+        let refused = loop {
+            let next = server.receive();
+            if next["id"] == id {
+                break next;
+            }
+        };
+        failure(&refused, -32013);
+        assert_eq!(folder.read("a.txt"), "theirs\n");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_stop_takes_the_question_back() {
+        let folder = folder();
+        let mut server = asking(&folder, &[ALWAYS]);
+        let (id, _, question) = ask(&mut server, "edit_file", edit());
+        server.signal(rustix::process::Signal::TERM);
+        let withdrawn = server.receive();
+        assert_eq!(withdrawn["method"], "notifications/cancelled", "{withdrawn}");
+        assert_eq!(withdrawn["params"]["requestId"], question);
+        let refused = server.receive();
+        assert_eq!(refused["id"], id);
+        failure(&refused, -32014);
+        assert!(server.wait().0.success());
+        assert_eq!(folder.read("a.txt"), BEFORE);
+    }
+
     /// What a call holds is held until it is over, whoever agreed to it.
     #[test]
     fn only_so_many_questions_are_open() {
@@ -402,35 +472,14 @@ mod by_request {
             server.text("edit_file", edit());
             assert_eq!(folder.read("a.txt"), EDITED);
         }
-        // Without a handshake nothing is known of a client.
         let folder = folder();
-        failure(&folder.serve_with(&[ALWAYS]).tool("edit_file", edit()), -32002);
-        assert_eq!(folder.read("a.txt"), BEFORE);
-    }
-
-    /// What counts is what was said last.
-    #[test]
-    fn who_comes_back_without_forms_cannot_ask_any_more() {
-        let folder = folder();
+        // One that could, and says now that it cannot.
         let mut server = asking(&folder, &[ALWAYS]);
         server.request("initialize", initialize(json!({})));
         failure(&server.tool("edit_file", edit()), -32002);
+        // Without a handshake nothing is known of a client.
+        failure(&folder.serve_with(&[ALWAYS]).tool("edit_file", edit()), -32002);
         assert_eq!(folder.read("a.txt"), BEFORE);
-    }
-
-    #[test]
-    fn a_client_is_told_that_somebody_is_asked() {
-        let folder = folder();
-        let mut server = asking(&folder, &[ALWAYS]);
-        let meta = json!({ "progressToken": 1 });
-        server
-            .send("tools/call", json!({ "name": "edit_file", "arguments": edit(), "_meta": meta }));
-        let (_, id) = question(&server.receive());
-        let told = server.receive();
-        assert_eq!(told["params"]["message"], "waiting for confirmation", "{told}");
-        server.send_line(&answer(&id, "accept"));
-        while server.receive()["method"] == "notifications/progress" {}
-        assert_eq!(folder.read("a.txt"), EDITED);
     }
 
     #[test]
@@ -572,7 +621,7 @@ mod by_answer {
 
     #[test]
     fn only_what_was_shown_is_written() {
-        on_both(&[ALWAYS], |folder, server| {
+        on_both(&[ALWAYS, "--tools=all"], |folder, server| {
             folder.write("b.txt", BEFORE);
             // Another text than the one that was shown.
             let state = asked(&server.call(call(&edit(), None)));
@@ -585,33 +634,19 @@ mod by_answer {
             let mut other = edit();
             other["name"] = "b.txt".into();
             fault(&server.call(call(&other, Some((&state, "accept")))), -32602);
+            // Another tool that would make the same of it.
+            let state = asked(&server.call(call(&edit(), None)));
+            let mut other = call(&json!({ "path": folder.file("a.txt"), "content": EDITED }), None);
+            other["name"] = "write_text_file".into();
+            other["requestState"] = state;
+            other["inputResponses"] = json!({ "confirm": { "action": "accept" } });
+            fault(&server.call(other), -32602);
             // A file that changed.
             let state = asked(&server.call(call(&edit(), None)));
             folder.write("a.txt", "one\ntwo\nfour\n");
             failure(&server.call(call(&edit(), Some((&state, "accept")))), -32013);
             assert_eq!(folder.read("a.txt"), "one\ntwo\nfour\n");
             assert_eq!(folder.read("b.txt"), BEFORE);
-        });
-    }
-
-    /// Even if what it would do is the same.
-    #[test]
-    fn another_tool_is_another_question() {
-        on_both(&[ALWAYS, "--tools=text"], |folder, server| {
-            let path = folder.file("a.txt");
-            let of = |tool: &str, arguments: Value, again: Option<(&Value, &str)>| {
-                let mut params = call(&arguments, again);
-                params["name"] = tool.into();
-                params
-            };
-            let edits = json!([{ "old_string": "two", "new_string": "TWO" }]);
-            let edit = json!({ "path": path, "edits": edits });
-            let asked = server.call(of("multi_edit_text_file", edit, None));
-            let state = asked["result"]["requestState"].clone();
-            assert!(state.is_string(), "{asked}");
-            let write = json!({ "path": path, "content": EDITED });
-            fault(&server.call(of("write_text_file", write, Some((&state, "accept")))), -32602);
-            assert_eq!(folder.read("a.txt"), BEFORE);
         });
     }
 
@@ -793,7 +828,12 @@ mod by_session {
         assert_eq!(post(&server, &one, &answer(&asked, "accept")), 202);
         server.settle();
         assert_eq!(folder.read("a.txt"), BEFORE);
-        // Its id is free again.
+        // Its id is free again, and stands for the next call.
+        let mut events = server.connect().open_events(&call(&one, EVENTS));
+        question(&events.next().unwrap());
+        assert_eq!(post(&server, &one, &cancel(1)), 202);
+        events.next().unwrap();
+        failure(&events.next().unwrap(), -32014);
         let mut events = server.connect().open_events(&call(&one, EVENTS));
         let (_, asked) = question(&events.next().unwrap());
         assert_eq!(post(&server, &one, &answer(&asked, "accept")), 202);
@@ -869,7 +909,10 @@ mod by_session {
         let session = session(&server);
         let mut events = server.connect().open_events(&call(&session, EVENTS));
         question(&events.next().unwrap());
-        server.stop();
+        server.signal(rustix::process::Signal::TERM);
+        assert_eq!(events.next().unwrap()["method"], "notifications/cancelled");
+        failure(&events.next().unwrap(), -32014);
+        assert!(server.wait().0.success());
         assert_eq!(folder.read("a.txt"), BEFORE);
     }
 }

@@ -55,6 +55,7 @@ fn on_stdio() {
         let first = progress(&server.receive(), &token);
         let second = progress(&server.receive(), &token);
         assert!(second > first, "{first} {second}");
+        while server.receive()["params"]["message"] != "waiting for the file's lock" {}
         drop(lock);
         let done = loop {
             let next = server.receive();
@@ -162,4 +163,19 @@ fn what_is_held_is_not_forgotten_by_telling() {
     assert!(!third.is_finished(), "it was let in");
     drop(lock);
     assert_eq!(third.join().unwrap(), 200);
+}
+
+#[test]
+fn waiting_for_a_person_is_told() {
+    let folder = folder();
+    let mut server = folder.serve_with(&["--tools=text", "--confirm=always"]);
+    let client = json!({ "name": "test-client", "version": "1" });
+    let capabilities = json!({ "elicitation": {} });
+    server.request(
+        "initialize",
+        json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client }),
+    );
+    server.send("tools/call", of(&folder, call(Some(json!(1)))));
+    assert_eq!(server.receive()["method"], "elicitation/create");
+    assert_eq!(server.receive()["params"]["message"], "waiting for confirmation");
 }

@@ -212,6 +212,23 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_question_that_is_taken_back_is_forgotten() {
+        let (questions, told) = (Questions::default(), Told::default());
+        let keep = {
+            let told = Arc::clone(&told);
+            move |message, share| lock(&told).push((message, share))
+        };
+        let aside = Aside::new(keep, None);
+        let asked = questions.ask(&aside, "elicitation/create", json!({}));
+        let given_up = tokio::time::timeout(Duration::ZERO, asked).await;
+        assert!(given_up.is_err(), "nobody answers");
+        assert!(lock(&questions.open).as_ref().expect("open").is_empty());
+        let methods: Vec<Value> =
+            lock(&told).iter().map(|(said, _)| said["method"].clone()).collect();
+        assert_eq!(methods, ["elicitation/create", "notifications/cancelled"]);
+    }
+
     #[test]
     fn an_answer_without_end_is_none() {
         let questions = Questions::default();

@@ -95,3 +95,42 @@ impl http_body::Body for Events {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+    use serde_json::json;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    #[tokio::test]
+    async fn what_was_said_before_the_answer_is_sent_before_it() {
+        let (say, said) = unbounded_channel();
+        let speak = move |word: u32| say.send((json!(word), None)).expect("somebody listens");
+        speak(2);
+        let answer = async move {
+            speak(3);
+            Some(Outgoing::new(&json!(4)))
+        };
+        let response = stream(said, &json!(1), Box::pin(answer), Taker::default());
+        let body = response.into_body().collect().await.expect("it ends").to_bytes();
+        assert_eq!(body, "data: 1\n\ndata: 2\n\ndata: 3\n\ndata: 4\n\n");
+    }
+
+    #[tokio::test]
+    async fn a_stream_with_nothing_to_say_stays_alive() {
+        let (_say, said) = unbounded_channel();
+        let mut events = Events {
+            waiting: VecDeque::new(),
+            current: None,
+            said,
+            answer: Some(Box::pin(std::future::pending())),
+            alive: interval_at(Instant::now(), Duration::from_millis(1)),
+            taker: Taker::default(),
+        };
+        for _ in 0..2 {
+            let frame = events.frame().await.expect("it goes on").expect("it does not fail");
+            assert_eq!(frame.into_data().expect("bytes"), ":\n\n");
+        }
+    }
+}

@@ -635,9 +635,13 @@ mod by_answer {
             other["name"] = "b.txt".into();
             fault(&server.call(call(&other, Some((&state, "accept")))), -32602);
             // Another tool that would make the same of it.
-            let state = asked(&server.call(call(&edit(), None)));
-            let mut other = call(&json!({ "path": folder.file("a.txt"), "content": EDITED }), None);
+            let path = folder.file("a.txt");
+            let mut other = call(&json!({ "path": path, "content": EDITED }), None);
             other["name"] = "write_text_file".into();
+            let state = server.call(other.clone())["result"]["requestState"].take();
+            let edits = json!([{ "old_string": "two", "new_string": "TWO" }]);
+            other["arguments"] = json!({ "path": path, "edits": edits });
+            other["name"] = "multi_edit_text_file".into();
             other["requestState"] = state;
             other["inputResponses"] = json!({ "confirm": { "action": "accept" } });
             fault(&server.call(other), -32602);

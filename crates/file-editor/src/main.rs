@@ -44,6 +44,8 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         tool_errors: config.tool_errors,
         structured: config.structured,
         confirm: config.confirm,
+        witness: None,
+        instructions: None,
     };
     let limits = Limits::new(config.max_size, config.timeout);
     let calls = Calls::new(root, Box::new(store), limits, options, Log::new(config.log));

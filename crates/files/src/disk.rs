@@ -8,7 +8,7 @@ use std::{
     fs::File,
     io::{self, Read},
     ops::ControlFlow,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +20,7 @@ use crate::{
     StoreError, Version,
     lock::Backoff,
     os::{self, Kind, Temp},
-    resolve::{Place, open_folder, resolve, uninterrupted},
+    resolve::{Folder, Place, open_folder, resolve, uninterrupted},
     sweep::Sweeps,
     target::{Target, lock_all},
     walk,
@@ -98,6 +98,20 @@ impl DiskStore {
         self.sweeps.sweep(self.root.dir(), Path::new(""));
     }
 
+    /// The same file by a path below the root that has no links in it, so that two paths of one file become one. Refuses
+    /// whatever is no file that could be read or made there, and a folder that is missing.
+    pub fn locate(&self, at: &FilePath) -> Result<FilePath, StoreError> {
+        let place = resolve(self.root.dir(), at.as_path())?;
+        place.regular()?;
+        let parent = match place.folder {
+            Folder::Root(_) => PathBuf::new(),
+            Folder::Inner(_) => uninterrupted(|| self.root.dir().canonicalize(&place.parent))
+                .map_err(StoreError::when("open the folder"))?,
+        };
+        FilePath::below(&parent.join(&place.name))
+            .map_err(|_| StoreError::denied("the path leads outside the root"))
+    }
+
     fn temps(&self) -> Temps {
         if self.named_only.load(Ordering::Relaxed) { Temps::Named } else { Temps::Unnamed }
     }
@@ -119,7 +133,7 @@ impl DiskStore {
             return Err(Halt::Retry);
         }
         let bytes = read_whole(&file, stat.stamp.size, self.options.max_size)?;
-        Ok(Some(Version { bytes: Arc::new(bytes), stamp: stat.stamp }))
+        Ok(Some(Version::new(bytes, stat.stamp)))
     }
 
     fn attempt(
@@ -258,7 +272,7 @@ impl DiskStore {
         };
         let links = target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1));
         let created = target.stat.is_none();
-        Ok(Saved { created, stamp, durable, links, lost, contested })
+        Ok(Saved { created, stamp, durable, links, lost, contested, restyled: None })
     }
 
     /// A file's name is on the disk with its folder; that of a new file may be in a folder that is new itself.

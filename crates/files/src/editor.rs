@@ -2,7 +2,8 @@
 //!
 //! An editor has no lock and cannot write "only if it is still this", and a person may type at any time. So an update
 //! reads, changes, and reads again just before it writes: what was typed meanwhile is what the change is made from
-//! next. After the write it reads back. Whatever it notices of others is told by [`Saved::contested`].
+//! next. It is written only when two reads in a row found the same, and the last of them is the last message before the
+//! write. After the write it reads back. Whatever it notices of others is told by [`Saved::contested`].
 //!
 //! One window stays open: what is typed between the last read and the arrival of the write is overwritten. Nothing in
 //! the editor's answers would show that, so it is not noticed either. Several files are all read again before the first
@@ -12,21 +13,25 @@
 //! Calls of one process take turns, by path. Two paths that lead to one file by links are two files here.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     ops::ControlFlow,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use memchr::memchr;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Saved, Stamp, Stop, Store, StoreError,
-    Version, lock,
+    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Hash, Saved, Stamp, Stop, Store,
+    StoreError, Version, lock,
 };
 
 /// How often a change is made anew because the text had changed. Somebody who types without a pause must not keep an
-/// update for ever: the last of these changes is written without another look.
-const RERUNS_MAX: usize = 3;
+/// update for ever, nor lose what was typed: then nothing is written.
+const RERUNS_MAX: usize = 8;
+
+const RESTLESS: &str = "somebody is changing it right now, without a pause; nothing was written, try again in a moment";
 
 /// What an editor offers: two messages, and whatever a person does between them.
 pub trait Editor: Send + Sync {
@@ -43,9 +48,12 @@ pub trait Editor: Send + Sync {
 pub struct EditorStore<E> {
     editor: E,
     max_size: u64,
-    /// What some call is at.
-    busy: Mutex<BTreeSet<FilePath>>,
+    turns: Turns,
 }
+
+/// What some call is at, of one store or of several that share this.
+#[derive(Clone, Debug, Default)]
+pub struct Turns(Arc<Mutex<BTreeSet<FilePath>>>);
 
 /// One file of an update.
 struct Buffer<'a> {
@@ -61,13 +69,19 @@ struct Buffer<'a> {
 /// The right to be the only call at some files.
 struct Turn<'a> {
     files: Vec<&'a FilePath>,
-    busy: &'a Mutex<BTreeSet<FilePath>>,
+    turns: &'a Turns,
 }
 
 impl<E: Editor> EditorStore<E> {
     /// `max_size` in bytes.
     pub fn new(editor: E, max_size: u64) -> EditorStore<E> {
-        EditorStore { editor, max_size, busy: Mutex::default() }
+        EditorStore { editor, max_size, turns: Turns::default() }
+    }
+
+    /// With calls of others who have these turns no file is changed at the same time.
+    #[must_use]
+    pub fn sharing(self, turns: &Turns) -> EditorStore<E> {
+        EditorStore { turns: turns.clone(), ..self }
     }
 
     pub fn editor(&self) -> &E {
@@ -86,26 +100,34 @@ impl<E: Editor> EditorStore<E> {
         call: &Call,
     ) -> Result<Turn<'a>, StoreError> {
         lock::wait(call, || {
-            let mut busy = hold(&self.busy);
+            let mut busy = self.turns.hold();
             let is_free = files.iter().all(|at| !busy.contains(*at));
             if is_free {
                 busy.extend(files.iter().copied().cloned());
             }
             Ok(is_free)
         })?;
-        Ok(Turn { files, busy: &self.busy })
+        Ok(Turn { files, turns: &self.turns })
+    }
+
+    fn ask(&self, at: &FilePath, call: &Call) -> Result<Option<Vec<u8>>, StoreError> {
+        call.check()?;
+        let bytes = self.editor.read(at, call)?;
+        self.check_size(bytes.as_deref().unwrap_or_default())?;
+        Ok(bytes)
     }
 
     /// Reads everything again, also what is kept, since the change was made from that too. Whether anything differs.
     fn look_again(&self, buffers: &mut [Buffer<'_>], call: &Call) -> Result<bool, StoreError> {
         let mut differs = false;
         for buffer in buffers {
-            let now = self.read(buffer.at, call)?;
-            if bytes(now.as_ref()) != bytes(buffer.seen.as_ref()) {
+            let now = self.ask(buffer.at, call)?;
+            // A write may be next, so nothing is done that need not be.
+            if now.as_ref() != bytes(buffer.seen.as_ref()) {
+                buffer.seen = now.map(version);
                 buffer.contested = true;
                 differs = true;
             }
-            buffer.seen = now;
         }
         Ok(differs)
     }
@@ -181,10 +203,12 @@ impl<E: Editor> EditorStore<E> {
         };
         // It is written, so a read that fails now is no failure; it has noticed nobody.
         let now = self.editor.read(at, call).unwrap_or_else(|_| Some(new.clone()));
+        let restyled = now.as_ref().filter(|now| *now != new && unstyled(now) == unstyled(new));
         Saved {
             created: seen.is_none(),
             durable: Durable::No,
-            contested: *contested || now.as_ref() != Some(new),
+            contested: *contested || (now.as_ref() != Some(new) && restyled.is_none()),
+            restyled: restyled.map(|now| Hash::of(now)),
             ..Saved::kept(now.as_deref().map_or(Stamp::MISSING, stamp))
         }
     }
@@ -192,10 +216,7 @@ impl<E: Editor> EditorStore<E> {
 
 impl<E: Editor> Store for EditorStore<E> {
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        call.check()?;
-        let Some(bytes) = self.editor.read(at, call)? else { return Ok(None) };
-        self.check_size(&bytes)?;
-        Ok(Some(Version { stamp: stamp(&bytes), bytes: Arc::new(bytes) }))
+        Ok(self.ask(at, call)?.map(version))
     }
 
     fn list(
@@ -235,14 +256,15 @@ impl<E: Editor> Store for EditorStore<E> {
             let seen = self.read(at, call)?;
             buffers.push(Buffer { at, seen, new: None, contested: false });
         }
-        let mut writes = self.decide(&mut buffers, &slots, change)?;
-        for _ in 0..RERUNS_MAX {
-            if !writes || !self.look_again(&mut buffers, call)? {
-                break;
+        let mut reruns = 0;
+        while self.decide(&mut buffers, &slots, change)? && self.look_again(&mut buffers, call)? {
+            if reruns == RERUNS_MAX {
+                let current = buffers[slots[0]].seen.as_ref().map(|seen| Hash::of(&seen.bytes));
+                return Err(StoreError::Stale { why: RESTLESS, current });
             }
-            writes = self.decide(&mut buffers, &slots, change)?;
+            reruns += 1;
         }
-        if writes {
+        if buffers.iter().any(|buffer| buffer.new.is_some()) {
             call.check()?;
         }
         // What is sent cannot be taken back, so from here on only the deadline counts.
@@ -263,23 +285,49 @@ impl<E: Editor> Store for EditorStore<E> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut busy = hold(self.busy);
+        let mut busy = self.turns.hold();
         for at in &self.files {
             busy.remove(*at);
         }
     }
 }
 
-fn hold(busy: &Mutex<BTreeSet<FilePath>>) -> MutexGuard<'_, BTreeSet<FilePath>> {
-    // Nothing in here calls anybody else's code, so the set is whole.
-    busy.lock().unwrap_or_else(PoisonError::into_inner)
+impl Turns {
+    fn hold(&self) -> MutexGuard<'_, BTreeSet<FilePath>> {
+        // Nothing in here calls anybody else's code, so the set is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn bytes(version: Option<&Version>) -> Option<&Vec<u8>> {
     version.map(|version| &*version.bytes)
 }
 
+fn version(bytes: Vec<u8>) -> Version {
+    let stamp = stamp(&bytes);
+    Version::new(bytes, stamp)
+}
+
 /// An editor tells nothing of a text but the text: two of the same contents have one stamp.
 fn stamp(bytes: &[u8]) -> Stamp {
     Stamp { inode: xxh3_64(bytes), size: bytes.len() as u64, ..Stamp::MISSING }
+}
+
+/// A text without what editors change on their own: no byte order mark, and every line break as `\n`.
+pub fn unstyled(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let mut rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let Some(mut at) = memchr(b'\r', rest) else { return Cow::Borrowed(rest) };
+    let mut plain = Vec::with_capacity(rest.len());
+    loop {
+        plain.extend_from_slice(&rest[..at]);
+        plain.push(b'\n');
+        rest = &rest[at + 1..];
+        rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        match memchr(b'\r', rest) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    plain.extend_from_slice(rest);
+    Cow::Owned(plain)
 }

@@ -36,11 +36,11 @@ mod os;
 #[path = "windows/mod.rs"]
 mod os;
 
-use std::io;
+use std::{borrow::Cow, io};
 
 pub use call::{Call, Cancel};
 pub use disk::{DiskOptions, DiskStore, Durability};
-pub use editor::{Editor, EditorStore};
+pub use editor::{Editor, EditorStore, Turns, unstyled};
 pub use faulty::{Faulty, Step};
 pub use hash::{Hash, HashError};
 pub use line_counts::LineCounts;
@@ -53,8 +53,8 @@ pub use store::{Change, Decide, Durable, Entry, Saved, Stamp, Stop, Store, Versi
 /// Why a store could not do what was asked. Every file is as it was, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("permission denied{}", .reason.map(|reason| format!(": {reason}")).unwrap_or_default())]
-    Denied { reason: Option<&'static str> },
+    #[error("permission denied{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Denied { reason: Option<Cow<'static, str>> },
     /// A FIFO, socket or device.
     #[error("not a regular file")]
     NotRegular,
@@ -87,6 +87,9 @@ pub enum StoreError {
     DiskFull,
     #[error("read-only file system")]
     ReadOnly,
+    /// The file is not what the caller can have seen; `current` is the hash of what it is.
+    #[error("{why}")]
+    Stale { why: &'static str, current: Option<Hash> },
     /// The store was told to save, and did not say whether it did.
     #[error("the outcome is unknown")]
     Unconfirmed,
@@ -102,7 +105,7 @@ pub enum StoreError {
 
 impl StoreError {
     pub(crate) const fn denied(reason: &'static str) -> StoreError {
-        StoreError::Denied { reason: Some(reason) }
+        StoreError::Denied { reason: Some(Cow::Borrowed(reason)) }
     }
 
     /// Sorts an OS error; `doing` says what failed when no other variant fits.

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     ops::ControlFlow,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
@@ -52,7 +52,7 @@ impl Files {
     fn put(&mut self, at: &FilePath, bytes: Vec<u8>) -> Stamp {
         self.count += 1;
         let stamp = Stamp { inode: self.count, size: bytes.len() as u64, ..Stamp::MISSING };
-        let version = Version { bytes: Arc::new(bytes), stamp };
+        let version = Version::new(bytes, stamp);
         self.versions.insert(at.clone(), (version, SystemTime::now()));
         stamp
     }

@@ -70,6 +70,11 @@ impl Root {
         if names_a_folder(path) { Err(PathError::Folder) } else { Ok(below) }
     }
 
+    /// Where a file is, for whoever is told rather than opens it.
+    pub fn path_of(&self, at: &FilePath) -> PathBuf {
+        self.path.join(&at.0)
+    }
+
     pub(crate) fn dir(&self) -> &Dir {
         &self.dir
     }
@@ -125,7 +130,7 @@ impl FilePath {
     }
 
     /// `path`, relative to the root.
-    fn below(path: &Path) -> Result<FilePath, PathError> {
+    pub(crate) fn below(path: &Path) -> Result<FilePath, PathError> {
         let mut depth = 0_usize;
         for component in path.components() {
             match component {

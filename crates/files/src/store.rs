@@ -7,13 +7,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{Call, DirPath, FilePath, StoreError};
+use crate::{Call, DirPath, FilePath, Hash, StoreError};
 
 /// A place for files. Disk holds a lock while it changes one, an editor or an object store compares and retries; the
 /// closure of [`Store::update`] serves them all.
 pub trait Store: Send + Sync {
     /// The whole file; `None` when it is missing. Never waits for a lock.
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError>;
+
+    /// The same for whoever is about to change the file: refuses what [`Store::update`] would refuse before it asks its
+    /// change.
+    fn look(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
+        self.read(at, call)
+    }
 
     /// How many bytes a file has, where that can be told without reading it. It may be another number by the time it is.
     fn size(&self, _at: &FilePath) -> Option<u64> {
@@ -66,6 +72,14 @@ pub type Decide<'a> = dyn FnMut(&[Option<Version>]) -> Result<Vec<Change>, Stop>
 pub struct Version {
     pub bytes: Arc<Vec<u8>>,
     pub stamp: Stamp,
+    /// What whoever reads it should know besides.
+    pub note: Option<&'static str>,
+}
+
+impl Version {
+    pub(crate) fn new(bytes: Vec<u8>, stamp: Stamp) -> Version {
+        Version { bytes: Arc::new(bytes), stamp, note: None }
+    }
 }
 
 /// What becomes of a file.
@@ -95,6 +109,9 @@ pub struct Saved {
     pub lost: Vec<&'static str>,
     /// Somebody else changed the file during the update, in a store that cannot keep them out.
     pub contested: bool,
+    /// The store keeps the same text with other line breaks than it was given, or without a byte order mark: the hash of
+    /// what it has.
+    pub restyled: Option<Hash>,
 }
 
 impl Saved {
@@ -107,6 +124,7 @@ impl Saved {
             links: 0,
             lost: Vec::new(),
             contested: false,
+            restyled: None,
         }
     }
 }
@@ -146,6 +164,11 @@ const TICKS: Duration = Duration::from_millis(20);
 impl Stamp {
     /// The stamp of no file.
     pub const MISSING: Stamp = Stamp { device: 0, inode: 0, size: 0, modified: 0, changed: 0 };
+
+    /// When the file was last written to.
+    pub fn modified(&self) -> SystemTime {
+        system_time(self.modified)
+    }
 
     /// Whether any change after `now` gives the file another stamp. Many systems take the time of a change from a clock
     /// that ticks a hundred times a second, and some file systems keep whole seconds only.

@@ -1,6 +1,6 @@
 //! One file on its way through an update: claimed, locked, read, given its change, checked.
 
-use std::{io, sync::Arc, time::SystemTime};
+use std::{io, time::SystemTime};
 
 use cap_std::fs::Dir;
 
@@ -65,7 +65,7 @@ impl<'r> Target<'r> {
                 if bytes.len() as u64 != stat.stamp.size {
                     return Err(self.misread(&stat));
                 }
-                self.version = Some(Version { bytes: Arc::new(bytes), stamp: stat.stamp });
+                self.version = Some(Version::new(bytes, stat.stamp));
                 self.stat = Some(stat);
             }
         }

@@ -28,6 +28,21 @@ pub fn now() -> Option<Usage> {
     sources()?.look()
 }
 
+/// The processes that this one is the parent of.
+#[cfg(target_os = "linux")]
+pub fn children() -> Vec<i32> {
+    let ours = std::process::id().to_string();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_ours = |id: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // A name may hold anything, blanks and brackets too; what follows it may not.
+        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        rest.split_whitespace().nth(1) == Some(&ours)
+    };
+    let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    ids.filter(is_ours).collect()
+}
+
 #[cfg(target_os = "linux")]
 pub(crate) use linux::sources;
 

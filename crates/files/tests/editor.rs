@@ -4,14 +4,15 @@
 
 mod common;
 
-use std::{sync::Barrier, thread, time::Duration};
+use std::{ops::RangeInclusive, sync::Barrier, thread, time::Duration};
 
 use common::{
     MAX, append, at, call, call_for,
     fake_editor::{Answer, Buffers, FakeEditor, plain},
 };
 use files::{
-    Change, Durable, EditorStore, Folders, Saved, Stage, StageError, Stamp, Stop, Store, StoreError,
+    Change, Durable, EditorStore, Folders, Hash, Saved, Stage, StageError, Stamp, Stop, Store,
+    StoreError,
 };
 
 fn store(editor: FakeEditor) -> EditorStore<FakeEditor> {
@@ -56,6 +57,7 @@ fn an_edit_takes_four_messages() {
         links: 0,
         lost: Vec::new(),
         contested: false,
+        restyled: None,
     };
     assert_eq!(saved, expected);
 }
@@ -127,23 +129,81 @@ fn a_string_is_replaced_while_the_person_types_elsewhere() {
 }
 
 #[test]
-fn a_person_who_never_pauses_does_not_keep_an_update_for_ever() {
-    let editor = FakeEditor::with_person(&[("a", "old|")], |count, buffers| {
-        type_in(buffers, &count.to_string());
-    });
+fn a_person_who_never_pauses_neither_loses_anything_nor_keeps_an_update_for_ever() {
+    let editor = FakeEditor::with_person(&[("a", "old|")], |_, buffers| type_in(buffers, "."));
     let store = store(editor);
     let mut runs = 0;
-    let saved = store.update(&[at("a")], &call(), &mut |versions| {
+    let outcome = store.update(&[at("a")], &call(), &mut |versions| {
         runs += 1;
         let text = String::from_utf8(versions[0].as_ref().unwrap().bytes.to_vec()).unwrap();
         Ok(vec![write(&text.replace("old", "new"))])
     });
-    assert!(saved.unwrap()[0].contested);
-    let messages = ["read a", "read a", "read a", "read a", "write a", "read a"];
-    assert_eq!(store.editor().messages(), messages);
-    assert_eq!(runs, 4, "once, and three times more");
-    // Typed after the fourth message, the last read, is `4`; after that came the write.
-    assert_eq!(store.editor().text("a").unwrap(), "new|12356", "nothing else is lost");
+    let Err(StoreError::Stale { why, current }) = outcome else { panic!("{outcome:?}") };
+    assert!(why.contains("try again"));
+    assert_eq!(runs, 9, "once, and eight times more");
+    assert_eq!(store.editor().messages(), ["read a"; 10]);
+    assert_eq!(store.editor().text("a").unwrap(), "old|..........");
+    assert_eq!(current, Some(Hash::of(b"old|.........")), "as it was last read");
+}
+
+#[test]
+fn the_last_message_before_a_write_is_a_read_of_what_it_was_made_from() {
+    // Whatever is typed, and whenever: each bit says whether after that message.
+    for typed in 0_u32..1 << 9 {
+        let editor = FakeEditor::with_person(&[("a", "old|")], move |count, buffers| {
+            if typed >> (count - 1) & 1 == 1 {
+                type_in(buffers, &count.to_string());
+            }
+        });
+        let store = store(editor);
+        let mut made_from = Vec::new();
+        let saved = store.update(&[at("a")], &call(), &mut |versions| {
+            made_from = versions[0].as_ref().unwrap().bytes.to_vec();
+            let text = String::from_utf8(made_from.clone()).unwrap();
+            Ok(vec![write(&text.replace("old", "new"))])
+        });
+        let messages = store.editor().messages();
+        let text = store.editor().text("a").unwrap();
+        let typed_in = |counts: RangeInclusive<usize>| -> String {
+            counts
+                .filter(|count| typed >> (count - 1) & 1 == 1)
+                .map(|count| count.to_string())
+                .collect()
+        };
+        let typed_until = |count| typed_in(1..=count);
+        let Ok(saved) = saved else {
+            assert_eq!(text, format!("old|{}", typed_until(messages.len())), "nothing was written");
+            continue;
+        };
+        let written = messages.iter().position(|message| message == "write a").unwrap();
+        assert_eq!(&messages[written - 1..], ["read a", "write a", "read a"]);
+        // The one window: after the last read, which is message number `written`. What is typed after the read back is
+        // nobody's to notice.
+        let kept = typed_until(written - 1) + &typed_in(written + 1..=messages.len());
+        assert_eq!(text, format!("new|{kept}"), "{typed:b}");
+        let before_the_last_read = typed & ((1 << (written - 1)) - 1) != 0;
+        let before_the_read_back = typed >> written & 1 == 1;
+        assert_eq!(saved[0].contested, before_the_last_read || before_the_read_back, "{typed:b}");
+        let made_from = String::from_utf8(made_from).unwrap();
+        assert_eq!(made_from, format!("old|{}", typed_until(written - 1)), "{typed:b}");
+    }
+}
+
+#[test]
+fn an_editor_that_keeps_its_own_line_breaks_is_nobody_else() {
+    for (given, kept) in
+        [("\u{feff}one\r\ntwo\r\n", "one\ntwo\n"), ("one\rtwo\r\n", "one\ntwo\n"), ("a", "a")]
+    {
+        let editor = FakeEditor::with_person(&[("a", "")], |_, buffers| {
+            let text = buffers.get_mut("a").unwrap();
+            *text = String::from_utf8(files::unstyled(text.as_bytes()).into_owned()).unwrap();
+        });
+        let store = store(editor);
+        let saved = store.update(&[at("a")], &call(), &mut |_| Ok(vec![write(given)])).unwrap();
+        assert!(!saved[0].contested, "{given:?}");
+        let expected = (given != kept).then(|| Hash::of(kept.as_bytes()));
+        assert_eq!(saved[0].restyled, expected, "{given:?}");
+    }
 }
 
 #[test]

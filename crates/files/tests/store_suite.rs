@@ -230,6 +230,7 @@ fn keeping_touches_nothing(subject: &Subject) {
         links: 0,
         lost: Vec::new(),
         contested: false,
+        restyled: None,
     };
     assert_eq!(saved, untouched);
     assert_eq!(subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp, before);

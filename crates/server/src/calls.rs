@@ -4,22 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use files::{Access, Call, Cancel, Hash, LineCounts, Root, Sandbox, Store, StoreError};
+use files::{Access, Call, Cancel, Hash, Root, Sandbox, Store, StoreError};
 use rmcp::model::RequestId;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tools::{
-    Context, Dialect, Effect, Entry, Failure, Kind, Limits, Prepared, Rehearsed, Reply, Seen,
+    Changed, Context, Dialect, Effect, Entry, Failure, Kind, Limits, Prepared, Rehearsed, Reply,
+    Seen,
 };
 
 use crate::aside::{Doing, Stage};
 use crate::confirm::{self, Confirm, Desk};
 use crate::fault;
+use crate::folders::{Folder, Folders};
 use crate::log::{Level, Log};
 use crate::queue::{Place, Queue};
 use crate::room::{Rooms, Share, UNCOUNTED};
 use crate::wire::Refusal;
+use crate::witness::{self, Begun, Witness, Witnessed};
 
 /// The longest wait for a lock, whatever the timeout.
 const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(30);
@@ -33,7 +36,7 @@ const STARTUP_TARGET: Duration = Duration::from_millis(100);
 
 const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
-const TEXT_INSTRUCTIONS: &str = "Text files below one folder, by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
+const TEXT_INSTRUCTIONS: &str = "by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
 /// How a tool's failure is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +66,17 @@ pub struct Options {
     pub structured: Structured,
     /// When a person is asked before anything is written.
     pub confirm: Confirm,
+    /// Who sees the calls, and is asked in place of that person.
+    pub witness: Option<Arc<dyn Witness>>,
+    /// What an agent is told first, in place of our own words.
+    pub instructions: Option<String>,
 }
 
 impl Options {
     /// Whether a person may have to be asked about such a call. A plain method has no way to ask.
     pub fn asks(&self, entry: &Entry) -> bool {
         let (writes, is_plain) = (entry.effect != Effect::Reads, entry.dialect == Dialect::Plain);
-        self.confirm != Confirm::Never && writes && !is_plain
+        self.confirm != Confirm::Never && writes && !is_plain && self.witness.is_none()
     }
 
     /// The tools an agent is offered.
@@ -84,9 +91,7 @@ impl Options {
 
 /// Everything calls share.
 pub struct Calls {
-    root: Arc<Root>,
-    store: Box<dyn Store>,
-    line_counts: LineCounts,
+    folders: Folders,
     pub limits: Limits,
     pub options: Options,
     pub log: Log,
@@ -138,8 +143,9 @@ pub struct Answered {
 /// A call that has its place in the queue and waits to be answered.
 pub struct Arrived {
     entry: &'static Entry,
-    /// The file as asked for.
+    /// The file as asked for, and the number of the folder that it is in.
     target: Option<String>,
+    folder: usize,
     prepared: Result<Prepared, Failure>,
     work: Work,
     expected: Option<Hash>,
@@ -151,6 +157,7 @@ pub struct Arrived {
     held: Option<Share>,
     /// What a person agreed to.
     seen: Option<Arc<Seen>>,
+    witnessed: Option<Witnessed>,
     doing: Doing,
     recall: Recall,
     since: Instant,
@@ -178,8 +185,10 @@ struct Terms {
     since: Instant,
     call: Arc<Call>,
     recall: Recall,
+    folder: usize,
     expected: Option<Hash>,
     seen: Option<Arc<Seen>>,
+    witnessed: Option<Witnessed>,
     doing: Doing,
 }
 
@@ -210,6 +219,14 @@ impl Arrived {
     /// The file as asked for.
     pub fn target(&self) -> Option<&str> {
         self.target.as_deref()
+    }
+
+    pub fn witnessed(&self) -> Option<&Witnessed> {
+        self.witnessed.as_ref()
+    }
+
+    pub fn is_refused(&self) -> bool {
+        self.prepared.is_err()
     }
 
     /// It is not run, for this reason.
@@ -243,10 +260,19 @@ impl Arrived {
             since: self.since,
             call: Arc::new(call),
             recall: self.recall.clone(),
+            folder: self.folder,
             expected: self.expected,
             seen: self.seen.clone(),
+            witnessed: self.witnessed.clone(),
             doing: self.doing.clone(),
         }
+    }
+}
+
+impl Terms {
+    /// Until when to wait for a lock.
+    fn patience(&self) -> Instant {
+        self.call.deadline.min(Instant::now() + LONGEST_LOCK_WAIT)
     }
 }
 
@@ -258,14 +284,24 @@ impl Calls {
         options: Options,
         log: Log,
     ) -> Arc<Self> {
+        Self::with_more(root, store, Vec::new(), limits, options, log)
+    }
+
+    /// Serves `more` folders: a call is run in the innermost that its path is in. Names and resources are of the first.
+    pub fn with_more(
+        root: Arc<Root>,
+        store: Box<dyn Store>,
+        more: Vec<(Arc<Root>, Box<dyn Store>)>,
+        limits: Limits,
+        options: Options,
+        log: Log,
+    ) -> Arc<Self> {
         Arc::new(Self {
             edits_on_threads: Arc::new(Semaphore::new(EDITS_ON_THREADS)),
             reads_on_threads: Arc::new(Semaphore::new(READS_ON_THREADS)),
             answers: Rooms::new(limits.max_size),
             desk: Desk::new(limits.max_size),
-            root,
-            store,
-            line_counts: LineCounts::default(),
+            folders: Folders::new([(root, store)].into_iter().chain(more)),
             limits,
             options,
             log,
@@ -275,32 +311,54 @@ impl Calls {
         })
     }
 
-    /// The folder that is served.
+    /// The folder that is served, or the first of them.
     pub fn root(&self) -> &Root {
-        &self.root
+        &self.folders.at(0).root
     }
 
     /// What an agent needs to know first. Some clients show only the first 512 characters.
     pub fn instructions(&self) -> String {
+        if let Some(instructions) = &self.options.instructions {
+            return instructions.clone();
+        }
         let serves = |dialect| self.options.offered().any(|entry| entry.dialect == dialect);
         let flat = serves(Dialect::Flat).then(|| FLAT_INSTRUCTIONS.to_owned());
-        let text = serves(Dialect::Text)
-            .then(|| format!("{TEXT_INSTRUCTIONS} The folder is {}", self.root.path().display()));
+        let paths: Vec<_> =
+            self.folders.iter().map(|folder| folder.root.path().display()).collect();
+        let text = serves(Dialect::Text).then(|| match paths.as_slice() {
+            [path] => {
+                format!("Text files below one folder, {TEXT_INSTRUCTIONS} The folder is {path}")
+            }
+            paths => {
+                let paths = paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                format!(
+                    "Text files below some folders, {TEXT_INSTRUCTIONS} The folders are {paths}"
+                )
+            }
+        });
         flat.into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Takes a call in. The order of these calls is the order in which edits of one file are made.
-    pub fn arrive(&self, entry: &'static Entry, arguments: Value, request_id: String) -> Arrived {
+    pub fn arrive(
+        &self,
+        entry: &'static Entry,
+        arguments: Value,
+        request_id: String,
+        call_id: Option<&str>,
+    ) -> Arrived {
         let since = Instant::now();
         self.stir();
         let (reads, confirm) = (entry.effect == Effect::Reads, self.options.confirm);
-        let again = reads.then(|| arguments.clone());
-        let asks = self.options.asks(entry);
+        let is_tool = entry.dialect != Dialect::Resource;
+        let witness = self.options.witness.as_ref().filter(|_| is_tool);
+        let asks = self.options.asks(entry) || (!reads && witness.is_some());
         let takes = if asks { tools::tool::arguments_hold(&arguments) } else { 0 };
-        let once_more = asks.then(|| arguments.clone());
+        let once_more = (reads || asks).then(|| arguments.clone());
         let prepared = entry.prepare(arguments).and_then(|prepared| {
-            let denied =
-                StoreError::Denied { reason: Some("the server was started with --read-only") };
+            let denied = StoreError::Denied {
+                reason: Some("the server was started with --read-only".into()),
+            };
             if !reads && self.options.access != Access::ReadWrite {
                 return Err(prepared.refused(&denied, &self.limits));
             }
@@ -309,17 +367,27 @@ impl Calls {
             }
             Ok(prepared)
         });
-        // Nobody is asked about what is refused already.
-        let once_more = once_more.filter(|_| prepared.is_ok());
-        let rehearsal = once_more.and_then(|arguments| entry.prepare(arguments).ok().map(Box::new));
-        let work = match again {
-            Some(arguments) => Work::Read(arguments),
-            None => Work::Edit(self.join(&prepared)),
-        };
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
+        let witnessed = witness.zip(once_more.as_ref()).map(|(witness, arguments)| {
+            let named = || arguments.get("path")?.as_str().map(String::from);
+            let path = target.clone().or_else(named);
+            let (id, tool, effect) = (call_id.map(String::from), entry.name, entry.effect);
+            Witnessed::begin(witness, Begun { id, tool, effect, path }, arguments)
+        });
+        let folder = prepared.as_ref().map_or(0, |prepared| self.folders.of(prepared));
+        let (work, rehearsal) = match once_more {
+            Some(arguments) if reads => (Work::Read(arguments), None),
+            once_more => {
+                // Nobody is asked about what is refused already.
+                let once_more = once_more.filter(|_| prepared.is_ok());
+                let rehearsal = once_more.and_then(|arguments| entry.prepare(arguments).ok());
+                (Work::Edit(self.join(folder, &prepared)), rehearsal.map(Box::new))
+            }
+        };
         Arrived {
             entry,
             target,
+            folder,
             prepared,
             work,
             expected: None,
@@ -327,6 +395,7 @@ impl Calls {
             takes,
             held: None,
             seen: None,
+            witnessed,
             doing: Doing::default(),
             recall: Recall::default(),
             since,
@@ -336,19 +405,34 @@ impl Calls {
     }
 
     /// A place in the queue of the file that a call would edit.
-    fn join(&self, prepared: &Result<Prepared, Failure>) -> Option<Place> {
-        let path = prepared.as_ref().ok().and_then(|prepared| prepared.path(&self.root));
-        path.map(|path| self.queue.join(path))
+    fn join(&self, folder: usize, prepared: &Result<Prepared, Failure>) -> Option<Place> {
+        let prepared = prepared.as_ref().ok()?;
+        self.folders.key(folder, prepared).map(|key| self.queue.join(key))
     }
 
     /// A call that left its file's queue takes the last place there.
     pub fn come_again(&self, arrived: Arrived) -> Arrived {
-        let place = self.join(&arrived.prepared);
+        let place = self.join(arrived.folder, &arrived.prepared);
         Arrived { work: Work::Edit(place), ..arrived }
     }
 
-    /// Finds out what an edit would write, when its turn comes, and leaves the queue. `None`: it is refused.
-    pub async fn rehearse(self: &Arc<Self>, mut arrived: Arrived) -> (Arrived, Option<Rehearsed>) {
+    /// Waits until an edit is at the head of its file's queue. If that takes too long it is refused.
+    pub async fn take_turn(&self, mut arrived: Arrived) -> Arrived {
+        let terms = arrived.terms(self);
+        let Work::Edit(Some(place)) = &mut arrived.work else { return arrived };
+        match self.wait_for(place.turn(), terms.patience(), &terms).await {
+            Ok(()) => arrived,
+            Err(error) => arrived.refuse_by(&lock_timeout(error), &self.limits),
+        }
+    }
+
+    /// Finds out what an edit would write, when its turn comes, and leaves the queue. `show` makes of it, on a thread,
+    /// what somebody is to see; nothing if nothing would be written. `None`: it is refused.
+    pub async fn rehearse<T: Send + 'static>(
+        self: &Arc<Self>,
+        mut arrived: Arrived,
+        show: impl FnOnce(&Entry, &str, Changed) -> T + Send + 'static,
+    ) -> (Arrived, Option<(Seen, Option<T>)>) {
         let Some(prepared) = arrived.rehearsal.take() else {
             // It is refused already, and told why.
             return (arrived.refuse(Failure::new(Kind::Internal, "Internal error")), None);
@@ -368,7 +452,12 @@ impl Calls {
             Ok(thread) => thread.ok(),
             Err(error) => return (arrived.refuse_by(&error, &self.limits), None),
         };
-        let work = move |cx: &Context, _: &Self| prepared.rehearse(cx);
+        let target = arrived.target.clone().unwrap_or_default();
+        let work = move |cx: &Context, _: &Self| {
+            let entry = prepared.entry;
+            let Rehearsed { seen, changed } = prepared.rehearse(cx)?;
+            Ok((seen, changed.map(|changed| show(entry, &target, changed))))
+        };
         match self.on_thread(thread, &terms, work).await {
             Ok((rehearsed, _)) => (arrived, Some(rehearsed)),
             Err(failure) => (arrived.refuse(failure), None),
@@ -377,6 +466,7 @@ impl Calls {
 
     /// Runs the call when its turn has come. A call that publishes is always waited for, recalled or not.
     pub async fn answer(self: Arc<Self>, arrived: Arrived) -> Answered {
+        let arrived = witness::settle(&self, arrived).await;
         let terms = arrived.terms(&self);
         let Arrived { entry, target, prepared, work, since, request_id, .. } = arrived;
         self.activity.at_work.fetch_add(1, Ordering::Relaxed);
@@ -390,6 +480,9 @@ impl Calls {
             Ok((reply, share)) => (Ok(reply), share),
             Err(failure) => (Err(failure), None),
         };
+        if let Some(witnessed) = &terms.witnessed {
+            witnessed.end(outcome.as_ref(), None);
+        }
         self.log_call(entry, target, &request_id, since, terms.call.lock_wait(), &outcome);
         Answered { outcome, share }
     }
@@ -412,7 +505,7 @@ impl Calls {
                 Err(error) => return Err(prepared.refused(&error, &self.limits)),
             };
             let has_room = share.is_some();
-            let work = move |cx: &Context, calls: &Self| match calls.must_wait(&prepared) {
+            let work = move |cx: &Context, calls: &Self| match calls.must_wait(&prepared, cx) {
                 Some(size) if !has_room => Ok(Found::Size(prepared, size)),
                 _ => run(prepared, cx).map(|reply| Found::Reply(reply.compact())),
             };
@@ -445,11 +538,11 @@ impl Calls {
 
     /// About what a read would hold, if others wait for room for as much: then it need not be read to know that it must
     /// wait.
-    fn must_wait(&self, prepared: &Prepared) -> Option<usize> {
+    fn must_wait(&self, prepared: &Prepared, cx: &Context) -> Option<usize> {
         if !self.answers.are_waited_for() {
             return None;
         }
-        let size = self.store.size(&prepared.path(&self.root)?)?;
+        let size = cx.store.size(&prepared.path(cx.root)?)?;
         let size = usize::try_from(size).ok().filter(|_| size <= self.limits.max_size)?;
         // Beside the file's text an answer has little.
         self.answers.of(size)?.is_waited_for().then_some(size + UNCOUNTED)
@@ -464,26 +557,28 @@ impl Calls {
         terms: &Terms,
     ) -> Result<(Reply, Option<Share>), Failure> {
         let since = Instant::now();
-        let patience = terms.call.deadline.min(since + LONGEST_LOCK_WAIT);
         let turn = async {
             if let Some(place) = &mut place {
                 place.turn().await;
             }
             Arc::clone(&self.edits_on_threads).acquire_owned().await
         };
-        let turn = self.wait_for(turn, patience, terms).await;
+        let turn = self.wait_for(turn, terms.patience(), terms).await;
         terms.call.add_lock_wait(since.elapsed());
-        let thread = turn.map_err(|error| {
-            let lock = matches!(error, StoreError::TimedOut);
-            prepared.refused(if lock { &StoreError::LockTimeout } else { &error }, &self.limits)
-        })?;
+        let thread = turn.map_err(|error| prepared.refused(&lock_timeout(error), &self.limits))?;
         // The place goes with the work: the next edit waits for it, whatever becomes of this task.
-        let seen = terms.seen.clone();
+        let (seen, witnessed) = (terms.seen.clone(), terms.witnessed.clone());
         let work = move |cx: &Context, _: &Self| {
             let _place = place;
-            match seen {
-                Some(seen) => prepared.run_as_seen(cx, &seen),
-                None => run(prepared, cx),
+            match (witnessed, seen) {
+                // And so does its end.
+                (Some(witnessed), seen) => {
+                    let (outcome, changed) = prepared.run_recorded(cx, seen.as_deref());
+                    witnessed.end(outcome.as_ref(), changed.as_ref());
+                    outcome
+                }
+                (None, Some(seen)) => prepared.run_as_seen(cx, &seen),
+                (None, None) => run(prepared, cx),
             }
         };
         let (reply, _thread) = self.on_thread(thread.ok(), terms, work).await?;
@@ -526,11 +621,13 @@ impl Calls {
     ) -> Result<(T, Option<OwnedSemaphorePermit>), Failure> {
         terms.doing.set(Stage::Working(Arc::clone(&terms.call)));
         let (calls, call, expected) = (Arc::clone(self), Arc::clone(&terms.call), terms.expected);
+        let folder = terms.folder;
         let work = tokio::task::spawn_blocking(move || {
+            let Folder { root, store, line_counts } = calls.folders.at(folder);
             let cx = Context {
-                root: &calls.root,
-                store: calls.store.as_ref(),
-                line_counts: &calls.line_counts,
+                root,
+                store: store.as_ref(),
+                line_counts,
                 limits: &calls.limits,
                 call: &call,
                 expected,
@@ -673,6 +770,11 @@ impl Calls {
         }
         self.log.write(level, "call", line);
     }
+}
+
+/// Whoever waited for their turn waited for a lock.
+fn lock_timeout(error: StoreError) -> StoreError {
+    if matches!(error, StoreError::TimedOut) { StoreError::LockTimeout } else { error }
 }
 
 /// What the log says of an id, which may be any text a client likes.

@@ -14,13 +14,14 @@ use files::StoreError;
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, InputRequiredResult, RequestStateCodec, SealOptions};
 use serde_json::{Value, json};
-use tools::{Failure, Kind, Rehearsed, Seen};
+use tools::rehearsal;
+use tools::{Entry, Failure, Kind, Seen};
 
 use crate::aside::{Aside, Stage};
 use crate::calls::{Arrived, Calls};
 use crate::mcp::lock;
 use crate::random;
-use crate::room::Room;
+use crate::room::{Room, Share};
 
 /// When a person is asked before a call writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,11 @@ impl Desk {
             held: Room::new(held),
             patience: PATIENCE,
         }
+    }
+
+    /// Room for what is held while somebody is asked about it.
+    pub fn hold(&self, bytes: usize) -> Option<Share> {
+        self.held.take_now(bytes.max(SMALLEST))
     }
 
     /// A question as the answer to a call.
@@ -189,8 +195,10 @@ pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
         Way::Request(aside) => Some(aside),
         Way::Answer => None,
     };
-    let (arrived, rehearsed) = calls.rehearse(arrived).await;
-    let Some(Rehearsed { seen, question }) = rehearsed else { return Settled::Run(arrived) };
+    let show =
+        |entry: &Entry, target: &str, change| rehearsal::question(entry.name, target, change);
+    let (arrived, rehearsed) = calls.rehearse(arrived, show).await;
+    let Some((seen, question)) = rehearsed else { return Settled::Run(arrived) };
     let Some(question) = question else {
         return Settled::Run(calls.come_again(arrived).bound_to(seen));
     };
@@ -200,7 +208,7 @@ pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
     let Some(questions) = aside.questions.clone() else {
         return Settled::Run(arrived.refuse(nobody_to_ask()));
     };
-    let Some(held) = calls.desk.held.take_now(arrived.takes.max(SMALLEST)) else {
+    let Some(held) = calls.desk.hold(arrived.takes) else {
         return Settled::Run(arrived.refuse(too_many()));
     };
     // In place of the one that its body had: a person may take long, and bodies must not wait for that.
@@ -232,17 +240,17 @@ pub fn nobody_to_ask() -> Failure {
     )
 }
 
-fn declined() -> Failure {
+pub fn declined() -> Failure {
     Failure::new(Kind::Declined, "Not confirmed; nothing was written")
         .with_hint("the person who was asked declined; ask them what they want instead")
 }
 
-fn unanswered() -> Failure {
+pub fn unanswered() -> Failure {
     Failure::new(Kind::Declined, "Not confirmed; nothing was written")
         .with_hint("nobody answered the question whether to write")
 }
 
-fn too_many() -> Failure {
+pub fn too_many() -> Failure {
     Failure::new(Kind::Declined, "Not confirmed; nothing was written")
         .with_hint("too many questions are open already; try again when some are answered")
 }

@@ -63,10 +63,15 @@ impl Door {
             return Ok(());
         }
         let message = "A bearer token is required: Authorization: Bearer <FILE_EDITOR_TOKEN>";
-        let mut refusal = refuse(StatusCode::UNAUTHORIZED, INVALID_REQUEST, message);
-        refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        Err(refusal.into())
+        Err(unauthorized(message).into())
     }
+}
+
+/// Who bears no token that we know.
+pub fn unauthorized(message: &str) -> Response {
+    let mut refusal = refuse(StatusCode::UNAUTHORIZED, INVALID_REQUEST, message);
+    refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    refusal
 }
 
 /// `name` of `name:port`, `[::1]:port` or either alone.
@@ -79,7 +84,7 @@ fn host_name(authority: &str) -> Option<&str> {
     (!name.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
-fn bears(headers: &HeaderMap, token: &str) -> bool {
+pub fn bears(headers: &HeaderMap, token: &str) -> bool {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let (Some(given), None) = (given.next(), given.next()) else { return false };
     let given = given.as_bytes();

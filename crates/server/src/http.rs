@@ -18,6 +18,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -137,6 +138,26 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
     let service = TowerToHyperService::new(router(&calls, options.hosts, options.token));
     tokio::spawn(watch::watch(Arc::clone(&calls)));
     tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
+    let left = Arc::clone(&calls);
+    // Calls that wait for a lock are refused, those under way are answered.
+    let stop = async {
+        signals.stop().await;
+        calls.stop();
+    };
+    let answer = move |request| service.call(request);
+    serve_connections(options.listeners, answer, move || left.stir(), stop).await
+}
+
+/// Serves every connection, until `stop` is done; `left` is told of each that has ended.
+pub async fn serve_connections<A>(
+    listeners: Vec<StdListener>,
+    answer: impl Fn(hyper::Request<Incoming>) -> A + Clone + Send + 'static,
+    left: impl Fn() + Clone + Send + 'static,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    A: Future<Output = Result<Response, Infallible>> + Send + 'static,
+{
     let graceful = GracefulShutdown::new();
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -146,7 +167,7 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
 
     let (connections, mut accepted) = tokio::sync::mpsc::channel(64);
     let places = Arc::new(Semaphore::new(connections_at_most()));
-    for listener in options.listeners {
+    for listener in listeners {
         listener.set_nonblocking(true)?;
         // The standard library asks for few, and whoever finds no place has to try again a second later.
         let _ = socket2::SockRef::from(&listener).listen(BACKLOG);
@@ -154,7 +175,7 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
         tokio::spawn(accept(listener, Arc::clone(&places), connections.clone()));
     }
     drop(connections);
-    let mut stop = pin!(signals.stop());
+    let mut stop = pin!(stop);
     loop {
         let (stream, place): Accepted = tokio::select! {
             () = &mut stop => break,
@@ -167,22 +188,21 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
         let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
         let taker = Taker::default();
         let stream = TokioIo::new(Unstalled::new(stream, taker.clone(), ANSWER_STALL));
-        let service = service.clone();
+        let answer = answer.clone();
         let service = service_fn(move |mut request: hyper::Request<_>| {
             request.extensions_mut().insert(taker.clone());
-            service.call(request)
+            answer(request)
         });
-        let connection = http.serve_connection(stream, service);
-        let (connection, calls) = (graceful.watch(connection), Arc::clone(&calls));
+        let connection = graceful.watch(http.serve_connection(stream, service));
+        let left = left.clone();
         tokio::spawn(async move {
             let _ = connection.await;
             drop(place);
-            calls.stir();
+            left();
         });
     }
-    // The port is free at once, calls that wait for a lock are refused, those under way are answered.
+    // The port is free at once.
     drop(accepted);
-    calls.stop();
     let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
     Ok(())
 }
@@ -224,7 +244,8 @@ fn connections_at_most() -> usize {
     most.min(Semaphore::MAX_PERMITS)
 }
 
-fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Router {
+/// What is behind each path, for those whom the door lets in.
+pub fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Router {
     let bodies = Arc::new(Bodies::new(Arc::clone(calls)));
     let endpoint = Arc::new(Endpoint::new(Arc::clone(calls), Arc::clone(&bodies)));
     let sessions = Arc::clone(&endpoint);

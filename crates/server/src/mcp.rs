@@ -107,7 +107,8 @@ impl Carried {
             refusal.with_data(error.data.unwrap_or_default())
         })?;
         let arguments = wire::arguments(id, call.arguments)?;
-        let arrived = calls.arrive(entry, arguments, id.to_string());
+        let call_id = call.meta.as_ref().and_then(|Small(meta)| meta.get("callId")?.as_str());
+        let arrived = calls.arrive(entry, arguments, id.to_string(), call_id);
         let answers = call.input_responses.clone().map(|Small(answers)| answers);
         let again = Again::new(call.request_state.clone(), answers);
         Ok(Self { again, ..Self::new(arrived, aside) })

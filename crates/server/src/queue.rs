@@ -12,7 +12,10 @@ use files::FilePath;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + Sync>>;
-type Lanes = Mutex<HashMap<FilePath, Arc<Semaphore>>>;
+type Lanes = Mutex<HashMap<Key, Arc<Semaphore>>>;
+
+/// The number of a folder, and a file in it.
+pub type Key = (usize, FilePath);
 
 /// One lane a file, there only while somebody is in it.
 #[derive(Default)]
@@ -22,7 +25,7 @@ pub struct Queue {
 
 /// A place in a file's lane; dropping it, at the head or waiting, lets the next one on.
 pub struct Place {
-    key: FilePath,
+    key: Key,
     lanes: Arc<Lanes>,
     state: State,
 }
@@ -35,7 +38,7 @@ enum State {
 
 impl Queue {
     /// Takes the next place for `key`. The order of these calls is the order of the turns.
-    pub fn join(&self, key: FilePath) -> Place {
+    pub fn join(&self, key: Key) -> Place {
         let lane = {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             let one = || Arc::new(Semaphore::new(1));
@@ -77,8 +80,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn at(name: &str) -> FilePath {
-        FilePath::flat(name).expect("a name")
+    fn at(name: &str) -> Key {
+        (0, FilePath::flat(name).expect("a name"))
     }
 
     #[tokio::test]
@@ -98,6 +101,7 @@ mod tests {
             }));
         }
         queue.join(at("b")).turn().await;
+        queue.join((1, at("a").1)).turn().await;
         assert!(order.lock().expect("no panic").is_empty());
         drop(given_up);
         drop(head);

@@ -7,6 +7,11 @@ pub fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// The same in hexadecimal digits.
+pub fn hex<const N: usize>() -> String {
+    bytes::<N>().iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+}
+
 /// By the system call itself: a library that cannot find it, as in a static binary, would open a device, and that is
 /// outside the sandbox.
 #[cfg(target_os = "linux")]

@@ -196,7 +196,7 @@ impl Reader {
         room: &mut Option<Room>,
     ) -> Result<Incoming, Refusal> {
         let arguments = wire::arguments(id, params)?;
-        let arrived = self.calls.arrive(entry, arguments, id.to_string());
+        let arrived = self.calls.arrive(entry, arguments, id.to_string(), None);
         let recall = arrived.recall().clone();
         let working = self.start_work(id, room, recall, SharedParked::default())?;
         Ok(Incoming::Plain(working, Box::new(arrived)))

@@ -47,7 +47,8 @@ pub fn take(
         }
         _ => return None,
     };
-    Some(Carried::new(calls.arrive(entry, arguments.into(), message.id.to_string()), aside))
+    let arrived = calls.arrive(entry, arguments.into(), message.id.to_string(), None);
+    Some(Carried::new(arrived, aside))
 }
 
 pub async fn list(

@@ -48,7 +48,7 @@ pub async fn answer(
         Err(failure) => return failed(entry, &failure),
     };
     let id = format!("rest-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let arrived = calls.arrive(entry, arguments, id).expecting(expected);
+    let arrived = calls.arrive(entry, arguments, id, None).expecting(expected);
     drop(body);
     let taken_back = TakenBack(Some(arrived.recall().clone()));
     // In a task of its own: a client that hangs up does not stop an edit halfway to its line in the log.

@@ -76,8 +76,7 @@ impl Drop for Known {
 impl Sessions {
     /// Opens a session for a client with these questions; its id, which nobody can guess.
     fn open(&self, questions: Arc<Questions>) -> String {
-        let id =
-            random::bytes::<16>().iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
+        let id = random::hex::<16>();
         let (session, used) = (Session { questions, calls: Mutex::default() }, Instant::now());
         let mut known = lock(&self.0);
         known.retain(|_, known| known.used.elapsed() < IDLE);

@@ -109,6 +109,9 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
         }
         Durable::Yes | Durable::No => {}
     }
+    if saved.restyled.is_some() {
+        notes.push("the editor keeps this text with line breaks of its own".into());
+    }
     if saved.contested {
         notes.push("somebody else changed the file at the same moment: read it again".into());
     }
@@ -119,7 +122,7 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
 pub(crate) fn hint(error: &StoreError) -> Option<String> {
     match error {
         StoreError::Denied { reason } => {
-            Some(reason.unwrap_or("the server's user may not do that").into())
+            Some(reason.as_deref().unwrap_or("the server's user may not do that").into())
         }
         StoreError::NotRegular | StoreError::IsFolder => {
             Some("only regular files can be read and edited".into())

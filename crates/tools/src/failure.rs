@@ -94,6 +94,7 @@ impl From<&StoreError> for Kind {
         match error {
             StoreError::Denied { .. } | StoreError::ReadOnly => Self::Denied,
             StoreError::NoFolder => Self::NotFound,
+            StoreError::Stale { .. } => Self::Stale,
             StoreError::SameFile => Self::Conflict,
             StoreError::NotRegular | StoreError::IsFolder => Self::NotAFile,
             StoreError::TooLarge { .. } => Self::TooLarge,

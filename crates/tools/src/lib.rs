@@ -17,7 +17,7 @@ pub mod text_file;
 pub mod tool;
 
 pub use failure::{Failure, Kind};
-pub use rehearsal::{Rehearsed, Seen};
+pub use rehearsal::{Changed, Rehearsed, Seen};
 pub use tool::{Block, Complaint, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool};
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.

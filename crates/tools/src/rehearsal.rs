@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use files::{
     Call, Change, Decide, DirPath, Durable, Entry, FilePath, Hash, Saved, Stamp, Stop, Store,
@@ -65,42 +65,87 @@ impl Seen {
     }
 }
 
+/// What a call wrote, or would write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The file as it was; `None` if there was none.
+    pub before: Option<Arc<Vec<u8>>>,
+    pub after: Arc<Vec<u8>>,
+}
+
+impl Changed {
+    /// `None`: the file stays as it is.
+    fn of(before: Option<&Version>, change: Option<Change>) -> Option<Self> {
+        let before = before.map(|version| Arc::clone(&version.bytes));
+        match change {
+            Some(Change::Write(after)) if before.as_deref() != Some(&after) => {
+                Some(Self { before, after: Arc::new(after) })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a call would do.
 pub struct Rehearsed {
     pub seen: Seen,
-    /// What a person is to be asked; `None` if nothing would be written.
-    pub question: Option<String>,
+    /// `None` if nothing would be written.
+    pub changed: Option<Changed>,
 }
 
 impl Prepared {
     /// Finds out what the call would write, and writes nothing.
     pub fn rehearse(self, cx: &Context) -> Result<Rehearsed, Failure> {
-        let (tool, target) = (self.entry.name, self.target.clone().unwrap_or_default());
-        let store = Rehearsal {
-            store: cx.store,
-            folders: AtomicBool::default(),
-            written: Mutex::default(),
+        let nothing = Rehearsed { seen: Seen { before: None, after: None }, changed: None };
+        let (folders, rehearsed) = (AtomicBool::default(), Mutex::new(nothing));
+        let update: &Update = &|at, call, change| {
+            let found = |at| found(cx.store, at, call, &folders);
+            let versions = at.iter().map(found).collect::<Result<Vec<_>, _>>()?;
+            let decided = change(&versions).map_err(|Stop| StoreError::Stopped)?;
+            let before = versions.first().and_then(Option::as_ref);
+            let changed = Changed::of(before, decided.into_iter().next());
+            let seen = Seen {
+                before: before.map(|version| digest(&version.bytes)),
+                after: changed.as_ref().map(|changed| digest(&changed.after)),
+            };
+            *lock(&rehearsed) = Rehearsed { seen, changed };
+            Ok(versions.iter().map(Option::as_ref).map(kept).collect())
         };
+        let store = InFront { store: cx.store, update, pretended: Some(&folders) };
         self.run(&Context { store: &store, ..*cx })?;
-        let written = store.written.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Some(Written { before, after }) = written else {
-            let seen = Seen { before: None, after: None };
-            return Ok(Rehearsed { seen, question: None });
-        };
-        let seen = Seen {
-            before: before.as_ref().map(|version| digest(&version.bytes)),
-            after: after.as_deref().map(digest),
-        };
-        let question = after.map(|after| question(tool, &target, before, &after));
-        Ok(Rehearsed { seen, question })
+        Ok(rehearsed.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Runs the call, which writes what was seen or nothing.
     pub fn run_as_seen(self, cx: &Context, seen: &Seen) -> Result<Reply, Failure> {
         let target = self.target.clone().unwrap_or_default();
-        let store = AsSeen { store: cx.store, seen, found: Mutex::default() };
+        // What was there instead, if there was: a file of this hash, or none.
+        let found = Mutex::new(None);
+        let update: &Update = &|at, call, change| {
+            cx.store.update(at, call, &mut |versions| {
+                let version = versions.first().and_then(Option::as_ref);
+                let refuse = || {
+                    *lock(&found) = Some(version.map(|version| Hash::of(&version.bytes)));
+                    Err(Stop)
+                };
+                if version.map(|version| digest(&version.bytes)) != seen.before {
+                    return refuse();
+                }
+                let changes = change(versions)?;
+                let as_seen = match changes.as_slice() {
+                    [Change::Keep] => true,
+                    [Change::Write(bytes)] => {
+                        let after = Some(digest(bytes));
+                        after == seen.after || after == seen.before
+                    }
+                    _ => false,
+                };
+                if as_seen { Ok(changes) } else { refuse() }
+            })
+        };
+        let store = InFront { store: cx.store, update, pretended: None };
         let outcome = self.run(&Context { store: &store, ..*cx });
-        match store.found.into_inner().unwrap_or_else(PoisonError::into_inner).pop() {
+        match lock(&found).take() {
             Some(current) if outcome.is_err() => {
                 Err(Failure::stale(&target, current).with_hint(
                     "it changed after its change was shown; nothing was written, call again to ask again",
@@ -109,20 +154,51 @@ impl Prepared {
             _ => outcome,
         }
     }
+
+    /// Runs the call, with `seen` as [`Prepared::run_as_seen`] does, and tells what it wrote besides.
+    pub fn run_recorded(
+        self,
+        cx: &Context,
+        seen: Option<&Seen>,
+    ) -> (Result<Reply, Failure>, Option<Changed>) {
+        let changed = Mutex::new(None);
+        let update: &Update = &|at, call, change| {
+            let mut last = None;
+            let saved = cx.store.update(at, call, &mut |versions| {
+                let decided = change(versions)?;
+                let before = versions.first().and_then(Option::as_ref);
+                last = Changed::of(before, decided.first().cloned());
+                Ok(decided)
+            })?;
+            *lock(&changed) = last;
+            Ok(saved)
+        };
+        let store = InFront { store: cx.store, update, pretended: None };
+        let recorded = Context { store: &store, ..*cx };
+        let outcome = match seen {
+            Some(seen) => self.run_as_seen(&recorded, seen),
+            None => self.run(&recorded),
+        };
+        (outcome, lock(&changed).take())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a person is asked. Names and contents are anybody's, so nothing of them can pass for something else.
-fn question(tool: &str, target: &str, before: Option<Version>, after: &[u8]) -> String {
+pub fn question(tool: &str, target: &str, Changed { before, after }: Changed) -> String {
     let act = if before.is_some() { "change" } else { "create" };
     // The path is never cut: what is left out of it could lead elsewhere.
     let mut question = format!("Allow {tool} to {act} {}?\n", plain(target));
-    let size = before.as_ref().map_or(0, |version| version.bytes.len());
-    let old = before.map_or(Ok(Text::empty()), |version| Text::decode(version.bytes));
+    let size = before.as_ref().map_or(0, |bytes| bytes.len());
+    let old = before.map_or(Ok(Text::empty()), Text::decode);
     let old = old.unwrap_or_else(|_| {
         let _ = write!(question, "\nIts {size} bytes, which are not text, become:");
         Text::empty()
     });
-    let new = String::from_utf8_lossy(after);
+    let new = String::from_utf8_lossy(&after);
     let name = target.rsplit(['/', '\\']).next().unwrap_or(target);
     let mut changed = Composed::new();
     changed.then(0..old.whole().len(), new.len());
@@ -190,105 +266,52 @@ fn is_unseen(character: char) -> bool {
     is_ignorable || (character.is_control() && character != '\t')
 }
 
-/// A file, and what would become of it.
-struct Written {
-    before: Option<Version>,
-    /// `None`: it would stay as it is.
-    after: Option<Vec<u8>>,
-}
-
-/// A store in which nothing changes. It keeps what would have been written.
-struct Rehearsal<'a> {
-    store: &'a dyn Store,
-    /// The missing folders were asked for.
-    folders: AtomicBool,
-    written: Mutex<Option<Written>>,
-}
-
-impl Rehearsal<'_> {
-    fn version(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        let version = self.store.read(at, call)?;
-        if version.is_none() && !self.folders.load(Ordering::Relaxed) {
-            // Reading does not tell a missing file from a missing folder, writing does. What else there is to say of a
-            // folder is of no account: some may be written in but not listed.
-            let listed = self.store.list(&at.parent(), call, &mut |_| ControlFlow::Break(()));
-            if let Err(StoreError::NoFolder) = listed {
-                return Err(StoreError::NoFolder);
-            }
+/// The file as it is, or that its folder is missing, unless folders are asked for.
+fn found(
+    store: &dyn Store,
+    at: &FilePath,
+    call: &Call,
+    folders: &AtomicBool,
+) -> Result<Option<Version>, StoreError> {
+    let version = store.look(at, call)?;
+    if version.is_none() && !folders.load(Ordering::Relaxed) {
+        // Reading does not tell a missing file from a missing folder, writing does. What else there is to say of a
+        // folder is of no account: some may be written in but not listed.
+        let listed = store.list(&at.parent(), call, &mut |_| ControlFlow::Break(()));
+        if let Err(StoreError::NoFolder) = listed {
+            return Err(StoreError::NoFolder);
         }
-        Ok(version)
+    }
+    Ok(version)
+}
+
+/// What is said of a file that would have been written.
+fn kept(version: Option<&Version>) -> Saved {
+    Saved {
+        created: version.is_none(),
+        stamp: version.map_or(Stamp::MISSING, |version| version.stamp),
+        durable: Durable::Yes,
+        links: 0,
+        lost: Vec::new(),
+        contested: false,
+        restyled: None,
     }
 }
 
-impl Store for Rehearsal<'_> {
-    fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        self.store.read(at, call)
-    }
+type Update<'a> = dyn Fn(&[FilePath], &Call, &mut Decide<'_>) -> Result<Vec<Saved>, StoreError>
+    + Send
+    + Sync
+    + 'a;
 
-    fn list(
-        &self,
-        at: &DirPath,
-        call: &Call,
-        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.store.list(at, call, each)
-    }
-
-    fn walk(
-        &self,
-        after: &str,
-        call: &Call,
-        each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.store.walk(after, call, each)
-    }
-
-    fn update(
-        &self,
-        at: &[FilePath],
-        call: &Call,
-        change: &mut Decide<'_>,
-    ) -> Result<Vec<Saved>, StoreError> {
-        let versions = at.iter().map(|at| self.version(at, call)).collect::<Result<Vec<_>, _>>()?;
-        let changes = change(&versions).map_err(|Stop| StoreError::Stopped)?;
-        let saved = versions.iter().map(|version| Saved {
-            created: version.is_none(),
-            stamp: version.as_ref().map_or(Stamp::MISSING, |version| version.stamp),
-            durable: Durable::Yes,
-            links: 0,
-            lost: Vec::new(),
-            contested: false,
-        });
-        let saved = saved.collect();
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        *written = versions.into_iter().zip(changes).next().map(|(before, change)| {
-            let is_new = |bytes: &Vec<u8>| before.as_ref().is_none_or(|old| *old.bytes != *bytes);
-            let after = match change {
-                Change::Write(bytes) => Some(bytes).filter(is_new),
-                Change::Keep | Change::Remove => None,
-            };
-            Written { before, after }
-        });
-        Ok(saved)
-    }
-
-    fn make_folders(&self, folder: &DirPath, _: &Call) -> Result<Vec<DirPath>, StoreError> {
-        self.folders.store(true, Ordering::Relaxed);
-        Ok(vec![folder.clone()])
-    }
-
-    fn remove_folders(&self, _: &[DirPath]) {}
-}
-
-/// A store that writes what was seen, over what was seen, and nothing else.
-struct AsSeen<'a> {
+/// A store that updates in a way of its own, and does all else as the one behind it.
+struct InFront<'a> {
     store: &'a dyn Store,
-    seen: &'a Seen,
-    /// What was there instead, if there was: a file of this hash, or none.
-    found: Mutex<Vec<Option<Hash>>>,
+    update: &'a Update<'a>,
+    /// If folders are not made: set once they are asked for.
+    pretended: Option<&'a AtomicBool>,
 }
 
-impl Store for AsSeen<'_> {
+impl Store for InFront<'_> {
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
         self.store.read(at, call)
     }
@@ -317,35 +340,19 @@ impl Store for AsSeen<'_> {
         call: &Call,
         change: &mut Decide<'_>,
     ) -> Result<Vec<Saved>, StoreError> {
-        self.store.update(at, call, &mut |versions| {
-            let version = versions.first().and_then(Option::as_ref);
-            let found = version.map(|version| Hash::of(&version.bytes));
-            let refuse = || {
-                self.found.lock().unwrap_or_else(PoisonError::into_inner).push(found);
-                Err(Stop)
-            };
-            if version.map(|version| digest(&version.bytes)) != self.seen.before {
-                return refuse();
-            }
-            let changes = change(versions)?;
-            let as_seen = match changes.as_slice() {
-                [Change::Keep] => true,
-                [Change::Write(bytes)] => {
-                    let after = Some(digest(bytes));
-                    after == self.seen.after || after == self.seen.before
-                }
-                _ => false,
-            };
-            if as_seen { Ok(changes) } else { refuse() }
-        })
+        (self.update)(at, call, change)
     }
 
     fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError> {
-        self.store.make_folders(folder, call)
+        let Some(pretended) = self.pretended else { return self.store.make_folders(folder, call) };
+        pretended.store(true, Ordering::Relaxed);
+        Ok(vec![folder.clone()])
     }
 
     fn remove_folders(&self, made: &[DirPath]) {
-        self.store.remove_folders(made);
+        if self.pretended.is_none() {
+            self.store.remove_folders(made);
+        }
     }
 }
 
@@ -416,11 +423,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_recorded_is_what_was_written() {
+        let store = MemoryStore::new(1 << 20);
+        let put = |text, seen: Option<&Seen>| {
+            let record = |prepared: Prepared, cx: &Context| prepared.run_recorded(cx, seen);
+            let (outcome, changed) = write(&store, text, record);
+            (outcome.is_ok(), changed)
+        };
+        let changed = |before: Option<&str>, after: &str| {
+            let bytes = |text: &str| Arc::new(text.as_bytes().to_vec());
+            (true, Some(Changed { before: before.map(bytes), after: bytes(after) }))
+        };
+        assert_eq!(put("one", None), changed(None, "one"));
+        assert_eq!(put("one", None), (true, None), "it was kept");
+        let seen = write(&store, "two", Prepared::rehearse).expect("it would be written").seen;
+        assert_eq!(put("three", Some(&seen)), (false, None), "it was refused");
+        assert_eq!(put("two", Some(&seen)), changed(Some("one"), "two"));
+        let store = Faulty::new(MemoryStore::new(1 << 20));
+        store.fail(Step::Publish, 0, StoreError::DiskFull);
+        let (outcome, changed) =
+            write(&store, "one", |prepared, cx| prepared.run_recorded(cx, None));
+        assert!(outcome.is_err());
+        assert_eq!(changed, None, "it failed at the last step");
+    }
+
+    #[test]
     fn a_folder_that_cannot_be_listed_may_be_written_in() {
         let store = Faulty::new(MemoryStore::new(1 << 20));
         store.fail(Step::List, 0, StoreError::Denied { reason: None });
         let rehearsed = write(&store, "one", Prepared::rehearse).expect("it would be written");
-        let question = rehearsed.question.expect("that has to be asked about");
+        let changed = rehearsed.changed.expect("that has to be asked about");
+        let question = question("write_text_file", "/a.txt", changed);
         assert!(question.starts_with("Allow write_text_file to create "), "{question}");
         store.fail(Step::List, 0, StoreError::NoFolder);
         let refused = write(&store, "one", Prepared::rehearse).map(drop).expect_err("no folder");

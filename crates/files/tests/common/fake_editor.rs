@@ -59,9 +59,13 @@ impl FakeEditor {
         editor
     }
 
-    /// Types without pause, into every buffer, one character of [`is_typed`] that is never the same.
+    /// Types again and again, into every buffer, one character of [`is_typed`] that is never the same: after four messages
+    /// of every twelve.
     pub fn restless() -> FakeEditor {
         FakeEditor::with_person(&[], |count, buffers| {
+            if count % 12 >= 4 {
+                return;
+            }
             let next = u32::try_from(count % 0x1900).unwrap();
             for text in buffers.values_mut() {
                 *text = plain(text);
@@ -112,7 +116,9 @@ impl FakeEditor {
         state.messages.push(message);
         let outcome = match planned {
             None => Ok(act(&mut state.buffers, at.to_string())),
-            Some(Answer::Denied) => Err(StoreError::Denied { reason: Some("the editor said no") }),
+            Some(Answer::Denied) => {
+                Err(StoreError::Denied { reason: Some("the editor said no".into()) })
+            }
             Some(Answer::NoFolder) => Err(StoreError::NoFolder),
             Some(Answer::Ignored) => Err(StoreError::TimedOut),
             Some(Answer::Lost) => {

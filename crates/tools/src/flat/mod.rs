@@ -76,6 +76,9 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         StoreError::TimedOut => {
             format!("Operation timed out after {} seconds", limits.timeout.as_secs())
         }
+        StoreError::Stale { why, current } => {
+            return Failure::stale(name, *current).with_hint(*why);
+        }
         StoreError::Write { source, .. } => format!("Failed to write file: {source}"),
         StoreError::DiskFull => "Failed to write file: no space left on the device".into(),
         StoreError::Unconfirmed => "The outcome is unknown, read the file again".into(),

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::uri;
-use crate::text_file::{self, Act};
+use crate::text_file::{self, Act, Loaded};
 use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
 
 /// Read a text file, exactly as it is.
@@ -39,7 +39,7 @@ impl Tool for ReadResource {
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let text = text_file::load(&path(&self.uri), cx, Act::Fetch)?;
+        let Loaded { text, .. } = text_file::load(&path(&self.uri), cx, Act::Fetch)?;
         let whole = 0..text.as_str().len();
         Ok(Reply { blocks: vec![Block::of_text(text, whole)], ..Reply::default() })
     }

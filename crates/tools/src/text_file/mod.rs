@@ -105,15 +105,23 @@ fn not_a_file(path: &str, act: Act) -> Failure {
     Failure::new(Kind::NotAFile, message).with_hint("it is a folder; name a file in it")
 }
 
+/// A file that was read.
+pub(crate) struct Loaded {
+    pub text: Text,
+    /// What else there is to know of it.
+    pub note: Option<&'static str>,
+}
+
 /// The text of the file at an absolute path.
-pub(crate) fn load(path: &str, cx: &Context, act: Act) -> Result<Text, Failure> {
+pub(crate) fn load(path: &str, cx: &Context, act: Act) -> Result<Loaded, Failure> {
     let at = self::path(cx.root, path, act)?;
     let version = cx
         .store
         .read(&at, cx.call)
         .map_err(|error| refused(path, &error, cx.limits, act))?
         .ok_or_else(|| missing(path, &at, cx, act))?;
-    Text::decode(version.bytes).map_err(|reason| not_text(path, &reason, act))
+    let text = Text::decode(version.bytes).map_err(|reason| not_text(path, &reason, act))?;
+    Ok(Loaded { text, note: version.note })
 }
 
 /// There is no file there; `at` is where it was looked for.
@@ -149,6 +157,9 @@ pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act)
         }
         StoreError::NoFolder => {
             return not_found(path, act).with_hint("the folder it would be in does not exist");
+        }
+        StoreError::Stale { why, current } => {
+            return Failure::stale(&at, *current).with_hint(*why);
         }
         StoreError::Denied { .. } => format!("Permission denied: {at}"),
         StoreError::ReadOnly => format!("Read-only filesystem: {at}"),

@@ -165,7 +165,10 @@ impl Tool for MultiEditTextFile {
             Ok((change, edited))
         });
         match outcome {
-            Ok((saved, edited)) => Ok(self.reply(edited, answer::notes(&saved))),
+            Ok((saved, edited)) => {
+                let after = saved.restyled.unwrap_or(edited.after);
+                Ok(self.reply(Edited { after, ..edited }, answer::notes(&saved)))
+            }
             Err(StageError::Change(Failure { kind: Kind::NotFound, .. })) => {
                 Err(super::missing(&self.path, &path, cx, Act::Edit))
             }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use text::{LineRange, lines};
 
-use super::Act;
+use super::{Act, Loaded};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
@@ -57,7 +57,7 @@ impl Tool for ReadTextFile {
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let text = super::load(&self.path, cx, Act::Read)?;
+        let Loaded { text, note } = super::load(&self.path, cx, Act::Read)?;
         let hash = Hash::of(text.whole().as_bytes());
 
         let first = self.line.map_or(0, |line| line.index(Base::One));
@@ -70,7 +70,11 @@ impl Tool for ReadTextFile {
         } else {
             Block::of_text(text, page.bytes.clone())
         };
-        let (meta, summary) = (page.meta(hash), page.summary(hash));
+        let (mut meta, mut summary) = (page.meta(hash), page.summary(hash));
+        if let Some(note) = note {
+            let _ = write!(summary, "\n{note}");
+            meta.insert("notes".into(), json!([note]));
+        }
         Ok(Reply {
             blocks: vec![block, summary.into()],
             data: None,

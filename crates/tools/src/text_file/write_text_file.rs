@@ -106,7 +106,10 @@ impl Tool for WriteTextFile {
                 Ok((change, written))
             });
         match outcome {
-            Ok((saved, written)) => Ok(self.reply(written, answer::notes(&saved))),
+            Ok((saved, written)) => {
+                let after = saved.restyled.unwrap_or(written.after);
+                Ok(self.reply(Written { after, ..written }, answer::notes(&saved)))
+            }
             Err(StageError::Change(failure)) => Err(failure),
             Err(StageError::Store(error)) => {
                 let failure =

@@ -1,0 +1,105 @@
+//! The editor's side: every request of ACP, and who answers it.
+
+use std::sync::Arc;
+
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    AuthenticateRequest, CancelNotification, CloseSessionRequest, DeleteSessionRequest,
+    ForkSessionRequest, ForkSessionResponse, InitializeRequest, ListSessionsRequest,
+    LoadSessionRequest, LogoutRequest, NewSessionRequest, NewSessionResponse, PromptRequest,
+    ResumeSessionRequest, SetSessionConfigOptionRequest, SetSessionModeRequest,
+};
+use agent_client_protocol::{
+    Agent, Client, Result, Stdio, on_receive_notification, on_receive_request,
+};
+
+use crate::bridge::Bridge;
+
+/// Answers a request by a method of [`Bridge`], in a task of its own: an answer may need the editor. `$after` is done
+/// once it is on its way.
+macro_rules! by {
+    ($bridge:expr, $method:ident, $request:ty) => {
+        by!($bridge, $method, $request, |_, _| {})
+    };
+    ($bridge:expr, $method:ident, $request:ty, $after:expr) => {{
+        let bridge = Arc::clone(&$bridge);
+        async move |request: $request, responder, connection: ConnectionTo<Client>| {
+            bridge.link.meet(&connection);
+            let bridge = Arc::clone(&bridge);
+            tokio::spawn(async move {
+                let answer = Arc::clone(&bridge).$method(request).await;
+                let answered = answer.as_ref().ok().cloned();
+                let _ = responder.respond_with_result(answer);
+                let after: fn(&Bridge, _) = $after;
+                answered.map(|answered| after(&bridge, answered));
+            });
+            Ok(())
+        }
+    }};
+}
+
+/// Talks to the editor until it is gone.
+pub async fn serve(b: Arc<Bridge>) -> Result<()> {
+    let prompts = Arc::clone(&b);
+    let cancels = Arc::clone(&b);
+    Agent
+        .v1()
+        .name("codex-cli-acp")
+        .on_receive_request(by!(b, initialize, InitializeRequest), on_receive_request!())
+        .on_receive_request(by!(b, authenticate, AuthenticateRequest), on_receive_request!())
+        .on_receive_request(by!(b, logout, LogoutRequest), on_receive_request!())
+        .on_receive_request(
+            by!(b, new_session, NewSessionRequest, |b, new: NewSessionResponse| b
+                .welcome(&new.session_id)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            by!(b, fork_session, ForkSessionRequest, |b, new: ForkSessionResponse| b
+                .welcome(&new.session_id)),
+            on_receive_request!(),
+        )
+        .on_receive_request(by!(b, load_session, LoadSessionRequest), on_receive_request!())
+        .on_receive_request(by!(b, resume_session, ResumeSessionRequest), on_receive_request!())
+        .on_receive_request(by!(b, list_sessions, ListSessionsRequest), on_receive_request!())
+        .on_receive_request(by!(b, close_session, CloseSessionRequest), on_receive_request!())
+        .on_receive_request(by!(b, delete_session, DeleteSessionRequest), on_receive_request!())
+        .on_receive_request(by!(b, set_mode, SetSessionModeRequest), on_receive_request!())
+        .on_receive_request(
+            by!(b, set_config_option, SetSessionConfigOptionRequest),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: PromptRequest, responder, _: ConnectionTo<Client>| {
+                let bridge = Arc::clone(&prompts);
+                tokio::spawn(async move {
+                    let (session, cancellation) =
+                        (request.session_id.clone(), responder.cancellation());
+                    let answer = Arc::clone(&bridge).prompt(request);
+                    tokio::pin!(answer);
+                    let answer = tokio::select! {
+                        answer = &mut answer => answer,
+                        // The request itself was taken back, in place of the prompt.
+                        () = cancellation.cancelled() => {
+                            bridge.cancel(&session);
+                            answer.await
+                        }
+                    };
+                    let _ = responder.respond_with_result(answer);
+                });
+                Ok(())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |request: CancelNotification, _: ConnectionTo<Client>| {
+                cancels.cancel(&request.session_id);
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .connect_with(Stdio::new(), async |connection: ConnectionTo<Client>| {
+            connection.incoming_closed().await;
+            Ok(())
+        })
+        .await
+}

@@ -1,0 +1,53 @@
+//! Every flag and environment variable.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+
+/// Codex CLI for editors that speak the Agent Client Protocol (ACP): Zed, JetBrains, Neovim and others.
+///
+/// An editor starts it and talks to it on stdin and stdout. It runs `codex app-server` and gives it tools that read and
+/// edit the editor's buffers, unsaved changes included. Codex's own configuration and login are used as they are.
+#[derive(Debug, Parser)]
+#[command(name = "codex-cli-acp", version, max_term_width = 100)]
+pub struct Cli {
+    /// The Codex CLI to run [default: `CODEX_BIN`, else `codex` on the PATH]
+    #[arg(long, value_name = "PATH")]
+    codex: Option<OsString>,
+
+    /// Shape of the events about our own tools
+    #[arg(long, value_name = "SHAPE", value_enum, default_value_t = Events::Acp)]
+    pub events: Events,
+
+    /// Give Codex no way to run commands or patch files itself: everything goes through the editor
+    #[arg(long)]
+    pub editor_only: bool,
+}
+
+/// The shape of the events about our own tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Events {
+    /// As the protocol has them
+    Acp,
+    /// As the contracts of the tools have them, to the letter; editors ignore those
+    Contract,
+    /// One message with the fields of both
+    Both,
+}
+
+impl Cli {
+    /// The command line, or how to end: a mistake in it is told on stderr.
+    pub fn read() -> Result<Self, ExitCode> {
+        Self::try_parse().map_err(|error| {
+            let _ = error.print();
+            ExitCode::from(u8::from(error.use_stderr()))
+        })
+    }
+
+    /// What to run as Codex.
+    pub fn codex(&self) -> OsString {
+        let named = self.codex.clone().or_else(|| std::env::var_os("CODEX_BIN"));
+        named.filter(|name| !name.is_empty()).unwrap_or_else(|| "codex".into())
+    }
+}

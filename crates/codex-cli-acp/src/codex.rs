@@ -1,0 +1,347 @@
+//! `codex app-server`: the process, and the messages on its pipes.
+//!
+//! One JSON-RPC message a line, without the `jsonrpc` member. It ends with us, and so does what it started: its stdin
+//! closes when we are gone, however that comes about, and then it clears up after itself. It is never killed while it
+//! can do that; what it leaves behind when others kill it is for `leftovers`.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::{leftovers, lock};
+
+/// The oldest Codex whose app-server has all that is needed here.
+const OLDEST: (u32, u32) = (0, 160);
+/// How long Codex may take to introduce itself. A cold start from a slow disk takes seconds.
+const INTRODUCTION: Duration = Duration::from_secs(60);
+/// How long it may take to end by itself, once its stdin is closed.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Bytes of its last words that are kept.
+const LAST_WORDS: usize = 2000;
+
+/// Why Codex does not do what it was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CodexError {
+    #[error(
+        "Codex CLI was not found at `{program}`: install it with `npm install -g @openai/codex`, or say where it is \
+         with --codex or CODEX_BIN"
+    )]
+    Missing { program: String },
+    #[error(
+        "Codex CLI could not be started from `{program}`: {reason}; --codex or CODEX_BIN can name another"
+    )]
+    NotStarted { program: String, reason: String },
+    #[error(
+        "Codex CLI {found} is too old, {}.{} or newer is needed: update it with `npm install -g @openai/codex`",
+        OLDEST.0, OLDEST.1
+    )]
+    TooOld { found: String },
+    #[error("Codex CLI ended unexpectedly ({how}); send the prompt again to start it anew{}", last_words(.said))]
+    Ended { how: String, said: String },
+    #[error("Codex CLI did not answer within {} s; end it and try again", INTRODUCTION.as_secs())]
+    Silent,
+    /// An answer of its own that says no.
+    #[error("{message}")]
+    Refused { code: i64, message: String },
+}
+
+fn last_words(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(". It said: {said}") }
+}
+
+/// What Codex says by itself.
+#[derive(Debug)]
+pub enum Message {
+    Notification {
+        method: String,
+        params: Value,
+    },
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    /// It is gone; nothing comes after this.
+    Ended(CodexError),
+}
+
+type Answer = Result<Value, CodexError>;
+
+/// A running Codex.
+pub struct Codex {
+    /// `None` once it was told to end.
+    lines: Mutex<Option<mpsc::UnboundedSender<String>>>,
+    waiting: Arc<Waiting>,
+    gone: watch::Receiver<bool>,
+    next_id: AtomicU64,
+    /// Which of those that were started it is.
+    pub number: u64,
+    /// As it introduced itself.
+    pub version: String,
+}
+
+/// Requests that have no answer yet; why there will be none any more.
+#[derive(Default)]
+struct Waiting(Mutex<(HashMap<u64, oneshot::Sender<Answer>>, Option<CodexError>)>);
+
+impl Waiting {
+    fn answer(&self, id: u64, answer: Answer) {
+        let waiting = lock(&self.0).0.remove(&id);
+        waiting.map(|waiting| waiting.send(answer));
+    }
+
+    fn end(&self, why: &CodexError) {
+        let (waiting, ended) = &mut *lock(&self.0);
+        *ended = Some(why.clone());
+        for (_, waiting) in waiting.drain() {
+            let _ = waiting.send(Err(why.clone()));
+        }
+    }
+}
+
+impl Codex {
+    /// Starts `program`; all it says by itself goes to `tell`, in order.
+    pub async fn start(
+        program: &OsStr,
+        number: u64,
+        tell: impl Fn(Message) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, CodexError> {
+        let mut child = spawn(program)?;
+        let (lines, outgoing) = mpsc::unbounded_channel();
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            unreachable!("all three are pipes")
+        };
+        let waiting = Arc::new(Waiting::default());
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = tokio::spawn(hear(stderr, Arc::clone(&said)));
+        tokio::spawn(write(stdin, outgoing));
+        let (answers, (is_gone, gone)) = (Arc::clone(&waiting), watch::channel(false));
+        tokio::spawn(async move {
+            read(stdout, &answers, &tell).await;
+            let status = end(child).await;
+            leftovers::end().await;
+            let _ = heard.await;
+            let why = CodexError::Ended { how: how(status), said: lock(&said).trim().to_owned() };
+            answers.end(&why);
+            tell(Message::Ended(why));
+            let _ = is_gone.send(true);
+        });
+        let mut codex = Self {
+            lines: Mutex::new(Some(lines)),
+            waiting,
+            gone,
+            next_id: AtomicU64::new(1),
+            number,
+            version: String::new(),
+        };
+        let introduced = tokio::time::timeout(INTRODUCTION, codex.introduce()).await;
+        match introduced.unwrap_or(Err(CodexError::Silent)) {
+            Ok(version) => codex.version = version,
+            Err(error) => return Err(explain(program, error).await),
+        }
+        Ok(Arc::new(codex))
+    }
+
+    async fn introduce(&self) -> Result<String, CodexError> {
+        let name = env!("CARGO_PKG_NAME");
+        let us =
+            json!({ "name": name, "title": "file-editor", "version": env!("CARGO_PKG_VERSION") });
+        let capabilities = json!({ "experimentalApi": true, "requestAttestation": false });
+        let params = json!({ "clientInfo": us, "capabilities": capabilities });
+        let answer = self.request("initialize", params).await?;
+        self.send(&json!({ "method": "initialized" }));
+        let agent = answer["userAgent"].as_str().unwrap_or_default();
+        let version = agent.split_once('/').and_then(|(_, rest)| rest.split(' ').next());
+        let version = version.unwrap_or_default().to_owned();
+        if is_too_old(&version) { Err(CodexError::TooOld { found: version }) } else { Ok(version) }
+    }
+
+    /// Asks Codex, and waits for its answer.
+    pub async fn request(&self, method: &str, params: Value) -> Answer {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        {
+            let (waiting, ended) = &mut *lock(&self.waiting.0);
+            if let Some(why) = ended {
+                return Err(why.clone());
+            }
+            waiting.insert(id, answer);
+        }
+        self.send(&json!({ "id": id, "method": method, "params": params }));
+        answered.await.unwrap_or(Err(CodexError::Silent))
+    }
+
+    /// Answers a request of Codex's own.
+    pub fn answer(&self, id: &Value, result: &Value) {
+        self.send(&json!({ "id": id, "result": result }));
+    }
+
+    /// Tells Codex that there is no such method here.
+    pub fn refuse(&self, id: &Value, method: &str) {
+        let message = format!("{method} is not offered by this client");
+        self.send(&json!({ "id": id, "error": { "code": -32601, "message": message } }));
+    }
+
+    /// Whether it is gone.
+    pub fn is_over(&self) -> bool {
+        lock(&self.waiting.0).1.is_some()
+    }
+
+    /// Has it end, with all it started.
+    pub async fn close(&self) {
+        lock(&self.lines).take();
+        let mut gone = self.gone.clone();
+        if tokio::time::timeout(FAREWELL, gone.wait_for(|gone| *gone)).await.is_err() {
+            leftovers::end().await;
+        }
+    }
+
+    fn send(&self, message: &Value) {
+        // Whoever waits for an answer is told when it is gone.
+        lock(&self.lines).as_ref().map(|lines| lines.send(message.to_string()));
+    }
+}
+
+fn spawn(program: &OsStr) -> Result<Child, CodexError> {
+    let mut command = Command::new(program);
+    command
+        .arg("app-server")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    // Codex would take a proxy even to this machine, where our own server is.
+    for name in ["NO_PROXY", "no_proxy"] {
+        let given = std::env::var(name).ok().filter(|given| !given.is_empty());
+        let ours = "127.0.0.1,localhost";
+        command.env(name, given.map_or(ours.into(), |given| format!("{given},{ours}")));
+    }
+    command.spawn().map_err(|error| {
+        let program = program.to_string_lossy().into_owned();
+        match error.kind() {
+            std::io::ErrorKind::NotFound => CodexError::Missing { program },
+            _ => CodexError::NotStarted { program, reason: error.to_string() },
+        }
+    })
+}
+
+/// Too old a Codex has no app-server, or another one: it says so in its own way, and then its version tells more.
+async fn explain(program: &OsStr, error: CodexError) -> CodexError {
+    if !matches!(error, CodexError::Ended { .. } | CodexError::Silent) {
+        return error;
+    }
+    let asked =
+        Command::new(program).arg("--version").stdin(Stdio::null()).kill_on_drop(true).output();
+    let Ok(Ok(output)) = tokio::time::timeout(FAREWELL, asked).await else { return error };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found = said.split_whitespace().last().unwrap_or_default();
+    if is_too_old(found) { CodexError::TooOld { found: found.to_owned() } } else { error }
+}
+
+/// Only what is surely an older version. What has none is made at home.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.split(['.', '-']).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(0)), Some(Ok(0))) | (None, _) | (_, None) => false,
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < OLDEST,
+        _ => false,
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stdout: ChildStdout, waiting: &Waiting, tell: &impl Fn(Message)) {
+    let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if stdout.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
+            return;
+        }
+        let Ok(Value::Object(mut message)) = serde_json::from_slice(&line) else { continue };
+        let mut take = |name: &str| message.remove(name);
+        let (id, method) = (take("id"), take("method"));
+        match (id, method) {
+            (Some(id), Some(Value::String(method))) => {
+                let params = take("params").unwrap_or_default();
+                tell(Message::Request { id, method, params });
+            }
+            (None, Some(Value::String(method))) => {
+                tell(Message::Notification { method, params: take("params").unwrap_or_default() });
+            }
+            (Some(id), None) => {
+                let answer = match take("error") {
+                    Some(error) => Err(CodexError::Refused {
+                        code: error["code"].as_i64().unwrap_or(-32603),
+                        message: error["message"].as_str().unwrap_or("no reason given").to_owned(),
+                    }),
+                    None => Ok(take("result").unwrap_or_default()),
+                };
+                id.as_u64().map(|id| waiting.answer(id, answer));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Its log goes to ours, which editors keep; the end of it may tell why Codex ended.
+async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        eprintln!("{line}");
+        let mut said = lock(&said);
+        said.push_str(&line);
+        said.push('\n');
+        if said.len() > 2 * LAST_WORDS {
+            let start = said.ceil_char_boundary(said.len() - LAST_WORDS);
+            said.drain(..start);
+        }
+    }
+}
+
+/// It has closed its stdout. If it does not end by itself it is ended.
+async fn end(mut child: Child) -> Option<ExitStatus> {
+    match tokio::time::timeout(FAREWELL, child.wait()).await {
+        Ok(status) => status.ok(),
+        Err(_) => {
+            let _ = child.kill().await;
+            None
+        }
+    }
+}
+
+fn how(status: Option<ExitStatus>) -> String {
+    status.map_or_else(|| "it closed its output".into(), |status| status.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        for old in ["0.1.0", "0.159.9", "0.63.0-alpha.1"] {
+            assert!(is_too_old(old), "{old}");
+        }
+        for young in ["0.160.0", "0.166.0", "0.170.0-alpha.3", "1.0.0", "0.0.0", "", "dev"] {
+            assert!(!is_too_old(young), "{young}");
+        }
+    }
+}

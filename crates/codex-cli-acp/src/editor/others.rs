@@ -1,0 +1,138 @@
+//! When Codex ran commands and patches of its own, which change files on disk behind the editor's back.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+/// Files are dated by another clock than ours, and a command is told of a little before or after it runs.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// So many periods are remembered.
+const PERIODS_MAX: usize = 1000;
+
+/// When others were at work in a session.
+#[derive(Debug, Default)]
+pub struct Others(Mutex<Periods>);
+
+/// A command or a patch that is running: it ends when this is dropped.
+#[derive(Debug)]
+#[must_use = "it ends when this is dropped"]
+pub struct AtWork(Arc<Others>);
+
+#[derive(Debug, Default)]
+struct Periods {
+    /// How many are at work, and since when there has been one.
+    running: usize,
+    since: Option<SystemTime>,
+    /// First and last moment of each, in order.
+    past: Vec<(SystemTime, SystemTime)>,
+}
+
+impl Others {
+    /// Somebody begins to work.
+    pub fn begin(self: &Arc<Self>) -> AtWork {
+        self.periods().begin(SystemTime::now());
+        AtWork(Arc::clone(self))
+    }
+
+    /// Whether somebody was at work then, or may have been.
+    pub(super) fn were_at_work(&self, then: SystemTime) -> bool {
+        self.periods().cover(then)
+    }
+
+    fn periods(&self) -> MutexGuard<'_, Periods> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.periods().end(SystemTime::now());
+    }
+}
+
+impl Periods {
+    fn begin(&mut self, now: SystemTime) {
+        self.running += 1;
+        self.since.get_or_insert(now);
+    }
+
+    fn end(&mut self, now: SystemTime) {
+        self.running = self.running.saturating_sub(1);
+        if self.running > 0 {
+            return;
+        }
+        let Some(since) = self.since.take() else { return };
+        match self.past.last_mut() {
+            Some((_, last)) if since <= *last + MARGIN => *last = now.max(*last),
+            _ => self.past.push((since, now)),
+        }
+        if self.past.len() > PERIODS_MAX {
+            self.past.remove(0);
+        }
+    }
+
+    fn cover(&self, then: SystemTime) -> bool {
+        let began = |since: SystemTime| since <= then + MARGIN;
+        let is_past =
+            |&(since, last): &(SystemTime, SystemTime)| began(since) && then <= last + MARGIN;
+        self.since.is_some_and(began) || self.past.iter().rev().any(is_past)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn periods_overlap_and_end_with_the_last() {
+        let mut periods = Periods::default();
+        assert!(!periods.cover(at(100)));
+        periods.begin(at(100));
+        periods.begin(at(110));
+        periods.end(at(120));
+        let covered = |periods: &Periods| {
+            (90..=150).filter(|&second| periods.cover(at(second))).collect::<Vec<_>>()
+        };
+        assert_eq!(covered(&periods), (99..=150).collect::<Vec<_>>(), "one still runs");
+        periods.end(at(130));
+        assert_eq!(covered(&periods), (99..=131).collect::<Vec<_>>());
+        periods.begin(at(140));
+        periods.end(at(141));
+        let expected: Vec<_> = (99..=131).chain(139..=142).collect();
+        assert_eq!(covered(&periods), expected);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_neighbours_are_one() {
+        let mut periods = Periods::default();
+        for second in 0..3000 {
+            periods.begin(at(second));
+            periods.end(at(second));
+        }
+        assert_eq!(periods.past.len(), 1);
+        for second in 0..3000 {
+            periods.begin(at(10_000 + 10 * second));
+            periods.end(at(10_000 + 10 * second));
+        }
+        assert_eq!(periods.past.len(), PERIODS_MAX);
+        assert!(periods.cover(at(10_000 + 10 * 2999)), "the latest is there");
+    }
+
+    #[test]
+    fn a_guard_ends_what_it_began() {
+        let others = Arc::new(Others::default());
+        let (one, other) = (others.begin(), others.begin());
+        let later = SystemTime::now() + Duration::from_hours(1);
+        drop(one);
+        assert!(others.were_at_work(later), "the other still runs");
+        drop(other);
+        assert!(!others.were_at_work(later));
+        assert!(others.were_at_work(SystemTime::now()));
+    }
+}

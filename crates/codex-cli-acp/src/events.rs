@@ -1,0 +1,320 @@
+//! What an editor is told of a call of one of our own tools: its begin and its end, as ACP has them or as the contracts
+//! of the tools do. Pure.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use server::fault;
+use server::witness::{Begun, Changed};
+use tools::{Effect, Failure, Reply};
+
+use crate::cli::Events;
+
+/// Bytes of a text in `rawInput`, before it is cut.
+const LONGEST_INPUT: usize = 10 * 1024;
+/// Bytes of a file, old and new, that are shown whole in a diff. Of larger ones only what changed is.
+const LARGEST_WHOLE: usize = 256 * 1024;
+/// Lines shown around what changed in a large file.
+const AROUND: usize = 3;
+
+/// The fields that the contracts name, of each tool's answer.
+const READ: [&str; 4] = ["total_lines", "returned_lines", "has_more", "next_line"];
+const WRITTEN: [&str; 3] = ["success", "bytes_written", "created"];
+const EDITED: [&str; 4] = ["success", "diff", "applied_count", "line_ranges"];
+const RANGE: [&str; 3] = ["edit_index", "start", "end"];
+
+impl Events {
+    /// The update that announces a call.
+    pub fn begin(self, id: &str, tool: &str, arguments: &Value) -> Value {
+        let mut fields = json!({
+            "kind": self.kind(tool),
+            "status": "pending",
+            "title": title(tool, arguments),
+            "locations": self.locations(arguments),
+            "rawInput": shortened(arguments),
+        });
+        self.name(&mut fields, "toolCall", "tool_call", id);
+        fields
+    }
+
+    /// The update that says how a call ended.
+    pub fn end(
+        self,
+        id: &str,
+        call: &Begun,
+        outcome: Result<&Reply, &Failure>,
+        change: Option<&Changed>,
+    ) -> Value {
+        let path = call.path.as_deref().unwrap_or_default();
+        let mut fields = Map::new();
+        let status = if outcome.is_ok() { "completed" } else { "failed" };
+        fields.insert("status".into(), status.into());
+        match outcome {
+            Ok(reply) => {
+                let output = if self == Self::Acp { whole(reply) } else { contract(call, reply) };
+                let content = match (self, change) {
+                    (Self::Contract, _) => contract_diff(reply),
+                    (_, Some(change)) => Some(json!([diff(path, change)])),
+                    (_, None) => None,
+                };
+                fields.insert("rawOutput".into(), output);
+                fields.extend(content.map(|content| ("content".into(), content)));
+                let line = change.and_then(first_line);
+                if let (true, Some(line)) = (self != Self::Contract, line) {
+                    fields.insert("locations".into(), json!([{ "path": path, "line": line }]));
+                }
+            }
+            Err(failure) => {
+                let (error, text) = told(failure);
+                fields.insert("rawOutput".into(), json!({ "error": error }));
+                if self != Self::Contract {
+                    fields.insert("content".into(), json!([words(&text)]));
+                }
+            }
+        }
+        self.finish(id, fields)
+    }
+
+    /// The end of a call of which nothing is known but that it did not come to one.
+    pub fn abandoned(self, id: &str, reason: &str) -> Value {
+        let mut fields = Map::new();
+        fields.insert("status".into(), "failed".into());
+        fields.insert("rawOutput".into(), json!({ "error": { "message": reason } }));
+        if self != Self::Contract {
+            fields.insert("content".into(), json!([words(reason)]));
+        }
+        self.finish(id, fields)
+    }
+
+    /// The end of a call of long ago, of which Codex remembers what the model was told.
+    pub fn remembered(self, id: &str, item: &Value) -> Value {
+        let mut fields = Map::new();
+        let status = if item["status"] == "completed" { "completed" } else { "failed" };
+        fields.insert("status".into(), status.into());
+        let told = item["result"]["content"].as_array().into_iter().flatten();
+        let told: Vec<Value> = told.filter_map(|block| block["text"].as_str()).map(words).collect();
+        if self != Self::Contract && !told.is_empty() {
+            fields.insert("content".into(), told.into());
+        }
+        self.finish(id, fields)
+    }
+
+    /// The call as a person is asked about it.
+    pub fn question(self, id: &str, call: &Begun, change: &Changed) -> Value {
+        let path = call.path.as_deref().unwrap_or_default();
+        let act = if change.before.is_some() { "Edit" } else { "Create" };
+        let line = first_line(change).unwrap_or(1);
+        json!({
+            "toolCallId": id,
+            "title": format!("{act} {path}"),
+            "kind": "edit",
+            "status": "pending",
+            "locations": [{ "path": path, "line": line }],
+            "content": [diff(path, change)],
+        })
+    }
+
+    /// ACP has no kind for writing but `edit`.
+    fn kind(self, tool: &str) -> &'static str {
+        match (tool, self) {
+            ("read_text_file", _) => "read",
+            ("write_text_file", Self::Contract | Self::Both) => "write",
+            _ => "edit",
+        }
+    }
+
+    /// The contracts' locations are paths alone.
+    fn locations(self, arguments: &Value) -> Value {
+        let Some(path) = arguments["path"].as_str() else { return json!([]) };
+        match arguments["line"].as_u64() {
+            Some(line) if self != Self::Contract => json!([{ "path": path, "line": line }]),
+            _ => json!([{ "path": path }]),
+        }
+    }
+
+    fn finish(self, id: &str, fields: Map<String, Value>) -> Value {
+        let nested = Value::Object(fields.clone());
+        let mut update = if self == Self::Contract { json!({}) } else { Value::Object(fields) };
+        self.name(&mut update, "toolCallUpdate", "tool_call_update", id);
+        if self != Self::Acp {
+            update["fields"] = nested;
+        }
+        update
+    }
+
+    /// Says what it is and which call it is about, in front of all else.
+    fn name(self, update: &mut Value, contract: &str, acp: &str, id: &str) {
+        let mut named = Map::new();
+        if self != Self::Contract {
+            named.insert("sessionUpdate".into(), acp.into());
+            named.insert("toolCallId".into(), id.into());
+        }
+        if self != Self::Acp {
+            named.insert("type".into(), contract.into());
+            named.insert("id".into(), id.into());
+        }
+        if let Value::Object(fields) = update {
+            named.append(fields);
+        }
+        *update = Value::Object(named);
+    }
+}
+
+fn title(tool: &str, arguments: &Value) -> String {
+    match arguments["edits"].as_array().map(Vec::len) {
+        Some(1) if tool == "multi_edit_text_file" => format!("{tool} (1 edit)"),
+        Some(count) if tool == "multi_edit_text_file" => format!("{tool} ({count} edits)"),
+        _ => tool.to_owned(),
+    }
+}
+
+/// Arguments with every long text cut.
+fn shortened(arguments: &Value) -> Value {
+    match arguments {
+        Value::String(text) if text.len() > LONGEST_INPUT => {
+            let mut cut = text[..text.floor_char_boundary(LONGEST_INPUT)].to_owned();
+            let _ = write!(cut, "... ({} bytes in all)", text.len());
+            cut.into()
+        }
+        Value::Array(items) => items.iter().map(shortened).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (name.clone(), shortened(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// All that the tool answered.
+fn whole(reply: &Reply) -> Value {
+    match &reply.data {
+        Some(data) => Value::Object(data.clone()),
+        None => json!({ "content": text(reply), "_meta": reply.meta }),
+    }
+}
+
+/// What the contract of the tool names of it.
+fn contract(call: &Begun, reply: &Reply) -> Value {
+    let pick = |from: Option<&Map<String, Value>>, names: &[&str]| -> Value {
+        let members = from.into_iter().flatten().filter(|(name, _)| names.contains(&name.as_str()));
+        members.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    match call.effect {
+        Effect::Reads => {
+            json!({ "content": text(reply), "_meta": pick(reply.meta.as_ref(), &READ) })
+        }
+        Effect::Overwrites => pick(reply.data.as_ref(), &WRITTEN),
+        Effect::Edits => {
+            let mut edited = pick(reply.data.as_ref(), &EDITED);
+            for range in edited["line_ranges"].as_array_mut().into_iter().flatten() {
+                *range = pick(range.as_object(), &RANGE);
+            }
+            edited
+        }
+    }
+}
+
+/// The contract's content of an edit is its diff as text; that of the others is nothing.
+fn contract_diff(reply: &Reply) -> Option<Value> {
+    let data = reply.data.as_ref().filter(|data| data.contains_key("applied_count"))?;
+    Some(json!([{ "type": "text", "text": data.get("diff")? }]))
+}
+
+fn text(reply: &Reply) -> String {
+    reply.blocks.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// A failure as data, and as a person reads it.
+fn told(failure: &Failure) -> (Value, String) {
+    let mut error = json!({ "code": fault::code(failure.kind).number, "message": failure.message });
+    let mut text = failure.message.clone();
+    if let Some(hint) = &failure.hint {
+        error["hint"] = hint.as_str().into();
+        let _ = write!(text, "\n{hint}");
+    }
+    (error, text)
+}
+
+fn words(text: &str) -> Value {
+    json!({ "type": "content", "content": { "type": "text", "text": text } })
+}
+
+/// A file before and after, whole if it is not large.
+fn diff(path: &str, change: &Changed) -> Value {
+    let before = change.before.as_deref().map(|bytes| String::from_utf8_lossy(bytes));
+    let after = String::from_utf8_lossy(&change.after);
+    let large = before.as_deref().map_or(0, str::len) + after.len() > LARGEST_WHOLE;
+    let (old, new) = match before.as_deref() {
+        Some(before) if large => {
+            let (old, new) = changed_part(before, &after);
+            (Some(old), new)
+        }
+        old => (old, &*after),
+    };
+    json!({ "type": "diff", "path": path, "oldText": old, "newText": new })
+}
+
+/// Of two texts the lines that differ, with a few around them.
+fn changed_part<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
+    let same = common(before.bytes(), after.bytes());
+    let start = back_lines(before, before.floor_char_boundary(same), AROUND);
+    let rest = common(before[start..].bytes().rev(), after[start..].bytes().rev());
+    let end = |text: &str| forward_lines(text, text.ceil_char_boundary(text.len() - rest), AROUND);
+    (&before[start..end(before)], &after[start..end(after)])
+}
+
+fn common(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// Where the line begins that is so many lines before the one with `at`.
+fn back_lines(text: &str, at: usize, lines: usize) -> usize {
+    text[..at].match_indices('\n').rev().nth(lines).map_or(0, |(at, _)| at + 1)
+}
+
+/// Where the line ends that is so many lines after the one with `at`.
+fn forward_lines(text: &str, at: usize, lines: usize) -> usize {
+    text[at..].match_indices('\n').nth(lines).map_or(text.len(), |(found, _)| at + found + 1)
+}
+
+/// The first line that a change touched, counted from 1 in the file as it is now.
+fn first_line(change: &Changed) -> Option<usize> {
+    let before = change.before.as_deref()?;
+    let same = common(before.iter().copied(), change.after.iter().copied());
+    Some(1 + change.after[..same].iter().filter(|byte| **byte == b'\n').count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_large_file_the_lines_around_the_change_are_shown() {
+        let lines: Vec<String> = (0..50_000).map(|number| format!("line {number}\n")).collect();
+        let before = lines.concat();
+        let after = before.replace("line 20000\n", "line twenty\nthousand\n");
+        let (old, new) = changed_part(&before, &after);
+        assert_eq!(old, lines[19_997..=20_003].concat());
+        assert_eq!(new, old.replace("line 20000\n", "line twenty\nthousand\n"));
+    }
+
+    #[test]
+    fn what_repeats_itself_is_not_shown_twice() {
+        for (before, after) in
+            [("ä\n", "ö\n"), ("aa", "aaa"), ("aaa", "aa"), ("", "x"), ("x\n", "")]
+        {
+            let (old, new) = changed_part(before, after);
+            assert_eq!((old, new), (before, after));
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_in_the_input_wherever_they_are() {
+        let long = "ä".repeat(10_000);
+        let cut =
+            shortened(&json!({ "path": "/a", "content": long, "edits": [{ "new_string": long }] }));
+        let expected = "ä".repeat(LONGEST_INPUT / 2) + "... (20000 bytes in all)";
+        assert_eq!(cut["content"], *expected);
+        assert_eq!(cut["edits"][0]["new_string"], *expected);
+        assert_eq!(cut["path"], "/a");
+    }
+}

@@ -1,0 +1,99 @@
+//! Who pays: logging in as Codex offers it, and out again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    AuthenticateRequest, AuthenticateResponse, LogoutRequest, LogoutResponse,
+};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::bridge::{Answer, Bridge, typed};
+use crate::lock;
+
+/// How long a person may take to log in.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+const CHATGPT: &str = "chatgpt";
+const API_KEYS: [(&str, &str); 2] =
+    [("codex-api-key", "CODEX_API_KEY"), ("openai-api-key", "OPENAI_API_KEY")];
+
+/// The ways to log in.
+pub fn methods() -> Value {
+    let chatgpt = json!({
+        "id": CHATGPT, "name": "ChatGPT", "description": "Log in with a ChatGPT account, in the browser",
+    });
+    let keys = API_KEYS.map(|(id, variable)| {
+        let name = format!("API key ({variable})");
+        json!({ "id": id, "name": name, "description": format!("Use the key in the variable {variable}") })
+    });
+    std::iter::once(chatgpt).chain(keys).collect()
+}
+
+impl Bridge {
+    pub async fn authenticate(
+        self: Arc<Self>,
+        request: AuthenticateRequest,
+    ) -> Answer<AuthenticateResponse> {
+        let id = request.method_id.to_string();
+        if id == CHATGPT {
+            self.log_in_by_browser().await?;
+            return typed(json!({}));
+        }
+        let Some((_, variable)) = API_KEYS.iter().find(|(known, _)| *known == id) else {
+            return Err(Error::new(-32602, format!("there is no way to log in called {id}")));
+        };
+        let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
+        let key = key.ok_or_else(|| {
+            let message =
+                format!("{variable} is not set: set it where the editor starts this agent");
+            Error::new(-32602, message)
+        })?;
+        self.ask("account/login/start", json!({ "type": "apiKey", "apiKey": key.trim() })).await?;
+        typed(json!({}))
+    }
+
+    pub async fn logout(self: Arc<Self>, _: LogoutRequest) -> Answer<LogoutResponse> {
+        self.ask("account/logout", Value::Null).await?;
+        typed(json!({}))
+    }
+
+    /// Codex waits for the browser to come back to it.
+    async fn log_in_by_browser(&self) -> Answer<()> {
+        let (done, waiting) = oneshot::channel();
+        lock(&self.logins).push(done);
+        let login = self.ask("account/login/start", json!({ "type": "chatgpt" })).await?;
+        let page = login["authUrl"].as_str().unwrap_or_default();
+        show(page);
+        let failed =
+            |why: &str| Error::new(-32000, format!("Not logged in: {why}. The page was {page}"));
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(Ok(outcome)) if outcome["success"] == true => Ok(()),
+            Ok(Ok(outcome)) => {
+                Err(failed(outcome["error"].as_str().unwrap_or("no reason was given")))
+            }
+            Ok(Err(_)) | Err(_) => {
+                let _ =
+                    self.ask("account/login/cancel", json!({ "loginId": login["loginId"] })).await;
+                Err(failed("it took too long"))
+            }
+        }
+    }
+}
+
+/// Opens a page in the browser; where there is none, the log has its address.
+fn show(page: &str) {
+    let (program, before): (&str, &[&str]) = if cfg!(target_os = "macos") {
+        ("open", &[])
+    } else if cfg!(windows) {
+        ("rundll32", &["url.dll,FileProtocolHandler"])
+    } else {
+        ("xdg-open", &[])
+    };
+    eprintln!("To log in, open {page}");
+    let mut command = tokio::process::Command::new(program);
+    let null = std::process::Stdio::null;
+    let _ = command.args(before).arg(page).stdin(null()).stdout(null()).stderr(null()).spawn();
+}

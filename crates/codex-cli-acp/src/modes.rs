@@ -1,0 +1,293 @@
+//! What Codex may do in a session, and with which model: modes and other options, as editors offer them and as Codex
+//! takes them. Pure.
+
+use serde_json::{Value, json};
+
+/// What Codex may do without being allowed to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Read. Our own tools refuse to write, Codex's commands run in a sandbox that does.
+    ReadOnly,
+    /// Work in the session's folders. Before our tools write a person is asked.
+    #[default]
+    Auto,
+    /// Anything.
+    FullAccess,
+}
+
+impl Mode {
+    pub const ALL: [Self; 3] = [Self::ReadOnly, Self::Auto, Self::FullAccess];
+
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::Auto => "auto",
+            Self::FullAccess => "full-access",
+        }
+    }
+
+    pub fn of(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.id() == id)
+    }
+
+    /// The one that Codex's own configuration comes to.
+    pub fn configured(config: &Value) -> Self {
+        match config["sandbox_mode"].as_str() {
+            Some("read-only") => Self::ReadOnly,
+            Some("danger-full-access") if config["approval_policy"] == "never" => Self::FullAccess,
+            _ => Self::Auto,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "Read only",
+            Self::Auto => "Auto",
+            Self::FullAccess => "Full access",
+        }
+    }
+
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "Reads files and answers questions; edits are refused",
+            Self::Auto => {
+                "Edits and runs commands in the session's folders; asks before it edits or leaves them"
+            }
+            Self::FullAccess => "Edits and runs anything without asking",
+        }
+    }
+
+    /// When Codex asks before it does something itself.
+    pub fn approval_policy(self) -> &'static str {
+        match self {
+            Self::ReadOnly | Self::Auto => "on-request",
+            Self::FullAccess => "never",
+        }
+    }
+
+    /// The sandbox of a thread that starts.
+    pub fn sandbox(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::Auto => "workspace-write",
+            Self::FullAccess => "danger-full-access",
+        }
+    }
+
+    /// The same for one that is under way.
+    pub fn sandbox_policy(self, folders: &[String]) -> Value {
+        match self {
+            Self::ReadOnly => json!({ "type": "readOnly", "networkAccess": false }),
+            Self::Auto => json!({
+                "type": "workspaceWrite", "writableRoots": folders, "networkAccess": false,
+                "excludeTmpdirEnvVar": false, "excludeSlashTmp": false,
+            }),
+            Self::FullAccess => json!({ "type": "dangerFullAccess" }),
+        }
+    }
+}
+
+/// A session's modes, as `session/new` and its like answer them.
+pub fn modes(current: Mode) -> Value {
+    let all = Mode::ALL.map(
+        |mode| json!({ "id": mode.id(), "name": mode.name(), "description": mode.description() }),
+    );
+    json!({ "currentModeId": current.id(), "availableModes": all })
+}
+
+/// A model that Codex offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+    /// Each with its description.
+    pub efforts: Vec<(String, String)>,
+    pub default_effort: String,
+}
+
+impl Model {
+    /// One of the entries of `model/list`.
+    pub fn of(entry: &Value) -> Option<Self> {
+        let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        let effort = |effort: &Value| {
+            let description = effort["description"].as_str().unwrap_or_default();
+            Some((effort["reasoningEffort"].as_str()?.to_owned(), description.to_owned()))
+        };
+        let efforts = entry["supportedReasoningEfforts"].as_array().into_iter().flatten();
+        Some(Self {
+            id: entry["model"].as_str()?.to_owned(),
+            name: text("displayName"),
+            description: text("description"),
+            efforts: efforts.filter_map(effort).collect(),
+            default_effort: text("defaultReasoningEffort"),
+        })
+    }
+}
+
+/// What can be chosen for a session, and what is.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    pub mode: Mode,
+    pub model: String,
+    pub effort: Option<String>,
+    pub models: Vec<Model>,
+}
+
+/// One of the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    Mode,
+    Model,
+    Effort,
+}
+
+pub const MODE: &str = "mode";
+pub const MODEL: &str = "model";
+pub const EFFORT: &str = "reasoning_effort";
+
+impl Choices {
+    fn current(&self) -> Option<&Model> {
+        self.models.iter().find(|model| model.id == self.model)
+    }
+
+    /// The efforts of the current model.
+    fn efforts(&self) -> &[(String, String)] {
+        self.current().map_or(&[], |model| &model.efforts)
+    }
+
+    fn current_effort(&self) -> Option<&str> {
+        let default = self.current().map(|model| model.default_effort.as_str());
+        self.effort.as_deref().or(default).filter(|effort| !effort.is_empty())
+    }
+
+    /// All options, as editors show them.
+    pub fn options(&self) -> Value {
+        let modes = Mode::ALL.map(|mode| option(mode.id(), mode.name(), mode.description()));
+        let mut options = vec![select(MODE, "Mode", "mode", self.mode.id(), &modes)];
+        let mut models: Vec<Value> = self
+            .models
+            .iter()
+            .map(|model| option(&model.id, &model.name, &model.description))
+            .collect();
+        // One that is set in Codex's own configuration need not be among those it offers.
+        if self.current().is_none() && !self.model.is_empty() {
+            models.insert(0, option(&self.model, &self.model, ""));
+        }
+        if !models.is_empty() {
+            options.push(select(MODEL, "Model", "model", &self.model, &models));
+        }
+        if let Some(current) = self.current_effort().filter(|_| !self.efforts().is_empty()) {
+            let mut efforts: Vec<Value> =
+                self.efforts().iter().map(|(id, about)| option(id, id, about)).collect();
+            if self.efforts().iter().all(|(id, _)| id != current) {
+                efforts.insert(0, option(current, current, ""));
+            }
+            options.push(select(EFFORT, "Reasoning effort", "thought_level", current, &efforts));
+        }
+        options.into()
+    }
+
+    /// Chooses, or says what can be.
+    pub fn choose(&mut self, id: &str, value: &str) -> Result<Choice, String> {
+        let one_of = |known: Vec<&str>| format!("`{value}` is none of: {}", known.join(", "));
+        match id {
+            MODE => {
+                let known = || one_of(Mode::ALL.map(Mode::id).to_vec());
+                self.mode = Mode::of(value).ok_or_else(known)?;
+                Ok(Choice::Mode)
+            }
+            MODEL => {
+                if value != self.model && self.models.iter().all(|model| model.id != value) {
+                    return Err(one_of(
+                        self.models.iter().map(|model| model.id.as_str()).collect(),
+                    ));
+                }
+                value.clone_into(&mut self.model);
+                // An effort that the new model does not have means nothing to it.
+                let fits = self.efforts().iter().any(|(id, _)| Some(id) == self.effort.as_ref());
+                self.effort = self.effort.take().filter(|_| fits);
+                Ok(Choice::Model)
+            }
+            EFFORT => {
+                if self.efforts().iter().all(|(id, _)| id != value) {
+                    return Err(one_of(self.efforts().iter().map(|(id, _)| id.as_str()).collect()));
+                }
+                self.effort = Some(value.to_owned());
+                Ok(Choice::Effort)
+            }
+            _ => Err(format!("there is no option `{id}`; there are {MODE}, {MODEL} and {EFFORT}")),
+        }
+    }
+}
+
+fn option(value: &str, name: &str, description: &str) -> Value {
+    let name = if name.is_empty() { value } else { name };
+    let mut option = json!({ "value": value, "name": name });
+    if !description.is_empty() {
+        option["description"] = description.into();
+    }
+    option
+}
+
+fn select(id: &str, name: &str, category: &str, current: &str, options: &[Value]) -> Value {
+    json!({
+        "id": id, "name": name, "category": category,
+        "type": "select", "currentValue": current, "options": options,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choices() -> Choices {
+        let effort = |id: &str| (id.to_owned(), String::new());
+        let model = |id: &str, efforts: &[&str]| Model {
+            id: id.into(),
+            name: id.to_uppercase(),
+            description: String::new(),
+            efforts: efforts.iter().copied().map(effort).collect(),
+            default_effort: efforts.first().copied().unwrap_or_default().into(),
+        };
+        let models =
+            vec![model("a", &["low", "high"]), model("b", &["high", "max"]), model("c", &[])];
+        Choices { model: "a".into(), models, ..Choices::default() }
+    }
+
+    fn current(choices: &Choices, id: &str) -> Option<Value> {
+        let options = choices.options();
+        let option = options.as_array()?.iter().find(|option| option["id"] == id)?;
+        Some(option["currentValue"].clone())
+    }
+
+    #[test]
+    fn an_effort_stays_when_the_next_model_has_it() {
+        let mut choices = choices();
+        assert_eq!(current(&choices, EFFORT), Some("low".into()));
+        assert_eq!(choices.choose(EFFORT, "high"), Ok(Choice::Effort));
+        choices.choose(MODEL, "b").expect("it is there");
+        assert_eq!(current(&choices, EFFORT), Some("high".into()));
+        choices.choose(EFFORT, "max").expect("it is there");
+        choices.choose(MODEL, "a").expect("it is there");
+        assert_eq!(current(&choices, EFFORT), Some("low".into()));
+        choices.choose(MODEL, "c").expect("it is there");
+        assert_eq!(current(&choices, EFFORT), None);
+    }
+
+    #[test]
+    fn what_is_not_there_cannot_be_chosen() {
+        let mut choices = choices();
+        for (id, value) in [(MODE, "x"), (MODEL, "x"), (EFFORT, "max"), ("x", "x")] {
+            assert!(choices.choose(id, value).is_err(), "{id} {value}");
+        }
+        assert_eq!((choices.mode, &*choices.model, choices.effort), (Mode::Auto, "a", None));
+    }
+
+    #[test]
+    fn a_model_that_is_not_offered_is_shown_all_the_same() {
+        let choices = Choices { model: "mine".into(), ..choices() };
+        assert_eq!(current(&choices, MODEL), Some("mine".into()));
+        assert_eq!(choices.options()[1]["options"][0]["value"], "mine");
+    }
+}

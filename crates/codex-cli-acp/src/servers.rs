@@ -1,0 +1,145 @@
+//! MCP servers of a session, as Codex's configuration has them: ours, and those that the editor brings. Pure.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::McpServer;
+use serde_json::{Map, Value, json};
+
+/// What our server is called, unless that name is taken.
+const NAME: &str = "file_editor";
+/// A person may be asked before a tool answers, and take their time.
+const PATIENCE: Duration = Duration::from_hours(24);
+
+/// Configuration for one thread.
+#[derive(Debug)]
+pub struct Servers {
+    /// The name under which Codex knows our server.
+    pub ours: String,
+    /// Keys and values of Codex's configuration.
+    pub config: Map<String, Value>,
+}
+
+/// Puts our server, at `url`, beside those of the editor. Codex merges what has one name, so names that its own
+/// configuration has, `taken`, are not used again.
+pub fn servers(
+    url: &str,
+    token: &str,
+    brought: &[McpServer],
+    mut taken: BTreeSet<String>,
+) -> Result<Servers, String> {
+    let ours = free(NAME, &mut taken);
+    let mut config = Map::new();
+    let key = |name: &str| format!("mcp_servers.{name}");
+    config.insert(
+        key(&ours),
+        json!({
+            "url": url,
+            "http_headers": { "Authorization": format!("Bearer {token}") },
+            "required": true,
+            "tool_timeout_sec": PATIENCE.as_secs(),
+            // Who may write is decided by us, when a call comes.
+            "default_tools_approval_mode": "approve",
+            "supports_parallel_tool_calls": true,
+            // Models that search for their tools would not find these.
+            "omit_tools_from": ["deferred"],
+        }),
+    );
+    for server in brought {
+        let (name, value) = translated(server)?;
+        config.insert(key(&free(&name, &mut taken)), value);
+    }
+    Ok(Servers { ours, config })
+}
+
+fn translated(server: &McpServer) -> Result<(String, Value), String> {
+    match server {
+        McpServer::Stdio(server) => {
+            let env: Map<String, Value> = server
+                .env
+                .iter()
+                .map(|variable| (variable.name.clone(), variable.value.as_str().into()))
+                .collect();
+            let value = json!({ "command": server.command, "args": server.args, "env": env });
+            Ok((server.name.clone(), value))
+        }
+        McpServer::Http(server) => {
+            let headers: Map<String, Value> = server
+                .headers
+                .iter()
+                .map(|header| (header.name.clone(), header.value.as_str().into()))
+                .collect();
+            Ok((server.name.clone(), json!({ "url": server.url, "http_headers": headers })))
+        }
+        McpServer::Sse(server) => Err(format!(
+            "the MCP server `{}` uses SSE, which Codex does not speak: give it as `http` or `stdio`",
+            server.name
+        )),
+        _ => Err("an MCP server of an unknown type: give it as `http` or `stdio`".into()),
+    }
+}
+
+/// The name, or the first like it that nobody has. Codex takes letters, digits, `_` and `-`.
+fn free(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    let name = if name.is_empty() { "server".into() } else { name };
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    let free = names.find(|name| !taken.contains(name)).unwrap_or(name);
+    taken.insert(free.clone());
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn brought(servers: Value) -> Vec<McpServer> {
+        serde_json::from_value(servers).expect("as ACP has them")
+    }
+
+    fn stdio(name: &str) -> Value {
+        json!({ "name": name, "command": "/bin/s", "args": ["-x"], "env": [{ "name": "A", "value": "b" }] })
+    }
+
+    #[test]
+    fn names_are_used_once() {
+        let taken = BTreeSet::from(["file_editor".to_owned(), "mine".to_owned()]);
+        let list =
+            brought(json!([stdio("file_editor"), stdio("mine"), stdio("mine"), stdio("a b.c")]));
+        let Servers { ours, config } =
+            servers("http://u", "t", &list, taken).expect("all are fine");
+        assert_eq!(ours, "file_editor_2");
+        let names: Vec<&String> = config.keys().collect();
+        let expected = ["file_editor_2", "file_editor_3", "mine_2", "mine_3", "a_b_c"];
+        assert_eq!(
+            names,
+            expected.map(|name| format!("mcp_servers.{name}")).iter().collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn servers_of_the_editor_are_passed_on() {
+        let http = json!({ "type": "http", "name": "h", "url": "http://x/", "headers": [{ "name": "K", "value": "v" }] });
+        let list = brought(json!([stdio("s"), http]));
+        let Servers { config, .. } =
+            servers("http://u", "t", &list, BTreeSet::new()).expect("fine");
+        assert_eq!(
+            config["mcp_servers.s"],
+            json!({ "command": "/bin/s", "args": ["-x"], "env": { "A": "b" } })
+        );
+        assert_eq!(
+            config["mcp_servers.h"],
+            json!({ "url": "http://x/", "http_headers": { "K": "v" } })
+        );
+    }
+
+    #[test]
+    fn what_codex_does_not_speak_is_refused_by_name() {
+        let list =
+            brought(json!([{ "type": "sse", "name": "old", "url": "http://x/", "headers": [] }]));
+        let error = servers("http://u", "t", &list, BTreeSet::new()).expect_err("it is refused");
+        assert!(error.contains("`old`") && error.contains("`http`"), "{error}");
+    }
+}

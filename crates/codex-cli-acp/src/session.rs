@@ -1,0 +1,374 @@
+//! One session: what its turn is at, which tool calls are open, what was chosen and allowed.
+//!
+//! Two streams tell of the calls of our own tools: Codex's events, and the calls themselves as they arrive at our server.
+//! Whichever is first begins a call, the call itself ends it, and both happen once. What happens outside a turn is told
+//! to nobody.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use server::witness::{Begun, Changed, Leave, Verdict, Witness};
+use tokio::sync::oneshot;
+use tools::{Failure, Reply};
+
+use crate::cli::Events;
+use crate::editor::{AtWork, Others};
+use crate::link::Link;
+use crate::lock;
+use crate::modes::{Choices, Mode};
+use crate::translate::{self, Failed, Shown, Streamed};
+
+/// How long the end of a turn waits for calls that are still writing, so that their true outcome is told.
+const SETTLING: Duration = Duration::from_secs(3);
+
+/// How a turn ended: why it stopped, or what went wrong.
+pub type Ended = Result<&'static str, Failed>;
+
+pub struct Session {
+    /// Codex's id of the thread, known once it has begun.
+    pub id: Arc<OnceLock<String>>,
+    pub cwd: PathBuf,
+    /// The folders it works in, the first of which is `cwd`.
+    pub folders: Vec<String>,
+    pub link: Arc<Link>,
+    pub events: Events,
+    pub shown: Shown,
+    /// The name under which Codex knows our server.
+    pub server: OnceLock<String>,
+    pub state: Mutex<State>,
+    /// Told when Codex changes files by itself.
+    pub others: Arc<Others>,
+}
+
+/// What changes while a session goes on.
+#[derive(Default)]
+pub struct State {
+    pub choices: Choices,
+    /// A person allowed all writes of our tools for the rest of the session.
+    writes_allowed: bool,
+    turn: Option<Turn>,
+    /// Tokens used so far, as Codex last told.
+    pub usage: Option<Value>,
+    /// The sandbox that Codex made of its own configuration for the mode `auto`.
+    pub auto_sandbox: Option<Value>,
+}
+
+/// What a prompt has under way.
+struct Turn {
+    /// Known once Codex has answered.
+    id: Option<String>,
+    answer: oneshot::Sender<Ended>,
+    /// Calls of our own tools.
+    calls: HashMap<String, Progress>,
+    /// Other items of Codex's that have not ended, with those that change files on disk.
+    items: HashMap<String, (Value, Option<AtWork>)>,
+    streamed: Streamed,
+    /// A person took the prompt back.
+    cancelled: bool,
+    /// Codex said how it ended.
+    ended: Option<Ended>,
+}
+
+/// Where a call of one of our tools is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// Codex said so; the call itself has not come.
+    Announced,
+    /// Our tool is at it.
+    Running,
+    Over,
+}
+
+impl State {
+    pub fn new(mode: Mode) -> Self {
+        Self { choices: Choices { mode, ..Choices::default() }, ..Self::default() }
+    }
+}
+
+impl Session {
+    pub fn id(&self) -> &str {
+        self.id.get().map_or("", String::as_str)
+    }
+
+    pub fn update(&self, update: &Value) {
+        self.link.update(self.id(), update);
+    }
+
+    /// Says something in Codex's place.
+    pub fn say(&self, text: &str) {
+        let content = json!({ "type": "text", "text": text });
+        self.update(&json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
+    }
+
+    /// Tells of an item of the past.
+    pub fn replay(&self, item: &Value) {
+        if !self.is_ours(item) {
+            for update in translate::replayed(item, &self.cwd, self.shown) {
+                self.update(&update);
+            }
+            return;
+        }
+        let text = |name: &str| item[name].as_str().unwrap_or_default();
+        self.update(&self.events.begin(text("id"), text("tool"), &item["arguments"]));
+        self.update(&self.events.remembered(text("id"), item));
+    }
+
+    /// Begins a turn; `None` if there is one already. The end comes on the channel.
+    pub fn begin_turn(&self) -> Option<oneshot::Receiver<Ended>> {
+        let mut state = lock(&self.state);
+        if state.turn.is_some() {
+            return None;
+        }
+        let (answer, ended) = oneshot::channel();
+        state.turn = Some(Turn {
+            id: None,
+            answer,
+            calls: HashMap::new(),
+            items: HashMap::new(),
+            streamed: Streamed::default(),
+            cancelled: false,
+            ended: None,
+        });
+        Some(ended)
+    }
+
+    /// Codex has begun it; whether it was taken back meanwhile.
+    pub fn turn_is(&self, id: &str) -> bool {
+        let mut state = lock(&self.state);
+        let Some(turn) = &mut state.turn else { return false };
+        turn.id = Some(id.to_owned());
+        turn.cancelled
+    }
+
+    /// Takes the turn back; its id, if there is one that Codex knows.
+    pub fn cancel(&self) -> Option<String> {
+        let mut state = lock(&self.state);
+        let turn = state.turn.as_mut()?;
+        turn.cancelled = true;
+        turn.id.clone()
+    }
+
+    /// Codex says that a turn is over. It is, once our own calls are; those that take too long are given up.
+    pub fn end_turn(self: &Arc<Self>, id: Option<&str>, ended: Ended) {
+        {
+            let mut state = lock(&self.state);
+            let Some(turn) = &mut state.turn else { return };
+            // The end of an older one that was given up.
+            if id.is_some() && turn.id.is_some() && turn.id.as_deref() != id {
+                return;
+            }
+            turn.ended = Some(ended);
+            if self.finish_if_settled(&mut state) {
+                return;
+            }
+        }
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(SETTLING).await;
+            let mut state = lock(&session.state);
+            if state.turn.as_ref().is_some_and(|turn| turn.ended.is_some()) {
+                session.finish(&mut state);
+            }
+        });
+    }
+
+    fn finish_if_settled(&self, state: &mut State) -> bool {
+        let Some(turn) = &state.turn else { return false };
+        let settled = turn.calls.values().all(|progress| *progress != Progress::Running);
+        if turn.ended.is_some() && settled {
+            self.finish(state);
+        }
+        settled
+    }
+
+    /// Closes what is open, and answers the prompt. Nothing is told of this turn from here on.
+    fn finish(&self, state: &mut State) {
+        let Some(mut turn) = state.turn.take() else { return };
+        for (id, _) in turn.calls.iter().filter(|(_, progress)| **progress != Progress::Over) {
+            self.update(&self.events.abandoned(id, "The turn ended before the call did"));
+        }
+        for update in turn.streamed.abandon() {
+            self.update(&update);
+        }
+        let ended = turn.ended.unwrap_or(Ok("end_turn"));
+        let _ = turn.answer.send(if turn.cancelled { ended.or(Ok("cancelled")) } else { ended });
+    }
+
+    /// What Codex tells of one of its threads: this one, or one of a sub-agent's.
+    pub fn hear(self: &Arc<Self>, method: &str, params: &Value) {
+        let is_own = params["threadId"].as_str() == Some(self.id());
+        match method {
+            "turn/completed" if is_own => {
+                let turn = &params["turn"];
+                return self.end_turn(turn["id"].as_str(), translate::ended(turn));
+            }
+            "turn/started" if is_own => {
+                params["turn"]["id"].as_str().map(|id| self.turn_is(id));
+                return;
+            }
+            _ => {}
+        }
+        let mut state = lock(&self.state);
+        if method == "thread/tokenUsage/updated" && is_own {
+            state.usage = Some(params.clone());
+        }
+        let Some(turn) = &mut state.turn else {
+            // Some things are worth knowing at any time.
+            if matches!(method, "thread/name/updated") && is_own {
+                let mut nothing = Streamed::default();
+                for update in
+                    translate::notification(method, params, &self.cwd, self.shown, &mut nothing)
+                {
+                    self.update(&update);
+                }
+            }
+            return;
+        };
+        let item = &params["item"];
+        match method {
+            "item/started" | "item/completed" if self.is_ours(item) => {
+                let done = method == "item/completed";
+                self.hear_of_call(turn, item, done);
+                self.finish_if_settled(&mut state);
+            }
+            "item/started" if is_own || is_deed(item) => {
+                let id = item["id"].as_str().unwrap_or_default();
+                let at_work = changes_files(item).then(|| self.others.begin());
+                turn.items.insert(id.to_owned(), (item.clone(), at_work));
+                let streamed = &mut turn.streamed;
+                for update in translate::item_started(item, &self.cwd, self.shown, streamed) {
+                    self.update(&update);
+                }
+            }
+            "item/completed" if is_own || is_deed(item) => {
+                let id = item["id"].as_str().unwrap_or_default();
+                turn.items.remove(id);
+                let streamed = &mut turn.streamed;
+                for update in translate::item_completed(item, &self.cwd, self.shown, streamed) {
+                    self.update(&update);
+                }
+            }
+            // What a sub-agent says is for the agent that sent it.
+            _ if is_own => {
+                for update in translate::notification(
+                    method,
+                    params,
+                    &self.cwd,
+                    self.shown,
+                    &mut turn.streamed,
+                ) {
+                    self.update(&update);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The item that a question of Codex's is about.
+    pub fn item(&self, id: &str) -> Option<Value> {
+        lock(&self.state).turn.as_ref()?.items.get(id).map(|(item, _)| item.clone())
+    }
+
+    fn is_ours(&self, item: &Value) -> bool {
+        item["type"] == "mcpToolCall"
+            && item["server"].as_str() == self.server.get().map(String::as_str)
+            && tools::TEXT.iter().any(|entry| item["tool"] == entry.name)
+    }
+
+    /// A call of one of our tools, as Codex tells of it.
+    fn hear_of_call(&self, turn: &mut Turn, item: &Value, done: bool) {
+        let text = |name: &str| item[name].as_str().unwrap_or_default();
+        let (id, tool) = (text("id"), text("tool"));
+        if !turn.calls.contains_key(id) {
+            turn.calls.insert(id.to_owned(), Progress::Announced);
+            self.update(&self.events.begin(id, tool, &item["arguments"]));
+        }
+        // It never came to us: Codex itself refused it, or could not reach us.
+        if done && turn.calls.get(id) == Some(&Progress::Announced) {
+            turn.calls.insert(id.to_owned(), Progress::Over);
+            let reason = item["error"]["message"].as_str().unwrap_or("Codex did not make the call");
+            self.update(&self.events.abandoned(id, reason));
+        }
+    }
+}
+
+impl Witness for Session {
+    fn begin(&self, call: &Begun, arguments: &Value) {
+        let mut state = lock(&self.state);
+        let (Some(turn), Some(id)) = (&mut state.turn, &call.id) else { return };
+        if turn.ended.is_some() {
+            return;
+        }
+        match turn.calls.insert(id.clone(), Progress::Running) {
+            None => self.update(&self.events.begin(id, call.tool, arguments)),
+            Some(Progress::Announced | Progress::Running) => {}
+            Some(Progress::Over) => {
+                turn.calls.insert(id.clone(), Progress::Over);
+            }
+        }
+    }
+
+    fn leave(&self, _: &Begun) -> Leave {
+        let state = lock(&self.state);
+        match state.choices.mode {
+            Mode::ReadOnly => Leave::Refused("the session is in read-only mode"),
+            Mode::Auto if !state.writes_allowed => Leave::Asked,
+            Mode::Auto | Mode::FullAccess => Leave::Given,
+        }
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a Begun,
+        change: &'a Changed,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(async move {
+            let Some(id) = &call.id else { return Verdict::Unanswered };
+            let question = self.events.question(id, call, change);
+            let options = json!([
+                { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
+                { "optionId": "allow-always", "name": "Allow all edits in this session", "kind": "allow_always" },
+                { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
+            ]);
+            let answer = self.link.choose(self.id(), &question, &options).await;
+            let selected = answer["outcome"]["outcome"] == "selected";
+            match answer["outcome"]["optionId"].as_str().filter(|_| selected) {
+                Some("allow") => Verdict::Yes,
+                Some("allow-always") => {
+                    lock(&self.state).writes_allowed = true;
+                    Verdict::Yes
+                }
+                Some(_) => Verdict::No,
+                None => Verdict::Unanswered,
+            }
+        })
+    }
+
+    fn end(&self, call: &Begun, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) {
+        let mut state = lock(&self.state);
+        let (Some(turn), Some(id)) = (&mut state.turn, &call.id) else { return };
+        if turn.calls.get(id) != Some(&Progress::Running) {
+            return;
+        }
+        turn.calls.insert(id.clone(), Progress::Over);
+        self.update(&self.events.end(id, call, outcome, change));
+        self.finish_if_settled(&mut state);
+    }
+}
+
+/// Whether an item is something done rather than said.
+fn is_deed(item: &Value) -> bool {
+    !matches!(
+        item["type"].as_str(),
+        None | Some("userMessage" | "agentMessage" | "reasoning" | "plan" | "hookPrompt")
+    )
+}
+
+/// Whether files on disk may change by it.
+fn changes_files(item: &Value) -> bool {
+    matches!(item["type"].as_str(), Some("commandExecution" | "fileChange"))
+}

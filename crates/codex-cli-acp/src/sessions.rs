@@ -1,0 +1,314 @@
+//! How sessions begin, come back and end.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, UNIX_EPOCH};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest, DeleteSessionResponse,
+    ForkSessionRequest, ForkSessionResponse, ListSessionsRequest, ListSessionsResponse,
+    LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SessionId,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::bridge::{Answer, Bridge, Editor, failed, typed};
+use crate::commands;
+use crate::lock;
+use crate::modes::{Choice, Choices, Mode, Model, modes};
+use crate::servers::{Servers, servers};
+use crate::session::{Session, State};
+use crate::translate;
+use crate::workplace::{self, Workplace};
+
+/// Sessions in a page of the list.
+const PAGE: usize = 50;
+/// Of these sources a person can go on with a thread.
+const SOURCES: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
+/// A session, and what keeps it going.
+pub struct Open {
+    pub session: Arc<Session>,
+    #[expect(dead_code, reason = "held, not read: the tools go with it")]
+    workplace: Workplace,
+    /// What Codex is told of the thread whenever it loads it.
+    terms: Value,
+    /// The number of the Codex that has the thread loaded.
+    loaded_in: AtomicU64,
+}
+
+/// What an editor says of a session that it wants.
+struct Wanted {
+    cwd: PathBuf,
+    more: Vec<PathBuf>,
+    servers: Vec<McpServer>,
+}
+
+impl Open {
+    pub fn is_loaded_in(&self, codex: u64) -> bool {
+        self.loaded_in.load(Ordering::Relaxed) == codex
+    }
+
+    /// A choice, as Codex takes it for a thread that is under way.
+    pub fn settings(&self, choice: Choice) -> Value {
+        let state = lock(&self.session.state);
+        let Choices { mode, model, effort, .. } = &state.choices;
+        let thread = self.session.id();
+        match choice {
+            Choice::Mode => {
+                let sandbox = match (mode, &state.auto_sandbox) {
+                    (Mode::Auto, Some(sandbox)) => sandbox.clone(),
+                    _ => mode.sandbox_policy(&self.session.folders),
+                };
+                let policy = mode.approval_policy();
+                json!({ "threadId": thread, "approvalPolicy": policy, "sandboxPolicy": sandbox })
+            }
+            Choice::Model | Choice::Effort => {
+                json!({ "threadId": thread, "model": model, "effort": effort })
+            }
+        }
+    }
+}
+
+impl Bridge {
+    pub async fn new_session(
+        self: Arc<Self>,
+        request: NewSessionRequest,
+    ) -> Answer<NewSessionResponse> {
+        let (cwd, more) = (request.cwd, request.additional_directories);
+        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let (open, _) = self.begin("thread/start", json!({}), wanted).await?;
+        self.described(&open)
+    }
+
+    pub async fn load_session(
+        self: Arc<Self>,
+        request: LoadSessionRequest,
+    ) -> Answer<LoadSessionResponse> {
+        let (cwd, more) = (request.cwd, request.additional_directories);
+        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let id = request.session_id.to_string();
+        self.forget(&id).await;
+        let (open, thread) = self.begin("thread/resume", json!({ "threadId": id }), wanted).await?;
+        let turns = thread["turns"].as_array().into_iter().flatten();
+        for item in turns.filter_map(|turn| turn["items"].as_array()).flatten() {
+            open.session.replay(item);
+        }
+        self.described(&open)
+    }
+
+    pub async fn resume_session(
+        self: Arc<Self>,
+        request: ResumeSessionRequest,
+    ) -> Answer<ResumeSessionResponse> {
+        let (cwd, more) = (request.cwd, request.additional_directories);
+        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let id = request.session_id.to_string();
+        self.forget(&id).await;
+        let which = json!({ "threadId": id, "excludeTurns": true });
+        let (open, _) = self.begin("thread/resume", which, wanted).await?;
+        self.described(&open)
+    }
+
+    pub async fn fork_session(
+        self: Arc<Self>,
+        request: ForkSessionRequest,
+    ) -> Answer<ForkSessionResponse> {
+        let (cwd, more) = (request.cwd, request.additional_directories);
+        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let which = json!({ "threadId": request.session_id.to_string(), "excludeTurns": true });
+        let (open, _) = self.begin("thread/fork", which, wanted).await?;
+        self.described(&open)
+    }
+
+    pub async fn list_sessions(
+        self: Arc<Self>,
+        request: ListSessionsRequest,
+    ) -> Answer<ListSessionsResponse> {
+        let params = json!({
+            "cwd": request.cwd, "cursor": request.cursor, "limit": PAGE, "sourceKinds": SOURCES,
+            "sortKey": "updated_at",
+        });
+        let answer = self.ask("thread/list", params).await?;
+        let threads = answer["data"].as_array().into_iter().flatten();
+        let sessions: Vec<Value> = threads
+            .map(|thread| {
+                let named = [&thread["name"], &thread["preview"]];
+                let title = named.into_iter().find_map(|name| name.as_str().filter(|name| !name.is_empty()));
+                let seconds = thread["updatedAt"].as_u64().unwrap_or_default();
+                let updated = UNIX_EPOCH + Duration::from_secs(seconds);
+                json!({
+                    "sessionId": thread["id"], "cwd": thread["cwd"],
+                    "title": title.map(translate::one_line), "updatedAt": tools::iso8601::seconds(updated),
+                })
+            })
+            .collect();
+        typed(json!({ "sessions": sessions, "nextCursor": answer["nextCursor"] }))
+    }
+
+    pub async fn close_session(
+        self: Arc<Self>,
+        request: CloseSessionRequest,
+    ) -> Answer<CloseSessionResponse> {
+        let id = request.session_id.to_string();
+        self.open(&id)?;
+        self.forget(&id).await;
+        typed(json!({}))
+    }
+
+    pub async fn delete_session(
+        self: Arc<Self>,
+        request: DeleteSessionRequest,
+    ) -> Answer<DeleteSessionResponse> {
+        let id = request.session_id.to_string();
+        self.forget(&id).await;
+        self.ask("thread/delete", json!({ "threadId": id })).await?;
+        typed(json!({}))
+    }
+
+    /// Ends a session that is open; its thread stays.
+    async fn forget(self: &Arc<Self>, id: &str) {
+        let open = {
+            let mut threads = lock(&self.threads);
+            let Some(open) = threads.remove(id) else { return };
+            threads.retain(|_, other| !Arc::ptr_eq(other, &open));
+            open
+        };
+        if let Some(turn) = open.session.cancel() {
+            let params = json!({ "threadId": id, "turnId": turn });
+            let _ = self.ask("turn/interrupt", params).await;
+        }
+        open.session.end_turn(None, Ok("cancelled"));
+        let _ = self.ask("thread/unsubscribe", json!({ "threadId": id })).await;
+    }
+
+    /// Begins a thread, or one that was before; it and what Codex said of it.
+    async fn begin(
+        self: &Arc<Self>,
+        method: &str,
+        which: Value,
+        wanted: Wanted,
+    ) -> Answer<(Arc<Open>, Value)> {
+        let invalid = |reason: String| Error::new(-32602, reason);
+        let Wanted { cwd, more, servers: brought } = wanted;
+        let roots = workplace::folders(&cwd, &more).map_err(invalid)?;
+        let codex = self.codex().await.map_err(|error| failed(&error))?;
+        let ask = async |method: &str, params: Value| {
+            codex.request(method, params).await.map_err(|error| failed(&error))
+        };
+        let account = ask("account/read", json!({})).await?;
+        if account["requiresOpenaiAuth"] == true && account["account"].is_null() {
+            return Err(Error::auth_required());
+        }
+        let config = ask("config/read", json!({ "cwd": cwd })).await?;
+        let config = &config["config"];
+
+        let Editor { through, shown } = self.editor();
+        let folders = roots.iter().map(|root| root.path().to_string_lossy().into_owned()).collect();
+        let mode = Mode::configured(config);
+        let session = Arc::new(Session {
+            id: Arc::default(),
+            cwd,
+            folders,
+            link: Arc::clone(&self.link),
+            events: self.cli.events,
+            shown,
+            server: OnceLock::new(),
+            state: Mutex::new(State::new(mode)),
+            others: Arc::default(),
+        });
+        let workplace = Workplace::open(&self.hosted, &session, roots, through);
+        let taken: BTreeSet<String> = config["mcp_servers"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect();
+        let Servers { ours, config: mut injected } =
+            servers(&self.hosted.url(), &workplace.token, &brought, taken).map_err(invalid)?;
+        injected.insert("tools.update_plan".into(), json!({ "enabled": true }));
+        let mut terms = json!({
+            "cwd": session.cwd,
+            "runtimeWorkspaceRoots": session.folders,
+            "approvalPolicy": mode.approval_policy(),
+            "sandbox": mode.sandbox(),
+            "developerInstructions": instructions(&ours, config),
+            "config": injected,
+        });
+        if self.cli.editor_only {
+            terms["environments"] = json!([]);
+        }
+        let _ = session.server.set(ours);
+
+        let answer = ask(method, merged(which, &terms)).await?;
+        let thread = &answer["thread"];
+        let id = thread["id"].as_str().unwrap_or_default().to_owned();
+        let _ = session.id.set(id.clone());
+        {
+            let models = ask("model/list", json!({})).await?;
+            let models = models["data"].as_array().into_iter().flatten().filter_map(Model::of);
+            let state = &mut *lock(&session.state);
+            state.choices.models = models.collect();
+            state.choices.model = answer["model"].as_str().unwrap_or_default().to_owned();
+            state.choices.effort = answer["reasoningEffort"].as_str().map(ToOwned::to_owned);
+            state.auto_sandbox = Some(answer["sandbox"].clone()).filter(|_| mode == Mode::Auto);
+        }
+        let loaded_in = AtomicU64::new(codex.number);
+        let open = Arc::new(Open { session, workplace, terms, loaded_in });
+        lock(&self.threads).insert(id, Arc::clone(&open));
+        Ok((open, answer["thread"].clone()))
+    }
+
+    /// Has Codex load the thread again, if it is another than the one that had it.
+    pub async fn keep_loaded(&self, open: &Open) -> Answer<()> {
+        let codex = self.codex().await.map_err(|error| failed(&error))?;
+        if open.is_loaded_in(codex.number) {
+            return Ok(());
+        }
+        let which = json!({ "threadId": open.session.id(), "excludeTurns": true });
+        self.ask("thread/resume", merged(which, &open.terms)).await?;
+        for choice in [Choice::Mode, Choice::Model] {
+            self.ask("thread/settings/update", open.settings(choice)).await?;
+        }
+        open.loaded_in.store(codex.number, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A session, as the answers that begin one describe it.
+    fn described<T: DeserializeOwned>(&self, open: &Open) -> Answer<T> {
+        let choices = lock(&open.session.state).choices.clone();
+        typed(json!({
+            "sessionId": open.session.id(),
+            "modes": modes(choices.mode),
+            "configOptions": choices.options(),
+        }))
+    }
+
+    /// What an editor is told once it knows of the session.
+    pub fn welcome(&self, id: &SessionId) {
+        self.link.update(&id.to_string(), &commands::available());
+    }
+}
+
+fn merged(mut one: Value, other: &Value) -> Value {
+    if let (Value::Object(one), Value::Object(other)) = (&mut one, other) {
+        one.extend(other.clone());
+    }
+    one
+}
+
+/// What the model is told besides, after what the user's own configuration tells it.
+fn instructions(server: &str, config: &Value) -> String {
+    let ours = format!(
+        "You work inside the user's editor. Read and edit text files with the tools of the MCP server `{server}`: they \
+         see and change what the editor shows, saved or not. The shell and `apply_patch` see only what is saved; use \
+         them for what is not text, for searching and for running things."
+    );
+    match config["developer_instructions"].as_str() {
+        Some(theirs) => format!("{theirs}\n\n{ours}"),
+        None => ours,
+    }
+}

@@ -1,0 +1,144 @@
+//! What Codex asks a person, and what each answer is called.
+
+mod command;
+mod elicitation;
+mod patch;
+mod permissions;
+mod user_input;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::said::text;
+use super::tool_call::ToolCall;
+
+/// How a request of Codex's is put to a person.
+#[derive(Debug)]
+pub enum Asked {
+    /// `session/request_permission`.
+    Choice(Question),
+    /// `elicitation/create`.
+    Form(Form),
+    /// It cannot be asked here: the answer that says no.
+    Refuse(Value),
+}
+
+/// A question with a few answers.
+#[derive(Debug)]
+pub struct Question {
+    /// A `ToolCallUpdate`: what is asked about.
+    pub tool_call: Value,
+    pub choices: Vec<Choice>,
+    /// Codex's answer when nobody chose.
+    pub otherwise: Value,
+    /// The tool call is there for the question only; nobody else ends it.
+    pub alone: bool,
+}
+
+/// An answer a person can give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    pub id: String,
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
+    pub kind: &'static str,
+    /// The result for Codex.
+    pub answer: Value,
+}
+
+/// A form or a link.
+#[derive(Debug)]
+pub struct Form {
+    /// Of `elicitation/create`, but for the `sessionId`.
+    pub params: Value,
+    /// Codex's answer when nobody filled it in.
+    pub otherwise: Value,
+    reply: Reply,
+}
+
+#[derive(Debug)]
+enum Reply {
+    Elicitation,
+    UserInput(Vec<user_input::Field>),
+}
+
+impl Choice {
+    fn new(id: &str, name: impl Into<String>, kind: &'static str, answer: Value) -> Self {
+        Self { id: id.into(), name: name.into(), kind, answer }
+    }
+}
+
+impl Question {
+    fn new(call: ToolCall, choices: Vec<Choice>, otherwise: Value) -> Self {
+        Self { tool_call: call.asked(), choices, otherwise, alone: false }
+    }
+
+    /// `options` of `session/request_permission`.
+    pub fn options(&self) -> Value {
+        let option = |choice: &Choice| json!({"optionId": choice.id, "name": choice.name, "kind": choice.kind});
+        self.choices.iter().map(option).collect()
+    }
+
+    /// What was chosen, by the result of `session/request_permission`. `None`: nothing, or what was not offered.
+    pub fn chosen(&self, result: &Value) -> Option<&Choice> {
+        let outcome = &result["outcome"];
+        let id = text(outcome, "optionId").filter(|_| outcome["outcome"] == "selected")?;
+        self.choices.iter().find(|choice| choice.id == id)
+    }
+
+    /// The update that ends the tool call, if it is there for the question only.
+    pub fn closing(&self, chosen: Option<&Choice>) -> Option<Value> {
+        let allowed = chosen.is_some_and(|choice| choice.kind.starts_with("allow"));
+        self.alone.then(|| {
+            json!({
+                "sessionUpdate": "tool_call_update",
+                "toolCallId": self.tool_call["toolCallId"],
+                "status": if allowed { "completed" } else { "failed" },
+            })
+        })
+    }
+}
+
+impl Form {
+    /// Codex's answer, by the result of `elicitation/create`.
+    pub fn answer(&self, result: &Value) -> Value {
+        match (&self.reply, text(result, "action")) {
+            (Reply::Elicitation, Some("accept")) => {
+                let content = &result["content"];
+                let content = if content.is_object() { content.clone() } else { json!({}) };
+                json!({"action": "accept", "content": content, "_meta": null})
+            }
+            (Reply::Elicitation, Some("decline")) => elicitation::declined(),
+            (Reply::UserInput(fields), Some("accept")) => {
+                user_input::answers(fields, &result["content"])
+            }
+            _ => self.otherwise.clone(),
+        }
+    }
+}
+
+/// A request of Codex's. `item` is the item it is about, when that is known. `None`: it is not for a person.
+pub fn asked(
+    method: &str,
+    params: &Value,
+    item: Option<&Value>,
+    cwd: &Path,
+    shown: Shown,
+) -> Option<Asked> {
+    Some(match method {
+        "item/commandExecution/requestApproval" => {
+            Asked::Choice(command::question(params, item, cwd, shown))
+        }
+        "execCommandApproval" => Asked::Choice(command::legacy(params, cwd, shown)),
+        "item/fileChange/requestApproval" => Asked::Choice(patch::question(params, item, cwd)),
+        "applyPatchApproval" => Asked::Choice(patch::legacy(params, cwd)),
+        "item/permissions/requestApproval" => {
+            Asked::Choice(permissions::question(params, item, cwd))
+        }
+        "mcpServer/elicitation/request" => elicitation::asked(params, item, shown),
+        "item/tool/requestUserInput" => user_input::asked(params, shown),
+        _ => return None,
+    })
+}

@@ -1,0 +1,133 @@
+//! May Codex run this command?
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::permissions::wishes;
+use super::{Choice, Question};
+use crate::translate::Shown;
+use crate::translate::command::tool_call;
+use crate::translate::said::{fenced, list, one_line, text, words};
+use crate::translate::tool_call::Phase;
+
+/// `item/commandExecution/requestApproval`: offers what Codex says it takes.
+pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) -> Question {
+    let typed = params["kind"] == "writeStdin";
+    let known = item.unwrap_or(&Value::Null);
+    // Input for a running command must not take the command's name from it.
+    let latest = |key: &str| {
+        let (first, second) = if typed { (known, params) } else { (params, known) };
+        if first[key].is_null() { second[key].clone() } else { first[key].clone() }
+    };
+    let about = json!({
+        "id": params["itemId"],
+        "command": latest("command"),
+        "cwd": latest("cwd"),
+        "commandActions": latest("commandActions"),
+    });
+    let mut call = tool_call(&about, Phase::Begun, cwd, shown);
+    call.id = text(params, "itemId").unwrap_or_default().into();
+    if item.is_none() {
+        // There is no terminal yet.
+        call.shown.clear();
+    }
+    let mut lines: Vec<String> = text(params, "reason").map(str::to_owned).into_iter().collect();
+    if typed {
+        lines.push("Input for the running command:".into());
+    }
+    let script = text(params, "command").or(text(&about, "command"));
+    lines.extend(script.map(fenced));
+    let network = &params["networkApprovalContext"];
+    if let Some(host) = text(network, "host") {
+        let by = text(network, "protocol").map(|by| format!(" ({by})")).unwrap_or_default();
+        lines.push(format!("Network access to `{host}`{by}"));
+        if script.is_none() {
+            call.title = one_line(&format!("Network access to {host}"));
+        }
+    }
+    lines.extend(wishes(&params["additionalPermissions"], cwd).0);
+    lines.extend(text(&call.input, "cwd").map(|folder| format!("In `{folder}`")));
+    call.shown.insert(0, words(lines.join("\n\n")));
+
+    let decisions = match params["availableDecisions"].as_array() {
+        Some(decisions) => decisions.clone(),
+        None => vec![json!("accept"), json!("acceptForSession"), json!("decline")],
+    };
+    let mut choices: Vec<Choice> = Vec::new();
+    for decision in &decisions {
+        let Some(mut choice) = offer(decision) else { continue };
+        if choices.iter().any(|other| other.id == choice.id) {
+            choice.id = format!("{}-{}", choice.id, choices.len());
+        }
+        choices.push(choice);
+    }
+    Question::new(call, choices, json!({"decision": "cancel"}))
+}
+
+/// A decision as a person reads it. One that we do not know is not offered.
+fn offer(decision: &Value) -> Option<Choice> {
+    let details = decision.as_object().and_then(|decision| decision.iter().next());
+    let (id, name, kind) = match (decision.as_str(), details) {
+        (Some("accept"), _) => ("accept", "Allow once".into(), "allow_once"),
+        (Some("acceptForSession"), _) => {
+            ("acceptForSession", "Allow for this session".into(), "allow_always")
+        }
+        (Some("decline"), _) => ("decline", "Reject".into(), "reject_once"),
+        (Some("cancel"), _) => ("cancel", "Reject and stop".into(), "reject_once"),
+        (_, Some((id, details))) if id == "acceptWithExecpolicyAmendment" => {
+            let begin = list(details, "execpolicy_amendment").iter();
+            let begin: Vec<_> = begin.filter_map(Value::as_str).collect();
+            let begin = one_line(&begin.join(" "));
+            (
+                id.as_str(),
+                format!("Always allow commands that begin with `{begin}`"),
+                "allow_always",
+            )
+        }
+        (_, Some((id, details))) if id == "applyNetworkPolicyAmendment" => {
+            let rule = &details["network_policy_amendment"];
+            let host = one_line(text(rule, "host")?);
+            if rule["action"] == "deny" {
+                (id.as_str(), format!("Never allow network access to `{host}`"), "reject_always")
+            } else {
+                (id.as_str(), format!("Always allow network access to `{host}`"), "allow_always")
+            }
+        }
+        _ => return None,
+    };
+    Some(Choice::new(id, name, kind, json!({"decision": decision})))
+}
+
+/// `execCommandApproval`, as Codex asked before there were items.
+pub fn legacy(params: &Value, cwd: &Path, shown: Shown) -> Question {
+    let argv: Vec<_> = list(params, "command").iter().filter_map(Value::as_str).collect();
+    let about = json!({
+        "itemId": params["callId"],
+        "command": argv.join(" "),
+        "cwd": params["cwd"],
+        "commandActions": params["parsedCmd"],
+        "reason": params["reason"],
+    });
+    Question { choices: review(), otherwise: aborted(), ..question(&about, None, cwd, shown) }
+}
+
+/// What could be answered then.
+pub fn review() -> Vec<Choice> {
+    let denied = json!({"denied": {"rejection": "rejected by the user"}});
+    vec![
+        Choice::new("approved", "Allow once", "allow_once", json!({"decision": "approved"})),
+        Choice::new(
+            "approved_for_session",
+            "Allow for this session",
+            "allow_always",
+            json!({"decision": "approved_for_session"}),
+        ),
+        Choice::new("denied", "Reject", "reject_once", json!({"decision": denied})),
+        Choice::new("abort", "Reject and stop", "reject_once", aborted()),
+    ]
+}
+
+pub fn aborted() -> Value {
+    json!({"decision": "abort"})
+}

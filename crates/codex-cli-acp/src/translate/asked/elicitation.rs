@@ -1,0 +1,149 @@
+//! What an MCP server asks by way of Codex; whether one of its tools may run is asked so too.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use agent_client_protocol::v1::schema::{ElicitationPropertySchema, ElicitationSchema};
+use serde_json::{Map, Value, json};
+
+use super::{Asked, Choice, Form, Question, Reply};
+use crate::translate::Shown;
+use crate::translate::said::{fenced, one_line, shortened, text, words};
+use crate::translate::tool_call::ToolCall;
+use crate::translate::tools;
+
+/// `mcpServer/elicitation/request`.
+pub fn asked(params: &Value, item: Option<&Value>, shown: Shown) -> Asked {
+    let wanted = &params["requestedSchema"];
+    let nothing_to_fill = wanted["properties"].as_object().is_none_or(Map::is_empty);
+    match text(params, "mode").unwrap_or_default() {
+        "url" if shown.urls => link(params),
+        "url" => Asked::Choice(question(params, item)),
+        "form" | "openai/form" | "openaiForm" => {
+            let approval = params["_meta"]["codex_approval_kind"] == "mcp_tool_call";
+            match schema(wanted).filter(|_| shown.forms) {
+                Some(schema) if !approval => form(params, &schema),
+                _ if approval || nothing_to_fill => Asked::Choice(question(params, item)),
+                _ => Asked::Refuse(declined()),
+            }
+        }
+        _ => Asked::Refuse(declined()),
+    }
+}
+
+/// A no.
+pub fn declined() -> Value {
+    json!({"action": "decline", "content": null, "_meta": null})
+}
+
+fn cancelled() -> Value {
+    json!({"action": "cancel", "content": null, "_meta": null})
+}
+
+fn form(params: &Value, schema: &Value) -> Asked {
+    Asked::Form(Form {
+        params: json!({"mode": "form", "message": message(params), "requestedSchema": schema}),
+        otherwise: cancelled(),
+        reply: Reply::Elicitation,
+    })
+}
+
+fn link(params: &Value) -> Asked {
+    let (Some(id), Some(url)) = (text(params, "elicitationId"), text(params, "url")) else {
+        return Asked::Refuse(declined());
+    };
+    Asked::Form(Form {
+        params: json!({
+            "mode": "url", "message": message(params), "elicitationId": id, "url": url,
+        }),
+        otherwise: cancelled(),
+        reply: Reply::Elicitation,
+    })
+}
+
+fn message(params: &Value) -> String {
+    let server = text(params, "serverName").unwrap_or("An MCP server");
+    text(params, "message").map_or_else(|| format!("{server} asks"), str::to_owned)
+}
+
+/// A yes or no. The yes can be remembered, when Codex offers that.
+fn question(params: &Value, item: Option<&Value>) -> Question {
+    let meta = &params["_meta"];
+    let mut call = item.map_or_else(|| unknown(params), known);
+    let mut lines = vec![message(params)];
+    lines.extend(text(meta, "tool_description").map(str::to_owned));
+    lines.extend(text(params, "url").map(str::to_owned));
+    if meta["tool_params"].is_object() {
+        let arguments = serde_json::to_string_pretty(&meta["tool_params"]).unwrap_or_default();
+        lines.push(fenced(&shortened(&arguments)));
+        call.input = meta["tool_params"].clone();
+    }
+    call.shown = vec![words(lines.join("\n\n"))];
+
+    let accepted = |meta: Value| json!({"action": "accept", "content": {}, "_meta": meta});
+    let persist = |scope: &str| {
+        let offered = &meta["persist"];
+        let listed = offered.as_array().is_some_and(|scopes| scopes.iter().any(|one| one == scope));
+        (listed || offered == scope).then(|| accepted(json!({"persist": scope})))
+    };
+    let mut choices = vec![Choice::new("once", "Allow once", "allow_once", accepted(Value::Null))];
+    choices.extend(
+        persist("session")
+            .map(|yes| Choice::new("session", "Allow for this session", "allow_always", yes)),
+    );
+    choices.extend(
+        persist("always").map(|yes| Choice::new("always", "Always allow", "allow_always", yes)),
+    );
+    choices.push(Choice::new("decline", "Reject", "reject_once", declined()));
+    Question { alone: item.is_none(), ..Question::new(call, choices, cancelled()) }
+}
+
+/// The call it is about.
+fn known(item: &Value) -> ToolCall {
+    let id = text(item, "id").unwrap_or_default().into();
+    ToolCall { id, ..tools::mcp(item) }
+}
+
+/// A call that is there for the question only. Its id is made of all that is asked.
+fn unknown(params: &Value) -> ToolCall {
+    let mut hash = DefaultHasher::new();
+    params.to_string().hash(&mut hash);
+    ToolCall {
+        id: format!("elicitation-{:016x}", hash.finish()),
+        title: one_line(&message(params)),
+        kind: if params["mode"] == "url" { "fetch" } else { "other" },
+        ..ToolCall::default()
+    }
+}
+
+/// The schema of a form that every editor can show. `None`: there is something in it that ACP has no field for.
+fn schema(wanted: &Value) -> Option<Value> {
+    let mut properties = Map::new();
+    for (name, property) in wanted["properties"].as_object()? {
+        properties.insert(name.clone(), titled(property));
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if wanted["required"].is_array() {
+        schema["required"] = wanted["required"].clone();
+    }
+    let known: ElicitationSchema = serde_json::from_value(schema.clone()).ok()?;
+    let odd = |field| matches!(field, &ElicitationPropertySchema::Other(_));
+    (!known.properties.values().any(odd)).then_some(schema)
+}
+
+/// Names of choices as they are written today: `oneOf` in place of `enumNames`.
+fn titled(property: &Value) -> Value {
+    let mut property = property.clone();
+    let (values, names) = (property["enum"].as_array(), property["enumNames"].as_array());
+    if let (Some(values), Some(names)) = (values, names) {
+        let choices = values
+            .iter()
+            .enumerate()
+            .map(|(at, value)| json!({"const": value, "title": names.get(at).unwrap_or(value)}));
+        let choices: Value = choices.collect();
+        if let Some(property) = property.as_object_mut() {
+            property.retain(|key, _| key != "enum" && key != "enumNames");
+            property.insert("oneOf".into(), choices);
+        }
+    }
+    property
+}

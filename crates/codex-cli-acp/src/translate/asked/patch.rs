@@ -1,0 +1,56 @@
+//! May Codex change these files?
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Choice, Question, command};
+use crate::translate::patch::{Change, changes, tool_call};
+use crate::translate::said::{absolute, location, text, words};
+use crate::translate::tool_call::ToolCall;
+
+/// `item/fileChange/requestApproval`: the item has the changes.
+pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
+    let id = text(params, "itemId").unwrap_or_default();
+    let mut call = tool_call(id, &changes(item.unwrap_or(&Value::Null), cwd), cwd);
+    let root = reasons(&mut call, params, cwd);
+    let session = match root {
+        Some(root) => format!("Allow changes in `{root}` for this session"),
+        None => "Allow for this session".into(),
+    };
+    let answer = |decision: &str| json!({"decision": decision});
+    let choices = vec![
+        Choice::new("accept", "Allow once", "allow_once", answer("accept")),
+        Choice::new("acceptForSession", session, "allow_always", answer("acceptForSession")),
+        Choice::new("decline", "Reject", "reject_once", answer("decline")),
+        Choice::new("cancel", "Reject and stop", "reject_once", answer("cancel")),
+    ];
+    Question::new(call, choices, answer("cancel"))
+}
+
+/// `applyPatchApproval`, as Codex asked before there were items.
+pub fn legacy(params: &Value, cwd: &Path) -> Question {
+    let files = params["fileChanges"].as_object();
+    let change = |(path, change)| {
+        let diff = text(change, "unified_diff").or(text(change, "content"));
+        Change::new(path, change, diff.unwrap_or_default(), cwd)
+    };
+    let changes: Vec<_> =
+        files.into_iter().flatten().map(|(path, file)| change((path.as_str(), file))).collect();
+    let mut call = tool_call(text(params, "callId").unwrap_or_default(), &changes, cwd);
+    reasons(&mut call, params, cwd);
+    Question::new(call, command::review(), command::aborted())
+}
+
+/// Says why it is asked; the folder that is wanted for good, if any is.
+fn reasons(call: &mut ToolCall, params: &Value, cwd: &Path) -> Option<String> {
+    let root = text(params, "grantRoot").map(|root| absolute(root, cwd));
+    if let Some(root) = root.as_deref().filter(|_| call.locations.is_empty()) {
+        call.locations.push(location(root, None));
+    }
+    let why = text(params, "reason");
+    if why.is_some() || call.shown.is_empty() {
+        call.shown.insert(0, words(why.unwrap_or("Codex wants to change files")));
+    }
+    root
+}

@@ -1,0 +1,84 @@
+//! May Codex do more than its sandbox lets it?
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::{Choice, Question};
+use crate::translate::said::{absolute, list, location, text, words};
+use crate::translate::tool_call::ToolCall;
+
+/// `item/permissions/requestApproval`: all that is asked for, or nothing.
+pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
+    let wanted = &params["permissions"];
+    let (wishes, locations) = wishes(wanted, cwd);
+    let mut lines: Vec<String> = text(params, "reason").map(str::to_owned).into_iter().collect();
+    lines.push("Codex asks for more permissions:".into());
+    lines.extend(wishes);
+    let call = ToolCall {
+        id: text(params, "itemId").unwrap_or_default().into(),
+        title: "More permissions for Codex".into(),
+        kind: "other",
+        shown: vec![words(lines.join("\n\n"))],
+        locations,
+        input: json!({"permissions": wanted, "cwd": params["cwd"]}),
+        ..ToolCall::default()
+    };
+    let granted: Map<String, Value> = ["network", "fileSystem"]
+        .into_iter()
+        .filter(|part| wanted[*part].is_object())
+        .map(|part| (part.into(), wanted[part].clone()))
+        .collect();
+    let grant = |scope: &str| json!({"permissions": granted, "scope": scope});
+    let nothing = json!({"permissions": {}, "scope": "turn"});
+    let choices = vec![
+        Choice::new("turn", "Allow for this turn", "allow_once", grant("turn")),
+        Choice::new("session", "Allow for this session", "allow_always", grant("session")),
+        Choice::new("reject", "Reject", "reject_once", nothing.clone()),
+    ];
+    Question { alone: item.is_none(), ..Question::new(call, choices, nothing) }
+}
+
+/// A profile of permissions in words, and the places it names.
+pub fn wishes(profile: &Value, cwd: &Path) -> (Vec<String>, Vec<Value>) {
+    let (mut lines, mut places) = (Vec::new(), Vec::new());
+    if profile["network"]["enabled"] == true {
+        lines.push("- network access".into());
+    }
+    let files = &profile["fileSystem"];
+    let mut place = |access: &str, path: &str| {
+        let path = absolute(path, cwd);
+        lines.push(format!("- {access} `{path}`"));
+        places.push(location(&path, None));
+    };
+    let entries = list(files, "entries");
+    if entries.is_empty() {
+        for access in ["read", "write"] {
+            let paths = list(files, access).iter().filter_map(Value::as_str);
+            paths.for_each(|path| place(access, path));
+        }
+    }
+    let mut others = Vec::new();
+    for entry in entries {
+        let access = text(entry, "access").unwrap_or("use");
+        let path = &entry["path"];
+        let special = &path["value"];
+        if let Some(path) = text(path, "path") {
+            place(access, path);
+        } else if let Some(name) = text(path, "pattern").or(text(special, "path")) {
+            others.push(format!("- {access} `{name}`"));
+        } else {
+            let below = text(special, "subpath").map(|path| format!(", `{path}`"));
+            let name = match text(special, "kind").unwrap_or_default() {
+                "root" => "the whole file system",
+                "minimal" => "what programs need to run",
+                "project_roots" => "the folders of the project",
+                "tmpdir" | "slash_tmp" => "the folder for temporary files",
+                _ => "other places",
+            };
+            others.push(format!("- {access} {name}{}", below.unwrap_or_default()));
+        }
+    }
+    lines.extend(others);
+    (lines, places)
+}

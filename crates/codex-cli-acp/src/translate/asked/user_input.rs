@@ -1,0 +1,126 @@
+//! What Codex itself wants to know.
+
+use serde_json::{Map, Value, json};
+
+use super::{Asked, Choice, Form, Question, Reply};
+use crate::translate::Shown;
+use crate::translate::said::{list, one_line, text, words};
+use crate::translate::tool_call::ToolCall;
+
+/// How Codex marks what was typed beside the answers it offered.
+const NOTE: &str = "user_note: ";
+
+/// A question and the fields of the form that answer it.
+#[derive(Debug)]
+pub struct Field {
+    id: String,
+    /// Where free words go, beside the answers that are offered.
+    note: Option<String>,
+}
+
+/// `item/tool/requestUserInput`. Only a form can take free words or several answers.
+pub fn asked(params: &Value, shown: Shown) -> Asked {
+    let questions = list(params, "questions");
+    let offered = |question| !list(question, "options").is_empty();
+    match questions {
+        [one] if offered(one) && !(shown.forms && one["isOther"] == true) => {
+            Asked::Choice(question(params, one))
+        }
+        [_, ..] if shown.forms => Asked::Form(form(questions)),
+        _ => Asked::Refuse(unanswered()),
+    }
+}
+
+fn unanswered() -> Value {
+    json!({"answers": {}})
+}
+
+fn question(params: &Value, question: &Value) -> Question {
+    let asked = text(question, "question").unwrap_or("Codex asks");
+    let header = text(question, "header").unwrap_or(asked);
+    let id = text(question, "id").unwrap_or_default();
+    let options = list(question, "options");
+    let mut lines = vec![asked.to_owned()];
+    lines.extend(options.iter().filter_map(|option| {
+        Some(format!("- {}: {}", text(option, "label")?, text(option, "description")?))
+    }));
+    let call = ToolCall {
+        id: text(params, "itemId").unwrap_or_default().into(),
+        title: one_line(header),
+        kind: "other",
+        shown: vec![words(lines.join("\n\n"))],
+        input: json!({"question": question}),
+        ..ToolCall::default()
+    };
+    let choice = |(at, option): (usize, &Value)| {
+        let label = text(option, "label")?;
+        let answer = json!({"answers": {id: {"answers": [label]}}});
+        Some(Choice::new(&format!("option-{at}"), one_line(label), "allow_once", answer))
+    };
+    let mut choices: Vec<_> = options.iter().enumerate().filter_map(choice).collect();
+    choices.push(Choice::new("skip", "Skip", "reject_once", unanswered()));
+    Question { alone: true, ..Question::new(call, choices, unanswered()) }
+}
+
+fn form(questions: &[Value]) -> Form {
+    let ids: Vec<_> = questions.iter().filter_map(|question| text(question, "id")).collect();
+    let (mut properties, mut required, mut fields) = (Map::new(), Vec::new(), Vec::new());
+    for question in questions {
+        let Some(id) = text(question, "id") else { continue };
+        let asked = text(question, "question").unwrap_or(id);
+        let title = text(question, "header").unwrap_or(asked);
+        let mut property = json!({"type": "string", "title": title, "description": asked});
+        let options: Vec<_> = list(question, "options").iter().filter_map(option).collect();
+        let other = question["isOther"] == true && !options.is_empty();
+        if !options.is_empty() {
+            property["oneOf"] = options.into();
+        }
+        properties.insert(id.into(), property);
+        let note = other.then(|| {
+            let mut name = format!("{id}_note");
+            while ids.contains(&name.as_str()) {
+                name.push('_');
+            }
+            let title = format!("{title}: something else");
+            properties.insert(name.clone(), json!({"type": "string", "title": title}));
+            name
+        });
+        if note.is_none() {
+            required.push(id);
+        }
+        fields.push(Field { id: id.into(), note });
+    }
+    Form {
+        params: json!({
+            "mode": "form",
+            "message": "Codex asks",
+            "requestedSchema": {"type": "object", "properties": properties, "required": required},
+        }),
+        otherwise: unanswered(),
+        reply: Reply::UserInput(fields),
+    }
+}
+
+fn option(option: &Value) -> Option<Value> {
+    let label = text(option, "label")?;
+    let mut titled = json!({"const": label, "title": label});
+    if let Some(description) = text(option, "description") {
+        titled["description"] = description.into();
+    }
+    Some(titled)
+}
+
+/// What was filled in, as Codex takes it.
+pub fn answers(fields: &[Field], content: &Value) -> Value {
+    let mut answers = Map::new();
+    for field in fields {
+        let chosen = text(content, &field.id).map(str::to_owned);
+        let note = field.note.as_ref().and_then(|name| text(content, name));
+        let said: Vec<_> =
+            chosen.into_iter().chain(note.map(|note| format!("{NOTE}{note}"))).collect();
+        if !said.is_empty() {
+            answers.insert(field.id.clone(), json!({"answers": said}));
+        }
+    }
+    json!({"answers": answers})
+}

@@ -1,0 +1,111 @@
+//! Commands that Codex runs in a shell.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::said::{absolute, fenced, list, location, one_line, present, shortened, text, words};
+use super::streamed::Sent;
+use super::tool_call::{Phase, ToolCall};
+
+/// A `commandExecution`. A terminal that only shows has the id of its tool call.
+pub fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> ToolCall {
+    let id = text(item, "id").unwrap_or_default();
+    let command = text(item, "command").unwrap_or_default();
+    let folder = absolute(text(item, "cwd").unwrap_or_default(), cwd);
+    let actions = list(item, "commandActions");
+    let mut call = ToolCall {
+        title: title(command),
+        kind: kind(actions),
+        input: json!({"command": command, "cwd": folder}),
+        output: present(json!({
+            "exitCode": item["exitCode"],
+            "durationMs": item["durationMs"],
+            "status": item["status"],
+        })),
+        ..ToolCall::default()
+    };
+    if call.kind != "execute" {
+        let paths = actions.iter().filter_map(|action| text(action, "path"));
+        call.locations =
+            paths.map(|path| location(&absolute(path, Path::new(&folder)), None)).collect();
+    }
+    if shown.terminal_output && phase != Phase::Past {
+        call.shown = vec![json!({"type": "terminal", "terminalId": id})];
+        call.meta = json!({"terminal_info": {"terminal_id": id, "cwd": folder}});
+    } else if let Some(output) = text(item, "aggregatedOutput") {
+        call.result = vec![words(fenced(&shortened(output)))];
+    }
+    call
+}
+
+/// The end of a terminal: what of the output never came as a piece, and the exit code.
+///
+/// The first pieces can be missing. A terminal only grows, so they come late, and say so.
+pub fn closing_terminal(item: &Value, sent: &Sent) -> Value {
+    let id = text(item, "id").unwrap_or_default();
+    let (before, after) = sent.missing(text(item, "aggregatedOutput").unwrap_or_default());
+    let mut data = after.to_owned();
+    if !before.is_empty() {
+        data = format!("\r\n[the output began with:]\r\n{before}");
+    }
+    let mut meta = json!({});
+    if !data.is_empty() {
+        meta["terminal_output"] = json!({"terminal_id": id, "data": data});
+    }
+    let code = &item["exitCode"];
+    meta["terminal_exit"] = json!({"terminal_id": id, "exit_code": code, "signal": null});
+    meta
+}
+
+/// A command that only looks is a read or a search.
+fn kind(actions: &[Value]) -> &'static str {
+    let all = |kinds: &[&str]| {
+        let known = |action: &Value| text(action, "type").is_some_and(|kind| kinds.contains(&kind));
+        !actions.is_empty() && actions.iter().all(known)
+    };
+    if all(&["read"]) {
+        "read"
+    } else if all(&["read", "search", "listFiles", "list_files"]) {
+        "search"
+    } else {
+        "execute"
+    }
+}
+
+/// The command as a person would type it.
+pub fn title(command: &str) -> String {
+    let title = one_line(&in_shell(command).unwrap_or_else(|| command.into()));
+    if title.is_empty() { "Command".into() } else { title }
+}
+
+/// The script of `bash -lc '…'`, in which Codex wraps what it runs.
+fn in_shell(command: &str) -> Option<String> {
+    let (shell, rest) = command.split_once(' ')?;
+    let (flag, script) = rest.split_once(' ')?;
+    let name = shell.rsplit('/').next()?;
+    if !["bash", "zsh", "sh"].contains(&name) || !["-c", "-lc"].contains(&flag) {
+        return None;
+    }
+    if let Some(inner) = script.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
+        return (!inner.contains('\'')).then(|| inner.into());
+    }
+    let quoted = script.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let Some(inner) = quoted else {
+        return (!script.contains(['\'', '"', '\\', ' '])).then(|| script.into());
+    };
+    let mut plain = String::new();
+    let mut chars = inner.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => return None,
+            '\\' => match chars.next()? {
+                escaped @ ('"' | '\\' | '$' | '`') => plain.push(escaped),
+                other => plain.extend(['\\', other]),
+            },
+            other => plain.push(other),
+        }
+    }
+    Some(plain)
+}

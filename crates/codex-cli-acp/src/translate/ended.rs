@@ -1,0 +1,79 @@
+//! How a turn ended.
+
+use serde_json::{Value, json};
+
+use super::said::{present, text};
+
+/// ACP's: somebody has to log in first.
+const AUTH_REQUIRED: i32 = -32000;
+const INTERNAL: i32 = -32603;
+
+/// Why a prompt has no answer, as a JSON-RPC error.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failed {
+    pub code: i32,
+    pub message: String,
+    pub data: Value,
+}
+
+/// The stop reason of a turn, or the error that its prompt is answered with.
+pub fn ended(turn: &Value) -> Result<&'static str, Failed> {
+    let error = &turn["error"];
+    match text(turn, "status").unwrap_or_default() {
+        "completed" => Ok("end_turn"),
+        "interrupted" => Ok("cancelled"),
+        "failed" if refused(error) => Ok("refusal"),
+        _ => Err(failed(error)),
+    }
+}
+
+/// Whether this is the model's or its provider's no, rather than a failure.
+pub fn refused(error: &Value) -> bool {
+    matches!(reason(error), "cyberPolicy" | "misalignmentPolicyViolation")
+}
+
+/// The name of Codex's reason: it stands alone, or before its details.
+fn reason(error: &Value) -> &str {
+    let info = &error["codexErrorInfo"];
+    let name = info.as_object().and_then(|info| info.keys().next()).map(String::as_str);
+    name.or(info.as_str()).unwrap_or_default()
+}
+
+fn failed(error: &Value) -> Failed {
+    let info = &error["codexErrorInfo"];
+    let reason = reason(error);
+    let unauthorized = reason == "unauthorized" || info[reason]["httpStatusCode"] == 401;
+    let said = text(error, "message").unwrap_or("Codex ended the turn without an answer");
+    let advice = match reason {
+        _ if unauthorized => "; log in to Codex and try again",
+        "contextWindowExceeded" => "; use /compact or start a new session",
+        "usageLimitExceeded" => "; wait until the limit is reset or change your plan",
+        "sessionBudgetExceeded" => "; the budget of this session is used up, start a new one",
+        "rateLimitExceeded" | "serverOverloaded" | "flexUnavailable" => "; try again later",
+        "modelNotFound" => "; choose another model",
+        _ => "",
+    };
+    Failed {
+        code: if unauthorized { AUTH_REQUIRED } else { INTERNAL },
+        message: format!("{}{advice}", said.trim_end_matches('.')),
+        data: present(json!({
+            "codexErrorInfo": info,
+            "details": error["additionalDetails"],
+        })),
+    }
+}
+
+/// What the session has used, for the answer to a prompt. Of `thread/tokenUsage/updated`.
+pub fn usage(params: &Value) -> Option<Value> {
+    let total = &params["tokenUsage"]["total"];
+    let count = |key: &str| total[key].as_u64();
+    Some(present(json!({
+        "totalTokens": count("totalTokens")?,
+        "inputTokens": count("inputTokens")?,
+        "outputTokens": count("outputTokens")?,
+        "thoughtTokens": count("reasoningOutputTokens"),
+        "cachedReadTokens": count("cachedInputTokens"),
+        "cachedWriteTokens": count("cacheWriteInputTokens"),
+    })))
+}

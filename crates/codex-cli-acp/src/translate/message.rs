@@ -1,0 +1,119 @@
+//! Items that are words: messages, thoughts, and what is told in passing.
+
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::said::{list, text};
+
+/// Words of Codex's.
+#[derive(Debug)]
+pub struct Told {
+    chunk: &'static str,
+    words: String,
+    /// The words of a thought, beside its summary.
+    pub details: String,
+}
+
+impl Told {
+    /// What is shown of it: of a thought the summary, if there is one.
+    pub fn whole(&self) -> &str {
+        if self.words.is_empty() { &self.details } else { &self.words }
+    }
+}
+
+/// The words that an item is, if it is any.
+pub fn told(item: &Value) -> Option<Told> {
+    const MESSAGE: &str = "agent_message_chunk";
+    const THOUGHT: &str = "agent_thought_chunk";
+    let words = |key| text(item, key).unwrap_or_default().to_owned();
+    let parts = |key| {
+        let parts: Vec<_> = list(item, key).iter().filter_map(Value::as_str).collect();
+        parts.join("\n\n")
+    };
+    let (chunk, words, details) = match text(item, "type")? {
+        "agentMessage" | "plan" => (MESSAGE, words("text"), String::new()),
+        "exitedReviewMode" => (MESSAGE, words("review"), String::new()),
+        "reasoning" => (THOUGHT, parts("summary"), parts("content")),
+        "enteredReviewMode" => (THOUGHT, format!("Review: {}\n\n", words("review")), String::new()),
+        "hookPrompt" => {
+            let fragments = list(item, "fragments").iter();
+            let fragments: Vec<_> = fragments.filter_map(|hook| text(hook, "text")).collect();
+            (THOUGHT, fragments.join("\n\n"), String::new())
+        }
+        _ => return None,
+    };
+    Some(Told { chunk, words, details })
+}
+
+/// A piece of such an item. Empty pieces are not sent.
+pub fn chunk(told: &Told, id: &str, piece: &str) -> Option<Value> {
+    (!piece.is_empty()).then(|| chunk_of(told.chunk, id, json!({"type": "text", "text": piece})))
+}
+
+/// A piece of the message or thought with this id.
+pub fn chunk_of(kind: &str, id: &str, content: Value) -> Value {
+    let mut chunk = json!({"sessionUpdate": kind});
+    if !id.is_empty() {
+        chunk["messageId"] = id.into();
+    }
+    chunk["content"] = content;
+    chunk
+}
+
+/// A message of the user's, as it was once sent.
+pub fn of_user(item: &Value) -> Vec<Value> {
+    let id = text(item, "id").unwrap_or_default();
+    let contents = list(item, "content").iter().filter_map(|input| {
+        let named = |sign: &str| text(input, "name").map(|name| plain(&format!("{sign}{name}")));
+        match text(input, "type")? {
+            "text" => text(input, "text").map(plain),
+            "image" => text(input, "url").map(image),
+            "localImage" => text(input, "path").map(|path| link(path, &format!("file://{path}"))),
+            "skill" => named("$"),
+            "mention" => named("@"),
+            _ => None,
+        }
+    });
+    contents.map(|content| chunk_of("user_message_chunk", id, content)).collect()
+}
+
+fn plain(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn link(name: &str, uri: &str) -> Value {
+    json!({"type": "resource_link", "name": name, "uri": uri})
+}
+
+/// An image by its `data:` URL; by any other, a link to it.
+pub fn image(url: &str) -> Value {
+    let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    match data {
+        Some((mime, data)) => json!({"type": "image", "data": data, "mimeType": mime}),
+        None => link("image", url),
+    }
+}
+
+/// A compaction of the context, at the point where it is.
+pub fn compaction(item: &Value, status: &str, shown: Shown) -> Option<Value> {
+    let id = text(item, "id")?;
+    if shown.compaction {
+        return Some(
+            json!({"sessionUpdate": "compaction_update", "compactionId": id, "status": status}),
+        );
+    }
+    (status == "completed").then(|| notice("info", "The context was compacted", None, shown))
+}
+
+/// Something to know in passing. Editors without notices get a thought: an answer must not be mixed with it.
+pub fn notice(severity: &str, title: &str, description: Option<&str>, shown: Shown) -> Value {
+    if !shown.notices {
+        let more = description.map(|more| format!(": {more}")).unwrap_or_default();
+        return chunk_of("agent_thought_chunk", "", plain(&format!("{title}{more}\n\n")));
+    }
+    let mut notice = json!({"sessionUpdate": "notice", "severity": severity, "title": title});
+    if let Some(description) = description {
+        notice["description"] = description.into();
+    }
+    notice
+}

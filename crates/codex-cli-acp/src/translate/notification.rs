@@ -1,0 +1,150 @@
+//! What Codex tells of a thread while it works, besides items that begin and end.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::ended::refused;
+use super::message::{chunk_of, notice};
+use super::patch;
+use super::said::{list, text, words};
+use super::streamed::Part;
+use super::{Shown, Streamed};
+
+/// A notification as updates: none for all that an editor has no use for.
+pub fn notification(
+    method: &str,
+    params: &Value,
+    cwd: &Path,
+    shown: Shown,
+    streamed: &mut Streamed,
+) -> Vec<Value> {
+    update(method, params, cwd, shown, streamed).into_iter().collect()
+}
+
+fn update(
+    method: &str,
+    params: &Value,
+    cwd: &Path,
+    shown: Shown,
+    streamed: &mut Streamed,
+) -> Option<Value> {
+    match method {
+        "item/agentMessage/delta"
+        | "item/plan/delta"
+        | "item/reasoning/summaryTextDelta"
+        | "item/reasoning/textDelta"
+        | "item/commandExecution/outputDelta"
+        | "item/mcpToolCall/progress"
+        | "item/fileChange/patchUpdated" => of_item(method, params, cwd, streamed),
+        "turn/plan/updated" => Some(plan(params)),
+        "thread/tokenUsage/updated" => usage(&params["tokenUsage"]),
+        "thread/name/updated" => {
+            let title = text(params, "threadName");
+            Some(json!({"sessionUpdate": "session_info_update", "title": title}))
+        }
+        "error" => failure(params, shown),
+        "warning" | "guardianWarning" => {
+            Some(notice("warning", text(params, "message")?, None, shown))
+        }
+        "configWarning" | "deprecationNotice" => {
+            Some(notice("warning", text(params, "summary")?, text(params, "details"), shown))
+        }
+        "model/rerouted" => {
+            let (from, to) = (text(params, "fromModel")?, text(params, "toModel")?);
+            let title = format!("Codex goes on with {to} in place of {from}");
+            Some(notice("warning", &title, text(params, "reason"), shown))
+        }
+        "mcpServer/startupStatus/updated" if params["status"] == "failed" => {
+            let title = format!("MCP server `{}` did not start", text(params, "name")?);
+            Some(notice("warning", &title, text(params, "error"), shown))
+        }
+        "modelProvider/authRecoveryStarted" | "modelProvider/authRecoveryCompleted" => {
+            Some(notice("info", text(params, "message")?, None, shown))
+        }
+        // Among the rest are `item/reasoning/summaryPartAdded`, since the next delta says its part itself;
+        // `item/commandExecution/terminalInteraction`, since a terminal echoes what is typed; and `thread/compacted`,
+        // since an item tells of it.
+        _ => None,
+    }
+}
+
+/// News of one item. Tool calls must have begun: editors show an error for an update of one they do not know.
+fn of_item(method: &str, params: &Value, cwd: &Path, streamed: &mut Streamed) -> Option<Value> {
+    let id = text(params, "itemId")?;
+    let plain = |text: String| json!({"type": "text", "text": text});
+    let mut of_call = |fields: Value| {
+        let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id});
+        update.as_object_mut()?.extend(fields.as_object()?.clone());
+        streamed.is_open(id).then_some(update)
+    };
+    match method {
+        "item/mcpToolCall/progress" => {
+            of_call(json!({"content": [words(text(params, "message")?)]}))
+        }
+        "item/fileChange/patchUpdated" => {
+            let call = patch::tool_call(id, &patch::changes(params, cwd), cwd);
+            of_call(json!({
+                "title": call.title,
+                "kind": call.kind,
+                "locations": call.locations,
+                "content": call.shown,
+            }))
+        }
+        _ => {
+            let delta = text(params, "delta")?;
+            match method {
+                "item/commandExecution/outputDelta" => {
+                    let shown = streamed.output(id, delta);
+                    let data = json!({"terminal_output": {"terminal_id": id, "data": delta}});
+                    shown.then(|| {
+                        json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "_meta": data})
+                    })
+                }
+                "item/agentMessage/delta" | "item/plan/delta" => {
+                    let piece = streamed.text(id, delta);
+                    Some(chunk_of("agent_message_chunk", id, plain(piece)))
+                }
+                _ => {
+                    let summary = method == "item/reasoning/summaryTextDelta";
+                    let number = if summary { "summaryIndex" } else { "contentIndex" };
+                    let index = params[number].as_u64().unwrap_or_default();
+                    let piece = streamed.thought(id, Part { summary, index }, delta)?;
+                    Some(chunk_of("agent_thought_chunk", id, plain(piece)))
+                }
+            }
+        }
+    }
+}
+
+fn plan(params: &Value) -> Value {
+    let entry = |step: &Value| {
+        let status = match text(step, "status").unwrap_or_default() {
+            "inProgress" => "in_progress",
+            "completed" => "completed",
+            _ => "pending",
+        };
+        Some(json!({"content": text(step, "step")?, "priority": "medium", "status": status}))
+    };
+    let entries: Vec<_> = list(params, "plan").iter().filter_map(entry).collect();
+    json!({"sessionUpdate": "plan", "entries": entries})
+}
+
+/// How full the context is, when its size is known.
+fn usage(usage: &Value) -> Option<Value> {
+    let used = usage["last"]["totalTokens"].as_u64()?;
+    let size = usage["modelContextWindow"].as_u64().filter(|size| *size > 0)?;
+    Some(json!({"sessionUpdate": "usage_update", "used": used, "size": size}))
+}
+
+/// An error that Codex gets over by itself. One that ends the turn is told as its end, except for a refusal, whose
+/// end has no words.
+fn failure(params: &Value, shown: Shown) -> Option<Value> {
+    let error = &params["error"];
+    let message = text(error, "message")?;
+    if params["willRetry"] == true {
+        return Some(notice("warning", message, text(error, "additionalDetails"), shown));
+    }
+    refused(error)
+        .then(|| chunk_of("agent_message_chunk", "", json!({"type": "text", "text": message})))
+}

@@ -1,0 +1,193 @@
+//! Patches that Codex applies itself, as diffs.
+//!
+//! Of a change only its hunks are known. Each becomes a diff of the fragment it shows.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::said::{absolute, fenced, list, location, one_line, relative, text, words};
+use super::tool_call::ToolCall;
+
+/// What happens to one file.
+pub struct Change<'a> {
+    /// Absolute.
+    path: String,
+    kind: Kind,
+    /// The whole text of a file that is added or deleted, else the hunks.
+    diff: &'a str,
+}
+
+enum Kind {
+    Add,
+    Delete,
+    Update,
+    /// An update too; where the file goes.
+    Move(String),
+}
+
+/// The changes of a `fileChange`.
+pub fn changes<'a>(item: &'a Value, cwd: &Path) -> Vec<Change<'a>> {
+    let change = |change: &'a Value| {
+        let diff = text(change, "diff").unwrap_or_default();
+        Some(Change::new(text(change, "path")?, &change["kind"], diff, cwd))
+    };
+    list(item, "changes").iter().filter_map(change).collect()
+}
+
+impl<'a> Change<'a> {
+    /// `kind` has a `type` and, when the file moves, a `move_path`.
+    pub fn new(path: &str, kind: &Value, diff: &'a str, cwd: &Path) -> Self {
+        let kind = match (text(kind, "type"), text(kind, "move_path")) {
+            (Some("add"), _) => Kind::Add,
+            (Some("delete"), _) => Kind::Delete,
+            (_, Some(to)) => Kind::Move(absolute(to, cwd)),
+            _ => Kind::Update,
+        };
+        Self { path: absolute(path, cwd), kind, diff }
+    }
+
+    /// Where the file is afterwards.
+    fn at(&self) -> &str {
+        if let Kind::Move(to) = &self.kind { to } else { &self.path }
+    }
+
+    fn show(&self, call: &mut ToolCall) {
+        let path = self.at();
+        let (old, new) = match self.kind {
+            Kind::Add => (None, self.diff),
+            Kind::Delete => (Some(self.diff), ""),
+            Kind::Update | Kind::Move(_) => {
+                let hunks = hunks(self.diff);
+                call.locations.push(location(path, hunks.first().and_then(|hunk| hunk.line)));
+                if hunks.is_empty() && !self.diff.trim().is_empty() {
+                    call.shown.push(words(fenced(self.diff)));
+                }
+                call.shown.extend(hunks.iter().map(|hunk| diff(path, Some(&hunk.old), &hunk.new)));
+                return;
+            }
+        };
+        call.locations.push(location(path, None));
+        call.shown.push(diff(path, old, new));
+    }
+}
+
+/// A patch, whose diffs are shown from the start.
+pub fn tool_call(id: &str, changes: &[Change<'_>], cwd: &Path) -> ToolCall {
+    let all = |is: fn(&Kind) -> bool| {
+        !changes.is_empty() && changes.iter().all(|change| is(&change.kind))
+    };
+    let (verb, kind) = if all(|kind| matches!(kind, Kind::Add)) {
+        ("Create", "edit")
+    } else if all(|kind| matches!(kind, Kind::Delete)) {
+        ("Delete", "delete")
+    } else if all(|kind| matches!(kind, Kind::Move(_))) {
+        ("Move", "move")
+    } else {
+        ("Edit", "edit")
+    };
+    let title = match changes {
+        [] => format!("{verb} files"),
+        [change] => {
+            let name = relative(&change.path, cwd);
+            match &change.kind {
+                Kind::Move(to) => format!("{verb} {name} to {}", relative(to, cwd)),
+                _ => format!("{verb} {name}"),
+            }
+        }
+        several => format!("{verb} {} files", several.len()),
+    };
+    let mut call = ToolCall { id: id.into(), title: one_line(&title), kind, ..ToolCall::default() };
+    changes.iter().for_each(|change| change.show(&mut call));
+    call
+}
+
+fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
+    json!({"type": "diff", "path": path, "oldText": old, "newText": new})
+}
+
+/// What a hunk shows of a file, before and after.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Hunk {
+    /// Where it is afterwards, from 1, if it says so.
+    line: Option<u32>,
+    old: String,
+    new: String,
+}
+
+/// The hunks of a unified diff. What its counts do not cover is not part of a hunk, whatever it begins with.
+fn hunks(diff: &str) -> Vec<Hunk> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    let mut left = Left::default();
+    let mut last = ' ';
+    for line in diff.split_terminator('\n') {
+        if left.may_end()
+            && let Some((start, counted)) = header(line)
+        {
+            hunks.push(Hunk { line: start, ..Hunk::default() });
+            left = counted;
+            continue;
+        }
+        let Some(hunk) = hunks.last_mut() else { continue };
+        let mut chars = line.chars();
+        let sign = chars.next().unwrap_or(' ');
+        if sign == '\\' {
+            // The line before has no newline at its end.
+            for (text, sides) in [(&mut hunk.old, " -"), (&mut hunk.new, " +")] {
+                if sides.contains(last) && text.ends_with('\n') {
+                    text.pop();
+                }
+            }
+        } else if left.take(sign) {
+            let line = chars.as_str();
+            for (text, sides) in [(&mut hunk.old, " -"), (&mut hunk.new, " +")] {
+                if sides.contains(sign) {
+                    text.extend([line, "\n"]);
+                }
+            }
+            last = sign;
+        }
+    }
+    hunks
+}
+
+/// Lines that are still to come of a hunk; `None`: it did not say how many.
+#[derive(Default)]
+struct Left(Option<(u64, u64)>);
+
+impl Left {
+    fn may_end(&self) -> bool {
+        self.0.is_none_or(|left| left == (0, 0))
+    }
+
+    fn take(&mut self, sign: char) -> bool {
+        let Some((old, new)) = &mut self.0 else { return " -+".contains(sign) };
+        let (from_old, from_new) = match sign {
+            ' ' => (1, 1),
+            '-' => (1, 0),
+            '+' => (0, 1),
+            _ => return false,
+        };
+        let fits = *old >= from_old && *new >= from_new;
+        if fits {
+            (*old, *new) = (*old - from_old, *new - from_new);
+        }
+        fits
+    }
+}
+
+/// `@@ -1,2 +3,4 @@`, or just `@@`: the new line and the counts.
+fn header(line: &str) -> Option<(Option<u32>, Left)> {
+    let mut words = line.strip_prefix("@@")?.split_whitespace();
+    let mut range = |sign| {
+        let (start, count) = {
+            let range: &str = words.next()?.strip_prefix(sign)?;
+            range.split_once(',').unwrap_or((range, "1"))
+        };
+        Some((start.parse::<u32>().ok()?, count.parse::<u64>().ok()?))
+    };
+    Some(match (range('-'), range('+')) {
+        (Some((_, old)), Some((start, new))) => (Some(start.max(1)), Left(Some((old, new)))),
+        _ => (None, Left(None)),
+    })
+}

@@ -1,0 +1,54 @@
+//! What a person sends, as Codex takes it.
+
+use serde_json::{Value, json};
+
+use super::said::{fenced, text};
+
+/// The blocks of a `session/prompt` as `input` of a turn. What Codex cannot take is refused, with what to do.
+pub fn prompt(blocks: &[Value]) -> Result<Vec<Value>, String> {
+    if blocks.is_empty() {
+        return Err("The prompt is empty: send at least one block".into());
+    }
+    blocks.iter().map(input).collect()
+}
+
+fn input(block: &Value) -> Result<Value, String> {
+    let kind = text(block, "type").unwrap_or_default();
+    match kind {
+        "text" => Ok(words(block["text"].as_str().unwrap_or_default())),
+        "image" => match (text(block, "data"), text(block, "mimeType"), text(block, "uri")) {
+            (Some(data), mime, _) => Ok(image(mime.unwrap_or("image/png"), data)),
+            (None, _, Some(uri)) if uri.starts_with("http") => {
+                Ok(json!({"type": "image", "url": uri}))
+            }
+            _ => Err("An image has no data: send it as base64 in `data`".into()),
+        },
+        "resource_link" => {
+            let uri =
+                text(block, "uri").ok_or("A resource link has no `uri`: say what it links")?;
+            Ok(words(&format!("[@{}]({uri})", text(block, "name").unwrap_or(uri))))
+        }
+        "resource" => resource(&block["resource"]),
+        "audio" => Err("Audio is not supported: send the words as text".into()),
+        _ => Err(format!("Blocks of type `{kind}` are not supported: send text")),
+    }
+}
+
+fn resource(resource: &Value) -> Result<Value, String> {
+    let uri = text(resource, "uri").unwrap_or("a resource");
+    if let Some(contents) = resource["text"].as_str() {
+        return Ok(words(&format!("Contents of {uri}:\n{}", fenced(contents))));
+    }
+    match (text(resource, "blob"), text(resource, "mimeType")) {
+        (Some(blob), Some(mime)) if mime.starts_with("image/") => Ok(image(mime, blob)),
+        _ => Err(format!("The resource {uri} is neither text nor an image: link it instead")),
+    }
+}
+
+fn words(text: &str) -> Value {
+    json!({"type": "text", "text": text, "text_elements": []})
+}
+
+fn image(mime: &str, data: &str) -> Value {
+    json!({"type": "image", "url": format!("data:{mime};base64,{data}")})
+}

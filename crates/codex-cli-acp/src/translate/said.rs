@@ -1,0 +1,91 @@
+//! Reading what others said, and cutting it to size.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// Characters of a title.
+const TITLE: usize = 120;
+
+/// Bytes of a command's output that are shown as text.
+const OUTPUT: usize = 16 * 1024;
+
+/// A string that says something.
+pub fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value[key].as_str().filter(|text| !text.is_empty())
+}
+
+pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// On one line that is short enough for a title.
+pub fn one_line(text: &str) -> String {
+    let mut words = String::new();
+    // Enough to see that it is too long; what follows may be megabytes.
+    for word in text.split_whitespace().take(TITLE + 1) {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(word.chars().take(TITLE + 1));
+    }
+    match words.char_indices().nth(TITLE) {
+        Some(_) => words.chars().take(TITLE - 1).chain(['…']).collect(),
+        None => words,
+    }
+}
+
+/// A block of code that its contents cannot close.
+pub fn fenced(text: &str) -> String {
+    let longest = text.split(|other| other != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}\n{text}{newline}{fence}")
+}
+
+/// Without its middle when it is long, and then it says so.
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= OUTPUT {
+        return text.into();
+    }
+    let head = &text[..text.floor_char_boundary(OUTPUT / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - OUTPUT / 2)..];
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}\n[… {left_out} bytes left out …]\n{tail}").into()
+}
+
+/// As the editor wants every path.
+pub fn absolute(path: &str, cwd: &Path) -> String {
+    cwd.join(path).to_string_lossy().into_owned()
+}
+
+/// As a person wants it: by its name in the session's folder.
+pub fn relative<'a>(path: &'a str, cwd: &Path) -> Cow<'a, str> {
+    match Path::new(path).strip_prefix(cwd) {
+        Ok(inside) if inside != Path::new("") => inside.to_string_lossy(),
+        _ => path.into(),
+    }
+}
+
+/// A text as a tool call shows it.
+pub fn words(text: impl Into<String>) -> Value {
+    let text: String = text.into();
+    json!({"type": "content", "content": {"type": "text", "text": text}})
+}
+
+/// A place a tool call is about.
+pub fn location(path: &str, line: Option<u32>) -> Value {
+    match line {
+        Some(line) => json!({"path": path, "line": line}),
+        None => json!({"path": path}),
+    }
+}
+
+/// An object without its null members.
+pub fn present(mut object: Value) -> Value {
+    if let Some(members) = object.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    object
+}

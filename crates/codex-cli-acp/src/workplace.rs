@@ -1,0 +1,104 @@
+//! Where a session works: its folders, the files in them as the editor has them, and our tools on top, for whoever
+//! bears the session's token.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use files::{Access, DiskOptions, DiskStore, Durability, Root, Store};
+use server::{Calls, Confirm, Hosted, Level, Log, Options, Structured, ToolErrors};
+use tokio::runtime::Handle;
+use tools::Limits;
+
+use crate::editor::SessionStore;
+use crate::link::Buffers;
+use crate::session::Session;
+
+/// Bytes of the largest file.
+const MAX_SIZE: u64 = 10 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What Codex tells the model of our tools.
+const INSTRUCTIONS: &str = "The text files that the user has open in the editor, with all that is not saved yet, and \
+every other text file of the project; by absolute path, lines from 1. Read and edit text files with these tools: the shell \
+and patches see only what is saved. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or \
+none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what \
+would work.";
+
+/// Files are read and written by the editor, if it can do both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Through {
+    Editor,
+    #[default]
+    Disk,
+}
+
+/// The tools of a session, until this is dropped.
+pub struct Workplace {
+    hosted: Arc<Hosted>,
+    pub token: String,
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        self.hosted.dismiss(&self.token);
+    }
+}
+
+/// The folders of a session: where it works, and those besides. Each must be there.
+pub fn folders(cwd: &Path, more: &[PathBuf]) -> Result<Vec<Arc<Root>>, String> {
+    let mut roots = Vec::new();
+    for folder in std::iter::once(cwd).chain(more.iter().map(PathBuf::as_path)) {
+        if !folder.is_absolute() {
+            return Err(format!("{} must be an absolute path", folder.display()));
+        }
+        let root =
+            Root::open(folder).map_err(|e| format!("cannot work in {}: {e}", folder.display()))?;
+        roots.push(Arc::new(root));
+    }
+    Ok(roots)
+}
+
+impl Workplace {
+    pub fn open(
+        hosted: &Arc<Hosted>,
+        session: &Arc<Session>,
+        roots: Vec<Arc<Root>>,
+        through: Through,
+    ) -> Self {
+        let disk = DiskOptions { max_size: MAX_SIZE, durability: Durability::Data };
+        let store = |root: &Arc<Root>| -> Box<dyn Store> {
+            let disk = DiskStore::open(Arc::clone(root), disk);
+            match through {
+                Through::Disk => Box::new(disk),
+                Through::Editor => {
+                    let buffers = Buffers {
+                        link: Arc::clone(&session.link),
+                        session: Arc::clone(&session.id),
+                        runtime: Handle::current(),
+                    };
+                    let others = Arc::clone(&session.others);
+                    Box::new(SessionStore::new(Arc::clone(root), buffers, disk, MAX_SIZE, others))
+                }
+            }
+        };
+        let mut places = roots.into_iter().map(|root| (Arc::clone(&root), store(&root)));
+        let (root, first) = places.next().expect("a session has a folder");
+        let witness: Arc<Session> = Arc::clone(session);
+        let options = Options {
+            tools: tools::TEXT.iter().collect(),
+            methods: Vec::new(),
+            access: Access::ReadWrite,
+            tool_errors: ToolErrors::Result,
+            // Codex would show the model nothing else.
+            structured: Structured::Off,
+            confirm: Confirm::Never,
+            witness: Some(witness),
+            instructions: Some(INSTRUCTIONS.into()),
+        };
+        let limits = Limits::new(MAX_SIZE, TIMEOUT);
+        let calls =
+            Calls::with_more(root, first, places.collect(), limits, options, Log::new(Level::Warn));
+        Self { hosted: Arc::clone(hosted), token: hosted.admit(calls) }
+    }
+}

@@ -23,8 +23,7 @@ macro_rules! by {
     };
     ($bridge:expr, $method:ident, $request:ty, $after:expr) => {{
         let bridge = Arc::clone(&$bridge);
-        async move |request: $request, responder, connection: ConnectionTo<Client>| {
-            bridge.link.meet(&connection);
+        async move |request: $request, responder, _: ConnectionTo<Client>| {
             let bridge = Arc::clone(&bridge);
             tokio::spawn(async move {
                 let answer = Arc::clone(&bridge).$method(request).await;
@@ -40,12 +39,17 @@ macro_rules! by {
 
 /// Talks to the editor until it is gone.
 pub async fn serve(b: Arc<Bridge>) -> Result<()> {
-    let prompts = Arc::clone(&b);
-    let cancels = Arc::clone(&b);
+    let (beginning, prompts, cancels) = (Arc::clone(&b), Arc::clone(&b), Arc::clone(&b));
     Agent
         .v1()
         .name("codex-cli-acp")
-        .on_receive_request(by!(b, initialize, InitializeRequest), on_receive_request!())
+        .on_receive_request(
+            async move |request: InitializeRequest, responder, connection: ConnectionTo<Client>| {
+                beginning.link.meet(&connection);
+                responder.respond_with_result(beginning.initialize(&request))
+            },
+            on_receive_request!(),
+        )
         .on_receive_request(by!(b, authenticate, AuthenticateRequest), on_receive_request!())
         .on_receive_request(by!(b, logout, LogoutRequest), on_receive_request!())
         .on_receive_request(

@@ -145,7 +145,9 @@ impl Bridge {
             }
             "serverRequest/resolved" => {
                 let asked = lock(&self.questions).remove(&params["requestId"].to_string());
-                asked.map(|asked| asked.abort());
+                if let Some(asked) = asked {
+                    asked.abort();
+                }
             }
             _ => {
                 let id = params["threadId"].as_str().unwrap_or_default();
@@ -208,10 +210,7 @@ impl Bridge {
         }
     }
 
-    pub async fn initialize(
-        self: Arc<Self>,
-        request: InitializeRequest,
-    ) -> Answer<InitializeResponse> {
+    pub fn initialize(self: &Arc<Self>, request: &InitializeRequest) -> Answer<InitializeResponse> {
         let capabilities = &request.client_capabilities;
         let files = &capabilities.fs;
         let through = if files.read_text_file && files.write_text_file {
@@ -223,7 +222,7 @@ impl Bridge {
         let _ = self.editor.set(Editor { through, shown });
         // It takes a moment to start, so it does so already. Whoever needs it is told if it cannot.
         tokio::spawn({
-            let bridge = Arc::clone(&self);
+            let bridge = Arc::clone(self);
             async move { bridge.codex().await.map(drop) }
         });
         typed(json!({

@@ -21,7 +21,7 @@ use crate::{leftovers, lock};
 /// The oldest Codex whose app-server has all that is needed here.
 const OLDEST: (u32, u32) = (0, 160);
 /// How long Codex may take to introduce itself. A cold start from a slow disk takes seconds.
-const INTRODUCTION: Duration = Duration::from_secs(60);
+const INTRODUCTION: Duration = Duration::from_mins(1);
 /// How long it may take to end by itself, once its stdin is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Bytes of its last words that are kept.
@@ -90,11 +90,13 @@ pub struct Codex {
 
 /// Requests that have no answer yet; why there will be none any more.
 #[derive(Default)]
-struct Waiting(Mutex<(HashMap<u64, oneshot::Sender<Answer>>, Option<CodexError>)>);
+struct Waiting(Mutex<Answers>);
+
+type Answers = (HashMap<u64, oneshot::Sender<Answer>>, Option<CodexError>);
 
 impl Waiting {
-    fn answer(&self, id: u64, answer: Answer) {
-        let waiting = lock(&self.0).0.remove(&id);
+    fn answer(&self, id: Option<u64>, answer: Answer) {
+        let waiting = id.and_then(|id| lock(&self.0).0.remove(&id));
         waiting.map(|waiting| waiting.send(answer));
     }
 
@@ -294,7 +296,7 @@ async fn read(stdout: ChildStdout, waiting: &Waiting, tell: &impl Fn(Message)) {
                     }),
                     None => Ok(take("result").unwrap_or_default()),
                 };
-                id.as_u64().map(|id| waiting.answer(id, answer));
+                waiting.answer(id.as_u64(), answer);
             }
             _ => {}
         }
@@ -318,13 +320,11 @@ async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
 
 /// It has closed its stdout. If it does not end by itself it is ended.
 async fn end(mut child: Child) -> Option<ExitStatus> {
-    match tokio::time::timeout(FAREWELL, child.wait()).await {
-        Ok(status) => status.ok(),
-        Err(_) => {
-            let _ = child.kill().await;
-            None
-        }
+    if let Ok(status) = tokio::time::timeout(FAREWELL, child.wait()).await {
+        return status.ok();
     }
+    let _ = child.kill().await;
+    None
 }
 
 fn how(status: Option<ExitStatus>) -> String {

@@ -118,7 +118,9 @@ pub fn status(session: &Session, account: &Value) -> String {
         ));
         rows.push(("Tokens used", tokens("total").to_string()));
     }
-    rows.into_iter().map(|(name, value)| format!("- **{name}:** {value}\n")).collect()
+    let rows: Vec<String> =
+        rows.into_iter().map(|(name, value)| format!("- **{name}:** {value}")).collect();
+    rows.join("\n")
 }
 
 /// What `/mcp` shows.
@@ -128,7 +130,7 @@ pub fn servers(list: &Value) -> String {
             server["tools"].as_object().map(|tools| tools.keys().cloned().collect::<Vec<_>>());
         let tools = tools.filter(|tools| !tools.is_empty()).map(|tools| tools.join(", "));
         let name = server["name"].as_str().unwrap_or_default();
-        format!("- **{name}:** {}\n", tools.as_deref().unwrap_or("no tools"))
+        format!("- **{name}:** {}", tools.as_deref().unwrap_or("no tools"))
     };
     listed(list, server, "There are no MCP servers.")
 }
@@ -137,7 +139,7 @@ pub fn servers(list: &Value) -> String {
 pub fn skills(list: &Value) -> String {
     let skill = |skill: &Value| {
         let text = |name: &str| skill[name].as_str().unwrap_or_default();
-        format!("- **{}:** {}\n", text("name"), text("description"))
+        format!("- **{}:** {}", text("name"), text("description"))
     };
     let all: Vec<Value> = list
         .as_array()
@@ -151,8 +153,8 @@ pub fn skills(list: &Value) -> String {
 }
 
 fn listed(list: &Value, line: impl Fn(&Value) -> String, none: &str) -> String {
-    let lines: String = list.as_array().into_iter().flatten().map(line).collect();
-    if lines.is_empty() { none.into() } else { lines }
+    let lines: Vec<String> = list.as_array().into_iter().flatten().map(line).collect();
+    if lines.is_empty() { none.into() } else { lines.join("\n") }
 }
 
 #[cfg(test)]

@@ -45,73 +45,24 @@ impl Events {
         outcome: Result<&Reply, &Failure>,
         change: Option<&Changed>,
     ) -> Value {
-        let path = call.path.as_deref().unwrap_or_default();
-        let mut fields = Map::new();
-        let status = if outcome.is_ok() { "completed" } else { "failed" };
-        fields.insert("status".into(), status.into());
-        match outcome {
-            Ok(reply) => {
-                let output = if self == Self::Acp { whole(reply) } else { contract(call, reply) };
-                let content = match (self, change) {
-                    (Self::Contract, _) => contract_diff(reply),
-                    (_, Some(change)) => Some(json!([diff(path, change)])),
-                    (_, None) => None,
-                };
-                fields.insert("rawOutput".into(), output);
-                fields.extend(content.map(|content| ("content".into(), content)));
-                let line = change.and_then(first_line);
-                if let (true, Some(line)) = (self != Self::Contract, line) {
-                    fields.insert("locations".into(), json!([{ "path": path, "line": line }]));
-                }
-            }
-            Err(failure) => {
-                let (error, text) = told(failure);
-                fields.insert("rawOutput".into(), json!({ "error": error }));
-                if self != Self::Contract {
-                    fields.insert("content".into(), json!([words(&text)]));
-                }
-            }
-        }
-        self.finish(id, fields)
+        self.finish(id, shown(call, outcome, change), contracted(call, outcome))
     }
 
     /// The end of a call of which nothing is known but that it did not come to one.
     pub fn abandoned(self, id: &str, reason: &str) -> Value {
-        let mut fields = Map::new();
-        fields.insert("status".into(), "failed".into());
-        fields.insert("rawOutput".into(), json!({ "error": { "message": reason } }));
-        if self != Self::Contract {
-            fields.insert("content".into(), json!([words(reason)]));
-        }
-        self.finish(id, fields)
+        let contracted =
+            json!({ "status": "failed", "rawOutput": { "error": { "message": reason } } });
+        let mut shown = contracted.clone();
+        shown["content"] = json!([words(reason)]);
+        self.finish(id, shown, contracted)
     }
 
     /// The end of a call of long ago, of which Codex remembers what the model was told.
     pub fn remembered(self, id: &str, item: &Value) -> Value {
-        let mut fields = Map::new();
         let status = if item["status"] == "completed" { "completed" } else { "failed" };
-        fields.insert("status".into(), status.into());
         let told = item["result"]["content"].as_array().into_iter().flatten();
         let told: Vec<Value> = told.filter_map(|block| block["text"].as_str()).map(words).collect();
-        if self != Self::Contract && !told.is_empty() {
-            fields.insert("content".into(), told.into());
-        }
-        self.finish(id, fields)
-    }
-
-    /// The call as a person is asked about it.
-    pub fn question(self, id: &str, call: &Begun, change: &Changed) -> Value {
-        let path = call.path.as_deref().unwrap_or_default();
-        let act = if change.before.is_some() { "Edit" } else { "Create" };
-        let line = first_line(change).unwrap_or(1);
-        json!({
-            "toolCallId": id,
-            "title": format!("{act} {path}"),
-            "kind": "edit",
-            "status": "pending",
-            "locations": [{ "path": path, "line": line }],
-            "content": [diff(path, change)],
-        })
+        self.finish(id, json!({ "status": status, "content": told }), json!({ "status": status }))
     }
 
     /// ACP has no kind for writing but `edit`.
@@ -132,12 +83,12 @@ impl Events {
         }
     }
 
-    fn finish(self, id: &str, fields: Map<String, Value>) -> Value {
-        let nested = Value::Object(fields.clone());
-        let mut update = if self == Self::Contract { json!({}) } else { Value::Object(fields) };
+    /// An end in the shape that was asked for: the fields beside its name, or below `fields`.
+    fn finish(self, id: &str, shown: Value, contracted: Value) -> Value {
+        let mut update = if self == Self::Contract { json!({}) } else { shown };
         self.name(&mut update, "toolCallUpdate", "tool_call_update", id);
         if self != Self::Acp {
-            update["fields"] = nested;
+            update["fields"] = contracted;
         }
         update
     }
@@ -158,6 +109,20 @@ impl Events {
         }
         *update = Value::Object(named);
     }
+}
+
+/// A call as a person is asked about it.
+pub fn question(id: &str, call: &Begun, change: &Changed) -> Value {
+    let path = call.path.as_deref().unwrap_or_default();
+    let act = if change.before.is_some() { "Edit" } else { "Create" };
+    json!({
+        "toolCallId": id,
+        "title": format!("{act} {path}"),
+        "kind": "edit",
+        "status": "pending",
+        "locations": [{ "path": path, "line": first_line(change) }],
+        "content": [diff(path, change)],
+    })
 }
 
 fn title(tool: &str, arguments: &Value) -> String {
@@ -184,54 +149,67 @@ fn shortened(arguments: &Value) -> Value {
     }
 }
 
-/// All that the tool answered.
-fn whole(reply: &Reply) -> Value {
-    match &reply.data {
-        Some(data) => Value::Object(data.clone()),
+/// How a call ended, as editors show it: all that the tool answered, and what it changed.
+fn shown(call: &Begun, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) -> Value {
+    let reply = match outcome {
+        Ok(reply) => reply,
+        Err(failure) => {
+            let hint = failure.hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+            let text = format!("{}{hint}", failure.message);
+            return json!({ "status": "failed", "rawOutput": error(failure), "content": [words(&text)] });
+        }
+    };
+    let output = match &reply.data {
+        Some(data) => json!(data),
         None => json!({ "content": text(reply), "_meta": reply.meta }),
+    };
+    let mut fields = json!({ "status": "completed", "rawOutput": output });
+    if let Some(change) = change {
+        let path = call.path.as_deref().unwrap_or_default();
+        fields["content"] = json!([diff(path, change)]);
+        fields["locations"] = json!([{ "path": path, "line": first_line(change) }]);
     }
+    fields
 }
 
-/// What the contract of the tool names of it.
-fn contract(call: &Begun, reply: &Reply) -> Value {
+/// The same with what the contract of the tool names, and nothing else.
+fn contracted(call: &Begun, outcome: Result<&Reply, &Failure>) -> Value {
     let pick = |from: Option<&Map<String, Value>>, names: &[&str]| -> Value {
         let members = from.into_iter().flatten().filter(|(name, _)| names.contains(&name.as_str()));
         members.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
+    let reply = match outcome {
+        Ok(reply) => reply,
+        Err(failure) => return json!({ "status": "failed", "rawOutput": error(failure) }),
+    };
+    let (data, meta) = (reply.data.as_ref(), reply.meta.as_ref());
     match call.effect {
         Effect::Reads => {
-            json!({ "content": text(reply), "_meta": pick(reply.meta.as_ref(), &READ) })
+            let output = json!({ "content": text(reply), "_meta": pick(meta, &READ) });
+            json!({ "status": "completed", "rawOutput": output })
         }
-        Effect::Overwrites => pick(reply.data.as_ref(), &WRITTEN),
+        Effect::Overwrites => json!({ "status": "completed", "rawOutput": pick(data, &WRITTEN) }),
         Effect::Edits => {
-            let mut edited = pick(reply.data.as_ref(), &EDITED);
-            for range in edited["line_ranges"].as_array_mut().into_iter().flatten() {
+            let mut output = pick(data, &EDITED);
+            for range in output["line_ranges"].as_array_mut().into_iter().flatten() {
                 *range = pick(range.as_object(), &RANGE);
             }
-            edited
+            let content = json!([{ "type": "text", "text": output["diff"] }]);
+            json!({ "status": "completed", "rawOutput": output, "content": content })
         }
     }
 }
 
-/// The contract's content of an edit is its diff as text; that of the others is nothing.
-fn contract_diff(reply: &Reply) -> Option<Value> {
-    let data = reply.data.as_ref().filter(|data| data.contains_key("applied_count"))?;
-    Some(json!([{ "type": "text", "text": data.get("diff")? }]))
+fn error(failure: &Failure) -> Value {
+    let mut error = json!({ "code": fault::code(failure.kind).number, "message": failure.message });
+    if let Some(hint) = &failure.hint {
+        error["hint"] = hint.as_str().into();
+    }
+    json!({ "error": error })
 }
 
 fn text(reply: &Reply) -> String {
     reply.blocks.first().map(ToString::to_string).unwrap_or_default()
-}
-
-/// A failure as data, and as a person reads it.
-fn told(failure: &Failure) -> (Value, String) {
-    let mut error = json!({ "code": fault::code(failure.kind).number, "message": failure.message });
-    let mut text = failure.message.clone();
-    if let Some(hint) = &failure.hint {
-        error["hint"] = hint.as_str().into();
-        let _ = write!(text, "\n{hint}");
-    }
-    (error, text)
 }
 
 fn words(text: &str) -> Value {
@@ -277,10 +255,10 @@ fn forward_lines(text: &str, at: usize, lines: usize) -> usize {
 }
 
 /// The first line that a change touched, counted from 1 in the file as it is now.
-fn first_line(change: &Changed) -> Option<usize> {
-    let before = change.before.as_deref()?;
+fn first_line(change: &Changed) -> usize {
+    let before = change.before.as_deref().map(Vec::as_slice).unwrap_or_default();
     let same = common(before.iter().copied(), change.after.iter().copied());
-    Some(1 + change.after[..same].iter().filter(|byte| **byte == b'\n').count())
+    1 + change.after[..same].split(|byte| *byte == b'\n').skip(1).count()
 }
 
 #[cfg(test)]

@@ -48,9 +48,9 @@ fn run(cli: cli::Cli) -> Result<(), Box<dyn std::error::Error>> {
         .thread_keep_alive(Duration::from_secs(1))
         .build()?;
     let outcome = runtime.block_on(async {
-        let (heard, hears) = mpsc::unbounded_channel();
+        let (heard, messages) = mpsc::unbounded_channel();
         let bridge = Bridge::new(cli, Hosted::open()?, heard);
-        tokio::spawn(Arc::clone(&bridge).listen(hears));
+        tokio::spawn(Arc::clone(&bridge).listen(messages));
         let outcome = acp::serve(Arc::clone(&bridge)).await;
         bridge.close().await;
         Ok(outcome?)

@@ -163,8 +163,8 @@ impl Choices {
 
     /// All options, as editors show them.
     pub fn options(&self) -> Value {
-        let modes = Mode::ALL.map(|mode| option(mode.id(), mode.name(), mode.description()));
-        let mut options = vec![select(MODE, "Mode", "mode", self.mode.id(), &modes)];
+        let ways = Mode::ALL.map(|mode| option(mode.id(), mode.name(), mode.description()));
+        let mut options = vec![select(MODE, "Mode", "mode", self.mode.id(), &ways)];
         let mut models: Vec<Value> = self
             .models
             .iter()

@@ -21,14 +21,14 @@ pub struct Servers {
 }
 
 /// Puts our server, at `url`, beside those of the editor. Codex merges what has one name, so names that its own
-/// configuration has, `taken`, are not used again.
+/// configuration has, `in_use`, are not used again.
 pub fn servers(
     url: &str,
     token: &str,
     brought: &[McpServer],
-    mut taken: BTreeSet<String>,
+    mut in_use: BTreeSet<String>,
 ) -> Result<Servers, String> {
-    let ours = free(NAME, &mut taken);
+    let ours = free(NAME, &mut in_use);
     let mut config = Map::new();
     let key = |name: &str| format!("mcp_servers.{name}");
     config.insert(
@@ -47,7 +47,7 @@ pub fn servers(
     );
     for server in brought {
         let (name, value) = translated(server)?;
-        config.insert(key(&free(&name, &mut taken)), value);
+        config.insert(key(&free(&name, &mut in_use)), value);
     }
     Ok(Servers { ours, config })
 }

@@ -18,9 +18,9 @@ use tools::{Failure, Reply};
 use crate::cli::Events;
 use crate::editor::{AtWork, Others};
 use crate::link::Link;
-use crate::lock;
 use crate::modes::{Choices, Mode};
 use crate::translate::{self, Failed, Shown, Streamed};
+use crate::{events, lock};
 
 /// How long the end of a turn waits for calls that are still writing, so that their true outcome is told.
 const SETTLING: Duration = Duration::from_secs(3);
@@ -328,7 +328,7 @@ impl Witness for Session {
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         Box::pin(async move {
             let Some(id) = &call.id else { return Verdict::Unanswered };
-            let question = self.events.question(id, call, change);
+            let question = events::question(id, call, change);
             let options = json!([
                 { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
                 { "optionId": "allow-always", "name": "Allow all edits in this session", "kind": "allow_always" },

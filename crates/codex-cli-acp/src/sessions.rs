@@ -81,7 +81,7 @@ impl Bridge {
         let (cwd, more) = (request.cwd, request.additional_directories);
         let wanted = Wanted { cwd, more, servers: request.mcp_servers };
         let (open, _) = self.begin("thread/start", json!({}), wanted).await?;
-        self.described(&open)
+        described(&open)
     }
 
     pub async fn load_session(
@@ -97,7 +97,7 @@ impl Bridge {
         for item in turns.filter_map(|turn| turn["items"].as_array()).flatten() {
             open.session.replay(item);
         }
-        self.described(&open)
+        described(&open)
     }
 
     pub async fn resume_session(
@@ -110,7 +110,7 @@ impl Bridge {
         self.forget(&id).await;
         let which = json!({ "threadId": id, "excludeTurns": true });
         let (open, _) = self.begin("thread/resume", which, wanted).await?;
-        self.described(&open)
+        described(&open)
     }
 
     pub async fn fork_session(
@@ -121,7 +121,7 @@ impl Bridge {
         let wanted = Wanted { cwd, more, servers: request.mcp_servers };
         let which = json!({ "threadId": request.session_id.to_string(), "excludeTurns": true });
         let (open, _) = self.begin("thread/fork", which, wanted).await?;
-        self.described(&open)
+        described(&open)
     }
 
     pub async fn list_sessions(
@@ -211,7 +211,7 @@ impl Bridge {
         let mode = Mode::configured(config);
         let session = Arc::new(Session {
             id: Arc::default(),
-            cwd,
+            cwd: roots[0].path().to_owned(),
             folders,
             link: Arc::clone(&self.link),
             events: self.cli.events,
@@ -252,7 +252,7 @@ impl Bridge {
             let models = models["data"].as_array().into_iter().flatten().filter_map(Model::of);
             let state = &mut *lock(&session.state);
             state.choices.models = models.collect();
-            state.choices.model = answer["model"].as_str().unwrap_or_default().to_owned();
+            answer["model"].as_str().unwrap_or_default().clone_into(&mut state.choices.model);
             state.choices.effort = answer["reasoningEffort"].as_str().map(ToOwned::to_owned);
             state.auto_sandbox = Some(answer["sandbox"].clone()).filter(|_| mode == Mode::Auto);
         }
@@ -277,20 +277,20 @@ impl Bridge {
         Ok(())
     }
 
-    /// A session, as the answers that begin one describe it.
-    fn described<T: DeserializeOwned>(&self, open: &Open) -> Answer<T> {
-        let choices = lock(&open.session.state).choices.clone();
-        typed(json!({
-            "sessionId": open.session.id(),
-            "modes": modes(choices.mode),
-            "configOptions": choices.options(),
-        }))
-    }
-
     /// What an editor is told once it knows of the session.
     pub fn welcome(&self, id: &SessionId) {
         self.link.update(&id.to_string(), &commands::available());
     }
+}
+
+/// A session, as the answers that begin one describe it.
+fn described<T: DeserializeOwned>(open: &Open) -> Answer<T> {
+    let choices = lock(&open.session.state).choices.clone();
+    typed(json!({
+        "sessionId": open.session.id(),
+        "modes": modes(choices.mode),
+        "configOptions": choices.options(),
+    }))
 }
 
 fn merged(mut one: Value, other: &Value) -> Value {

@@ -45,18 +45,17 @@ impl Drop for Workplace {
     }
 }
 
-/// The folders of a session: where it works, and those besides. Each must be there.
+/// The folders of a session: where it works, and those besides. Each must be there. One that is not absolute can only
+/// be meant from where we were started.
 pub fn folders(cwd: &Path, more: &[PathBuf]) -> Result<Vec<Arc<Root>>, String> {
-    let mut roots = Vec::new();
-    for folder in std::iter::once(cwd).chain(more.iter().map(PathBuf::as_path)) {
-        if !folder.is_absolute() {
-            return Err(format!("{} must be an absolute path", folder.display()));
-        }
-        let root =
-            Root::open(folder).map_err(|e| format!("cannot work in {}: {e}", folder.display()))?;
-        roots.push(Arc::new(root));
-    }
-    Ok(roots)
+    let folders = std::iter::once(cwd).chain(more.iter().map(PathBuf::as_path));
+    let open = |folder: &Path| std::path::absolute(folder).and_then(|folder| Root::open(&folder));
+    let open = |folder: &Path| {
+        open(folder)
+            .map_err(|error| format!("cannot work in {}: {error}", folder.display()))
+            .map(Arc::new)
+    };
+    folders.map(open).collect()
 }
 
 impl Workplace {

@@ -122,7 +122,9 @@ impl Bridge {
         while let Some((number, message)) = heard.recv().await {
             match message {
                 Message::Notification { method, params } => self.hear(&method, &params),
-                Message::Request { id, method, params } => self.be_asked(id, method, params).await,
+                Message::Request { id, method, params } => {
+                    self.be_asked(number, id, &method, &params);
+                }
                 Message::Ended(why) => self.outlive(number, &why),
             }
         }
@@ -160,17 +162,19 @@ impl Bridge {
     }
 
     /// Somebody has to decide something for Codex.
-    async fn be_asked(self: &Arc<Self>, id: Value, method: String, params: Value) {
-        let Ok(codex) = self.codex().await else { return };
+    fn be_asked(self: &Arc<Self>, number: u64, id: Value, method: &str, params: &Value) {
+        // While another is being started, whoever asked is gone.
+        let running = self.codex.try_lock().ok().and_then(|running| running.clone());
+        let Some(codex) = running.filter(|codex| codex.number == number) else { return };
         let open = params["threadId"].as_str().or(params["conversationId"].as_str());
         let open = open.and_then(|id| lock(&self.threads).get(id).cloned());
         let asked = open.as_ref().and_then(|open| {
             let session = &open.session;
             let item = params["itemId"].as_str().and_then(|id| session.item(id));
-            translate::asked(&method, &params, item.as_ref(), &session.cwd, session.shown)
+            translate::asked(method, params, item.as_ref(), &session.cwd, session.shown)
         });
         let (Some(open), Some(asked)) = (open, asked) else {
-            return codex.refuse(&id, &method);
+            return codex.refuse(&id, method);
         };
         let (bridge, key) = (Arc::clone(self), id.to_string());
         let mut questions = lock(&self.questions);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-/// Codex CLI for editors that speak the Agent Client Protocol (ACP), such as Zed and those of `JetBrains`.
+/// Codex CLI for editors that speak the Agent Client Protocol (ACP): Zed, JetBrains, Neovim and others.
 ///
 /// An editor starts it and talks to it on stdin and stdout. It runs `codex app-server` and gives it tools that read and
 /// edit the editor's buffers, unsaved changes included. Codex's own configuration and login are used as they are.

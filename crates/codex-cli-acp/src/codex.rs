@@ -53,8 +53,24 @@ pub enum CodexError {
     Refused { code: i64, message: String },
 }
 
+impl CodexError {
+    /// Whoever was killed had no time to say why.
+    fn ended(status: Option<ExitStatus>, said: &str) -> Self {
+        let how = status.map_or("it closed its output".into(), |status| status.to_string());
+        let failed = status.is_some_and(|status| status.code().is_some_and(|code| code != 0));
+        Self::Ended { how, said: if failed { without_colors(said) } else { String::new() } }
+    }
+}
+
 fn last_words(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!(". It said: {said}") }
+}
+
+/// A log without what colors it on a terminal.
+fn without_colors(log: &str) -> String {
+    let mut parts = log.trim().split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
 }
 
 /// What Codex says by itself.
@@ -133,7 +149,7 @@ impl Codex {
             let status = end(child).await;
             leftovers::end().await;
             let _ = heard.await;
-            let why = CodexError::Ended { how: how(status), said: lock(&said).trim().to_owned() };
+            let why = CodexError::ended(status, &lock(&said));
             answers.end(&why);
             tell(Message::Ended(why));
             let _ = is_gone.send(true);
@@ -327,13 +343,17 @@ async fn end(mut child: Child) -> Option<ExitStatus> {
     None
 }
 
-fn how(status: Option<ExitStatus>) -> String {
-    status.map_or_else(|| "it closed its output".into(), |status| status.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn colors_are_taken_out() {
+        assert_eq!(
+            without_colors(" \x1b[2mnow\x1b[0m \x1b[31mERROR\x1b[0m: no [m] \n"),
+            "now ERROR: no [m]"
+        );
+    }
 
     #[test]
     fn versions() {

@@ -97,6 +97,7 @@ impl Bridge {
         for item in turns.filter_map(|turn| turn["items"].as_array()).flatten() {
             open.session.replay(item);
         }
+        self.welcome(&request.session_id);
         described(&open)
     }
 
@@ -110,6 +111,7 @@ impl Bridge {
         self.forget(&id).await;
         let which = json!({ "threadId": id, "excludeTurns": true });
         let (open, _) = self.begin("thread/resume", which, wanted).await?;
+        self.welcome(&request.session_id);
         described(&open)
     }
 

@@ -61,6 +61,16 @@ pub struct Editor {
     pub shown: Shown,
 }
 
+/// What came of a prompt, at first.
+enum Begun {
+    /// A turn, of this id.
+    Turn(String),
+    /// A turn that will tell of itself.
+    Soon,
+    /// It is done already.
+    Done,
+}
+
 impl Bridge {
     pub fn new(cli: Cli, hosted: Arc<Hosted>, heard: UnboundedSender<Heard>) -> Arc<Self> {
         Arc::new(Self {
@@ -130,7 +140,7 @@ impl Bridge {
         }
     }
 
-    fn hear(&self, method: &str, params: &Value) {
+    fn hear(self: &Arc<Self>, method: &str, params: &Value) {
         match method {
             "account/login/completed" => {
                 for waiting in lock(&self.logins).drain(..) {
@@ -143,6 +153,16 @@ impl Bridge {
                     thread["parentThreadId"].as_str().and_then(|id| threads.get(id).cloned());
                 if let (Some(parent), Some(id)) = (parent, thread["id"].as_str()) {
                     threads.insert(id.to_owned(), parent);
+                }
+            }
+            "turn/started" => {
+                let open = params["threadId"].as_str().and_then(|id| self.open(id).ok());
+                let turn = params["turn"]["id"].as_str().unwrap_or_default();
+                let own = |open: &Arc<Open>| params["threadId"] == open.session.id();
+                if let Some(open) = open.filter(own)
+                    && open.session.turn_is(turn)
+                {
+                    self.interrupt(&open, turn.to_owned());
                 }
             }
             "serverRequest/resolved" => {
@@ -267,15 +287,15 @@ impl Bridge {
         let begun = match command {
             Some(Err(missing)) => {
                 session.say(&missing);
-                Ok(None)
+                Ok(Begun::Done)
             }
             Some(Ok(command)) => self.obey(&open, command).await,
-            None => self.start_turn(&open, "turn/start", json!({ "input": input })).await.map(Some),
+            None => self.start_turn(&open, "turn/start", json!({ "input": input })).await,
         };
         match begun {
-            Ok(Some(turn)) if session.turn_is(&turn) => self.interrupt(&open, turn),
-            Ok(Some(_)) => {}
-            Ok(None) => session.end_turn(None, Ok("end_turn")),
+            Ok(Begun::Turn(turn)) if session.turn_is(&turn) => self.interrupt(&open, turn),
+            Ok(Begun::Turn(_) | Begun::Soon) => {}
+            Ok(Begun::Done) => session.end_turn(None, Ok("end_turn")),
             Err(error) => {
                 session.end_turn(None, Ok("end_turn"));
                 return Err(error);
@@ -289,40 +309,28 @@ impl Bridge {
     }
 
     /// Gives the thread something to do; the id of its turn. A thread that Codex does not have any more is loaded anew.
-    async fn start_turn(
-        &self,
-        open: &Arc<Open>,
-        method: &str,
-        mut params: Value,
-    ) -> Answer<String> {
+    async fn start_turn(&self, open: &Arc<Open>, method: &str, mut params: Value) -> Answer<Begun> {
         self.keep_loaded(open).await?;
         params["threadId"] = open.session.id().into();
         let answer = self.ask(method, params).await?;
-        Ok(answer["turn"]["id"].as_str().unwrap_or_default().to_owned())
+        Ok(Begun::Turn(answer["turn"]["id"].as_str().unwrap_or_default().to_owned()))
     }
 
-    /// Does what a command says. `None`: it is done already.
-    async fn obey(&self, open: &Arc<Open>, command: Command) -> Answer<Option<String>> {
+    /// Does what a command says.
+    async fn obey(&self, open: &Arc<Open>, command: Command) -> Answer<Begun> {
         let session = &open.session;
         match command {
             Command::Prompt(text) => {
                 let input = json!([{ "type": "text", "text": text, "text_elements": [] }]);
-                return self
-                    .start_turn(open, "turn/start", json!({ "input": input }))
-                    .await
-                    .map(Some);
+                return self.start_turn(open, "turn/start", json!({ "input": input })).await;
             }
             Command::Review(target) => {
-                return self
-                    .start_turn(open, "review/start", json!({ "target": target }))
-                    .await
-                    .map(Some);
+                return self.start_turn(open, "review/start", json!({ "target": target })).await;
             }
             Command::Compact => {
                 self.keep_loaded(open).await?;
                 self.ask("thread/compact/start", json!({ "threadId": session.id() })).await?;
-                // Its turn tells of itself.
-                return Ok(Some(String::new()));
+                return Ok(Begun::Soon);
             }
             Command::Status => {
                 let account = self.ask("account/read", json!({})).await.unwrap_or_default();
@@ -347,7 +355,7 @@ impl Bridge {
                 session.say("Codex has forgotten the account.");
             }
         }
-        Ok(None)
+        Ok(Begun::Done)
     }
 
     pub fn cancel(self: &Arc<Self>, session: &SessionId) {

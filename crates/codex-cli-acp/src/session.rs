@@ -51,6 +51,8 @@ pub struct State {
     /// A person allowed all writes of our tools for the rest of the session.
     writes_allowed: bool,
     turn: Option<Turn>,
+    /// How many turns there have been.
+    turns: u64,
     /// Tokens used so far, as Codex last told.
     pub usage: Option<Value>,
     /// The sandbox that Codex made of its own configuration for the mode `auto`.
@@ -59,6 +61,7 @@ pub struct State {
 
 /// What a prompt has under way.
 struct Turn {
+    number: u64,
     /// Known once Codex has answered.
     id: Option<String>,
     answer: oneshot::Sender<Ended>,
@@ -124,7 +127,9 @@ impl Session {
             return None;
         }
         let (answer, ended) = oneshot::channel();
+        state.turns += 1;
         state.turn = Some(Turn {
+            number: state.turns,
             id: None,
             answer,
             calls: HashMap::new(),
@@ -136,7 +141,7 @@ impl Session {
         Some(ended)
     }
 
-    /// Codex has begun it; whether it was taken back meanwhile.
+    /// Codex has begun it, under this id; whether it was taken back meanwhile.
     pub fn turn_is(&self, id: &str) -> bool {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return false };
@@ -154,35 +159,32 @@ impl Session {
 
     /// Codex says that a turn is over. It is, once our own calls are; those that take too long are given up.
     pub fn end_turn(self: &Arc<Self>, id: Option<&str>, ended: Ended) {
-        {
-            let mut state = lock(&self.state);
-            let Some(turn) = &mut state.turn else { return };
-            // The end of an older one that was given up.
-            if id.is_some() && turn.id.is_some() && turn.id.as_deref() != id {
-                return;
-            }
-            turn.ended = Some(ended);
-            if self.finish_if_settled(&mut state) {
-                return;
-            }
+        let mut state = lock(&self.state);
+        let Some(turn) = &mut state.turn else { return };
+        // The end of an older one that was given up.
+        if id.is_some() && turn.id.is_some() && turn.id.as_deref() != id {
+            return;
         }
-        let session = Arc::clone(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(SETTLING).await;
-            let mut state = lock(&session.state);
-            if state.turn.as_ref().is_some_and(|turn| turn.ended.is_some()) {
-                session.finish(&mut state);
-            }
-        });
+        let number = turn.number;
+        turn.ended = Some(ended);
+        self.finish_if_settled(&mut state);
+        if state.turn.is_some() {
+            let session = Arc::clone(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(SETTLING).await;
+                let mut state = lock(&session.state);
+                if state.turn.as_ref().is_some_and(|turn| turn.number == number) {
+                    session.finish(&mut state);
+                }
+            });
+        }
     }
 
-    fn finish_if_settled(&self, state: &mut State) -> bool {
-        let Some(turn) = &state.turn else { return false };
-        let settled = turn.calls.values().all(|progress| *progress != Progress::Running);
-        if turn.ended.is_some() && settled {
+    fn finish_if_settled(&self, state: &mut State) {
+        let runs = |turn: &Turn| turn.calls.values().any(|progress| *progress == Progress::Running);
+        if state.turn.as_ref().is_some_and(|turn| turn.ended.is_some() && !runs(turn)) {
             self.finish(state);
         }
-        settled
     }
 
     /// Closes what is open, and answers the prompt. Nothing is told of this turn from here on.
@@ -201,16 +203,9 @@ impl Session {
     /// What Codex tells of one of its threads: this one, or one of a sub-agent's.
     pub fn hear(self: &Arc<Self>, method: &str, params: &Value) {
         let is_own = params["threadId"].as_str() == Some(self.id());
-        match method {
-            "turn/completed" if is_own => {
-                let turn = &params["turn"];
-                return self.end_turn(turn["id"].as_str(), translate::ended(turn));
-            }
-            "turn/started" if is_own => {
-                params["turn"]["id"].as_str().map(|id| self.turn_is(id));
-                return;
-            }
-            _ => {}
+        if method == "turn/completed" && is_own {
+            let turn = &params["turn"];
+            return self.end_turn(turn["id"].as_str(), translate::ended(turn));
         }
         let mut state = lock(&self.state);
         if method == "thread/tokenUsage/updated" && is_own {
@@ -254,13 +249,10 @@ impl Session {
             }
             // What a sub-agent says is for the agent that sent it.
             _ if is_own => {
-                for update in translate::notification(
-                    method,
-                    params,
-                    &self.cwd,
-                    self.shown,
-                    &mut turn.streamed,
-                ) {
+                let streamed = &mut turn.streamed;
+                for update in
+                    translate::notification(method, params, &self.cwd, self.shown, streamed)
+                {
                     self.update(&update);
                 }
             }
@@ -314,6 +306,10 @@ impl Witness for Session {
 
     fn leave(&self, _: &Begun) -> Leave {
         let state = lock(&self.state);
+        // What a sub-agent does later nobody would see.
+        if state.turn.as_ref().is_none_or(|turn| turn.ended.is_some()) {
+            return Leave::Refused("the prompt that it was for is over");
+        }
         match state.choices.mode {
             Mode::ReadOnly => Leave::Refused("the session is in read-only mode"),
             Mode::Auto if !state.writes_allowed => Leave::Asked,
@@ -372,3 +368,6 @@ fn is_deed(item: &Value) -> bool {
 fn changes_files(item: &Value) -> bool {
     matches!(item["type"].as_str(), Some("commandExecution" | "fileChange"))
 }
+
+#[cfg(test)]
+mod tests;

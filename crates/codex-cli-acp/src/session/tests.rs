@@ -1,0 +1,228 @@
+//! Two streams, one story: what an editor is told of a turn, whatever comes first.
+
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::{Agent, Channel, Client, UntypedMessage, on_receive_notification};
+use tools::{Effect, Kind};
+
+use super::*;
+
+/// Plays something in a session; what its editor was told.
+async fn told(play: impl AsyncFnOnce(&Arc<Session>)) -> Vec<Value> {
+    let (ours, theirs) = Channel::duplex();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&heard);
+    let editor = Client
+        .v1()
+        .on_receive_notification(
+            async move |message: UntypedMessage, _: ConnectionTo<Agent>| {
+                lock(&hears).push(message.params()["update"].clone());
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .connect_to(theirs);
+    let agent = Agent.v1().connect_with(ours, async |connection: ConnectionTo<Client>| {
+        let session = session();
+        session.link.meet(&connection);
+        play(&session).await;
+        Ok(())
+    });
+    let (editor, agent) = tokio::join!(editor, agent);
+    editor.and(agent).expect("both end well");
+    Arc::into_inner(heard).expect("nobody else has it").into_inner().expect("it is whole")
+}
+
+fn session() -> Arc<Session> {
+    let session = Session {
+        id: Arc::new(OnceLock::from("thread".to_owned())),
+        cwd: "/work".into(),
+        folders: vec!["/work".into()],
+        link: Arc::default(),
+        events: Events::Acp,
+        shown: Shown::default(),
+        server: OnceLock::from("file_editor".to_owned()),
+        state: Mutex::default(),
+        others: Arc::default(),
+    };
+    Arc::new(session)
+}
+
+fn call(id: &str) -> Begun {
+    let (tool, path) = ("read_text_file", Some("/work/a".to_owned()));
+    Begun { id: Some(id.to_owned()), tool, effect: Effect::Reads, path }
+}
+
+fn begin(session: &Session, id: &str) {
+    session.begin(&call(id), &json!({ "path": "/work/a" }));
+}
+
+fn end(session: &Session, id: &str) {
+    session.end(&call(id), Ok(&Reply::default()), None);
+}
+
+/// What Codex says of a call of ours.
+fn item(session: &Arc<Session>, moment: &str, thread: &str, id: &str) {
+    let item = json!({
+        "type": "mcpToolCall", "id": id, "server": "file_editor", "tool": "read_text_file",
+        "arguments": { "path": "/work/a" }, "error": null,
+    });
+    session.hear(moment, &json!({ "threadId": thread, "item": item }));
+}
+
+fn completed(session: &Arc<Session>, thread: &str, status: &str) {
+    let turn = json!({ "id": "turn", "status": status, "error": null });
+    session.hear("turn/completed", &json!({ "threadId": thread, "turn": turn }));
+}
+
+/// Kind, call and status of each update.
+fn short(told: &[Value]) -> Vec<String> {
+    let text = |update: &Value, name: &str| update[name].as_str().unwrap_or_default().to_owned();
+    told.iter()
+        .map(|update| {
+            [text(update, "sessionUpdate"), text(update, "toolCallId"), text(update, "status")]
+                .join(" ")
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_call_begins_and_ends_once_whichever_stream_is_first() {
+    const STARTED: &str = "item/started";
+    const COMPLETED: &str = "item/completed";
+    let orders: [&[&str]; 5] = [
+        &[STARTED, "begin", "end", COMPLETED],
+        &["begin", STARTED, "end", COMPLETED],
+        &["begin", "end", STARTED, COMPLETED],
+        &["begin", "end"],
+        &["begin", "end", COMPLETED],
+    ];
+    for order in orders {
+        let told = told(async |session| {
+            let _ended = session.begin_turn();
+            for step in order {
+                match *step {
+                    "begin" => begin(session, "a"),
+                    "end" => end(session, "a"),
+                    moment => item(session, moment, "thread", "a"),
+                }
+            }
+        })
+        .await;
+        let expected = ["tool_call a pending", "tool_call_update a completed"];
+        assert_eq!(short(&told), expected, "{order:?}");
+        assert_eq!(told[0]["locations"][0]["path"], "/work/a", "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_codex_did_not_make_has_failed() {
+    let told = told(async |session| {
+        let _ended = session.begin_turn();
+        item(session, "item/started", "thread", "a");
+        item(session, "item/completed", "thread", "a");
+        item(session, "item/completed", "thread", "a");
+    })
+    .await;
+    assert_eq!(short(&told), ["tool_call a pending", "tool_call_update a failed"]);
+}
+
+#[tokio::test]
+async fn a_turn_ends_after_the_calls_that_are_at_work() {
+    let told = told(async |session| {
+        let mut ended = session.begin_turn().expect("there is none yet");
+        session.turn_is("turn");
+        begin(session, "a");
+        item(session, "item/started", "thread", "b");
+        session.cancel();
+        completed(session, "thread", "interrupted");
+        assert!(ended.try_recv().is_err(), "one call is still writing");
+        begin(session, "late");
+        end(session, "a");
+        assert_eq!(ended.await, Ok(Ok("cancelled")));
+        // Nobody is told of what comes after the answer.
+        end(session, "a");
+        item(session, "item/started", "thread", "c");
+        begin(session, "d");
+    })
+    .await;
+    let expected = [
+        "tool_call a pending",
+        "tool_call b pending",
+        "tool_call_update a completed",
+        "tool_call_update b failed",
+    ];
+    assert_eq!(short(&told), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_does_not_end_is_given_up() {
+    let told = told(async |session| {
+        let ended = session.begin_turn().expect("there is none yet");
+        begin(session, "a");
+        completed(session, "thread", "completed");
+        assert_eq!(ended.await, Ok(Ok("end_turn")));
+        let mut next = session.begin_turn().expect("the first is over");
+        begin(session, "b");
+        tokio::time::sleep(2 * SETTLING).await;
+        assert!(next.try_recv().is_err(), "the next is another");
+    })
+    .await;
+    assert_eq!(short(&told)[1], "tool_call_update a failed");
+}
+
+#[tokio::test]
+async fn what_a_sub_agent_does_is_told_and_what_it_says_is_not() {
+    let told = told(async |session| {
+        let mut ended = session.begin_turn().expect("there is none yet");
+        begin(session, "a");
+        item(session, "item/started", "child", "a");
+        end(session, "a");
+        let said = json!({ "threadId": "child", "itemId": "m", "delta": "psst" });
+        session.hear("item/agentMessage/delta", &said);
+        let message = json!({ "type": "agentMessage", "id": "m", "text": "psst" });
+        session.hear("item/completed", &json!({ "threadId": "child", "item": message }));
+        completed(session, "child", "completed");
+        assert!(ended.try_recv().is_err(), "the turn is not the child's");
+    })
+    .await;
+    assert_eq!(short(&told), ["tool_call a pending", "tool_call_update a completed"]);
+}
+
+#[tokio::test]
+async fn who_may_write() {
+    told(async |session| {
+        let writes = |mode| {
+            lock(&session.state).choices.mode = mode;
+            session.leave(&call("a"))
+        };
+        assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "there is no prompt");
+        let _ended = session.begin_turn();
+        assert!(matches!(writes(Mode::ReadOnly), Leave::Refused(_)));
+        assert_eq!(writes(Mode::Auto), Leave::Asked);
+        assert_eq!(writes(Mode::FullAccess), Leave::Given);
+        lock(&session.state).writes_allowed = true;
+        assert_eq!(writes(Mode::Auto), Leave::Given);
+        assert!(matches!(writes(Mode::ReadOnly), Leave::Refused(_)));
+        begin(session, "a");
+        completed(session, "thread", "interrupted");
+        assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "the prompt is over");
+        let failure = Failure::new(Kind::Cancelled, "");
+        session.end(&call("a"), Err(&failure), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_prompt_at_a_time() {
+    told(async |session| {
+        let first = session.begin_turn();
+        assert!(first.is_some() && session.begin_turn().is_none());
+        completed(session, "thread", "completed");
+        assert!(session.begin_turn().is_some());
+        // The end of the one before is not the end of this one.
+        session.turn_is("other");
+        completed(session, "thread", "completed");
+        assert!(session.begin_turn().is_none());
+    })
+    .await;
+}

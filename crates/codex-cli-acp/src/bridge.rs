@@ -190,7 +190,7 @@ impl Bridge {
         let open = open.and_then(|id| lock(&self.threads).get(id).cloned());
         let asked = open.as_ref().and_then(|open| {
             let session = &open.session;
-            let item = params["itemId"].as_str().and_then(|id| session.item(id));
+            let item = session.item_of(params);
             translate::asked(method, params, item.as_ref(), &session.cwd, session.shown)
         });
         let (Some(open), Some(asked)) = (open, asked) else {
@@ -206,8 +206,11 @@ impl Bridge {
                     let (call, options) = (&question.tool_call, question.options());
                     let answer = session.link.choose(session.id(), call, &options).await;
                     let chosen = question.chosen(&answer);
-                    if let Some(update) = question.closing(chosen) {
-                        session.update(&update);
+                    let allowed = chosen.is_some_and(|choice| choice.kind.starts_with("allow"));
+                    let id = call["toolCallId"].as_str().unwrap_or_default();
+                    let goes_on = (allowed && !question.alone).then(|| translate::resumed(id));
+                    if let Some(update) = question.closing(chosen).or(goes_on) {
+                        session.update_in_turn(&update);
                     }
                     chosen.map_or(&question.otherwise, |choice| &choice.answer).clone()
                 }

@@ -101,6 +101,14 @@ impl Session {
         self.link.update(self.id(), update);
     }
 
+    /// The same, unless the prompt is answered already.
+    pub fn update_in_turn(&self, update: &Value) {
+        let state = lock(&self.state);
+        if state.turn.is_some() {
+            self.update(update);
+        }
+    }
+
     /// Says something in Codex's place.
     pub fn say(&self, text: &str) {
         let content = json!({ "type": "text", "text": text });
@@ -260,9 +268,19 @@ impl Session {
         }
     }
 
-    /// The item that a question of Codex's is about.
-    pub fn item(&self, id: &str) -> Option<Value> {
-        lock(&self.state).turn.as_ref()?.items.get(id).map(|(item, _)| item.clone())
+    /// The item that a question of Codex's is about. One about a tool of an MCP server does not name it.
+    pub fn item_of(&self, question: &Value) -> Option<Value> {
+        let state = lock(&self.state);
+        let items = &state.turn.as_ref()?.items;
+        if let Some(id) = question["itemId"].as_str() {
+            return items.get(id).map(|(item, _)| item.clone());
+        }
+        let is_it = |item: &Value| {
+            item["type"] == "mcpToolCall"
+                && item["server"] == question["serverName"]
+                && item["arguments"] == question["_meta"]["tool_params"]
+        };
+        items.values().map(|(item, _)| item).find(|item| is_it(item)).cloned()
     }
 
     fn is_ours(&self, item: &Value) -> bool {

@@ -13,6 +13,7 @@ mod prompt;
 mod said;
 mod streamed;
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests;
 mod tool_call;
 mod tools;
@@ -37,7 +38,9 @@ use tool_call::{Phase, ToolCall};
 pub struct Shown {
     /// Output of commands as it comes, in a terminal that only shows (`_meta.terminal_output`).
     pub terminal_output: bool,
+    /// `notice` updates.
     pub notices: bool,
+    /// `compaction_update` updates.
     pub compaction: bool,
     /// `elicitation/create` with a form.
     pub forms: bool,
@@ -61,7 +64,9 @@ impl Shown {
 /// The updates of an item that begins. A tool call begins once.
 pub fn item_started(item: &Value, cwd: &Path, shown: Shown, streamed: &mut Streamed) -> Vec<Value> {
     if item["type"] == "contextCompaction" {
-        return message::compaction(item, "in_progress", shown).into_iter().collect();
+        let update = message::compaction(item, "in_progress", shown);
+        streamed.compacts(update.as_ref().and_then(|_| text(item, "id")).map(str::to_owned));
+        return update.into_iter().collect();
     }
     let call = tool_call(item, Phase::Begun, cwd, shown);
     let begun = call.filter(|call| streamed.begin(call));
@@ -84,8 +89,13 @@ pub fn item_completed(
         let missing = streamed.finish_text(id, &told);
         return message::chunk(&told, id, missing).into_iter().collect();
     }
+    if item["type"] == "contextCompaction" {
+        streamed.compacts(None);
+    }
     let Some(output) = streamed.finish_call(id) else { return replayed(item, cwd, shown) };
-    let Some(mut call) = tool_call(item, Phase::Ended, cwd, shown) else { return vec![] };
+    let Some(mut call) = tool_call(item, Phase::Ended, cwd, shown) else {
+        return vec![abandoned(id)];
+    };
     if item["type"] == "commandExecution" && shown.terminal_output {
         call.meta = command::closing_terminal(item, &output);
     }

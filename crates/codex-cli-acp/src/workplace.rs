@@ -93,7 +93,10 @@ impl Workplace {
             structured: Structured::Off,
             confirm: Confirm::Never,
             witness: Some(witness),
-            instructions: Some(INSTRUCTIONS.into()),
+            instructions: Some(format!(
+                "{INSTRUCTIONS} The folders are {}.",
+                session.folders.join(", ")
+            )),
         };
         let limits = Limits::new(MAX_SIZE, TIMEOUT);
         let calls =

@@ -221,7 +221,7 @@ impl Arrived {
         self.target.as_deref()
     }
 
-    pub fn witnessed(&self) -> Option<&Witnessed> {
+    pub(crate) fn witnessed(&self) -> Option<&Witnessed> {
         self.witnessed.as_ref()
     }
 
@@ -323,18 +323,14 @@ impl Calls {
         }
         let serves = |dialect| self.options.offered().any(|entry| entry.dialect == dialect);
         let flat = serves(Dialect::Flat).then(|| FLAT_INSTRUCTIONS.to_owned());
-        let paths: Vec<_> =
-            self.folders.iter().map(|folder| folder.root.path().display()).collect();
-        let text = serves(Dialect::Text).then(|| match paths.as_slice() {
-            [path] => {
-                format!("Text files below one folder, {TEXT_INSTRUCTIONS} The folder is {path}")
-            }
-            paths => {
-                let paths = paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                format!(
-                    "Text files below some folders, {TEXT_INSTRUCTIONS} The folders are {paths}"
-                )
-            }
+        let paths: Vec<_> = self.folders.paths().collect();
+        let (below, named) = match paths.len() {
+            1 => ("one folder", "folder is"),
+            _ => ("some folders", "folders are"),
+        };
+        let text = serves(Dialect::Text).then(|| {
+            let paths = paths.join(", ");
+            format!("Text files below {below}, {TEXT_INSTRUCTIONS} The {named} {paths}")
         });
         flat.into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
     }

@@ -26,8 +26,9 @@ impl Folders {
         &self.0[number]
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Folder> {
-        self.0.iter()
+    /// As they were given.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|folder| folder.root.path().display().to_string())
     }
 
     /// The number of the innermost folder that the file asked for is in. What is in none is for the first to refuse.

@@ -69,7 +69,8 @@ impl Hosted {
         token
     }
 
-    /// The token means nothing any more, and calls under way that have not begun to write are refused.
+    /// The token means nothing any more. The calls that it stood for are stopped for good: those that have not begun to
+    /// write are refused.
     pub fn dismiss(&self, token: &str) {
         lock(&self.guests.0).retain(|guest| {
             let stays = guest.token != token;

@@ -70,7 +70,7 @@ pub enum Verdict {
 
 /// A call that is seen, to its end: that of the last who holds on to it, if nobody said another.
 #[derive(Clone)]
-pub struct Witnessed(Arc<Call>);
+pub(crate) struct Witnessed(Arc<Call>);
 
 struct Call {
     witness: Arc<dyn Witness>,
@@ -108,7 +108,7 @@ impl Drop for Call {
 }
 
 /// Whether a call may write, as its witness has it: what comes back is to be run, and may be refused by then.
-pub async fn settle(calls: &Arc<Calls>, arrived: Arrived) -> Arrived {
+pub(crate) async fn settle(calls: &Arc<Calls>, arrived: Arrived) -> Arrived {
     let Some(Witnessed(call)) = arrived.witnessed().cloned() else { return arrived };
     if call.begun.effect == Effect::Reads {
         return arrived;

@@ -262,6 +262,20 @@ mod folders {
         assert_eq!(code(&guest.call("read_text_file", json!({ "path": path }))), -32003);
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_was_given_by_a_link_has_two_names() {
+        let (house, one, two) = (House::open(), folder("one\n"), folder("two\n"));
+        let link = one.path().join("link");
+        std::os::unix::fs::symlink(two.path(), &link).unwrap();
+        let guest = house.admit(serving(&[one.path(), &link], options()));
+        done(&guest.call("write_text_file", write(&two, "TWO\n")));
+        assert_eq!(a_txt(&two), "TWO\n");
+        let by_link = json!({ "path": link.join("a.txt"), "content": "two\n" });
+        done(&guest.call("write_text_file", by_link));
+        assert_eq!(a_txt(&two), "two\n");
+    }
+
     /// A store of its own shows which folder a call was run in.
     #[test]
     fn of_two_that_a_path_is_in_the_inner_one_counts() {
@@ -319,7 +333,7 @@ mod witnessed {
     enum Event {
         Begin(Begun, Value),
         Leave(Begun),
-        Ask(Begun, Changed, oneshot::Sender<Verdict>),
+        Ask(Changed, oneshot::Sender<Verdict>),
         /// The question was taken back.
         Dropped,
         End(Begun, Result<(), Kind>, Option<Changed>),
@@ -361,13 +375,13 @@ mod witnessed {
 
         fn ask<'a>(
             &'a self,
-            call: &'a Begun,
+            _: &'a Begun,
             change: &'a Changed,
         ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
             Box::pin(async move {
                 let open = Open(self);
                 let (answer, verdict) = oneshot::channel();
-                self.tell(Event::Ask(call.clone(), change.clone(), answer));
+                self.tell(Event::Ask(change.clone(), answer));
                 let verdict = verdict.await.unwrap_or(Verdict::Unanswered);
                 std::mem::forget(open);
                 verdict
@@ -430,16 +444,21 @@ mod witnessed {
 
         fn ask(&self) -> (Changed, oneshot::Sender<Verdict>) {
             match self.next() {
-                Event::Ask(_, changed, answer) => (changed, answer),
+                Event::Ask(changed, answer) => (changed, answer),
                 other => panic!("nothing was asked, but {other:?}"),
             }
         }
 
-        fn end(&self) -> (Result<(), Kind>, Option<Changed>) {
+        fn end_of(&self) -> (Begun, Result<(), Kind>, Option<Changed>) {
             match self.next() {
-                Event::End(_, outcome, changed) => (outcome, changed),
+                Event::End(call, outcome, changed) => (call, outcome, changed),
                 other => panic!("no call ended, but {other:?}"),
             }
+        }
+
+        fn end(&self) -> (Result<(), Kind>, Option<Changed>) {
+            let (_, outcome, changed) = self.end_of();
+            (outcome, changed)
         }
 
         /// Calls `write_text_file` up to the question.
@@ -467,9 +486,10 @@ mod witnessed {
         }
     }
 
-    fn changed(before: Option<&str>, after: &str) -> Option<Changed> {
+    /// The end of a call that wrote this.
+    fn wrote(before: Option<&str>, after: &str) -> (Result<(), Kind>, Option<Changed>) {
         let bytes = |text: &str| Arc::new(text.as_bytes().to_vec());
-        Some(Changed { before: before.map(bytes), after: bytes(after) })
+        (Ok(()), Some(Changed { before: before.map(bytes), after: bytes(after) }))
     }
 
     #[test]
@@ -488,17 +508,18 @@ mod witnessed {
         };
         assert_eq!(seen.begin(), (begun.clone(), arguments));
         assert_eq!(seen.leave(), begun);
-        assert_eq!(seen.end(), (Ok(()), changed(Some("one\n"), "two\n")));
+        let (ended, outcome, changed) = seen.end_of();
+        assert_eq!((ended, (outcome, changed)), (begun, wrote(Some("one\n"), "two\n")));
         // The same once more writes nothing, and a new file had nothing before.
         done(&seen.guest.call("write_text_file", write(&seen.folder, "two\n")));
         seen.begin();
         seen.leave();
         assert_eq!(seen.end(), (Ok(()), None));
-        let new = json!({ "path": seen.folder.path().join("new/b.txt"), "content": "b\n" });
+        let new = json!({ "path": seen.folder.path().join("new/b.txt"), "content": "b\n", "create_dirs": true });
         done(&seen.guest.call_with("write_text_file", new, json!({ "callId": 7 })));
         assert_eq!(seen.begin().0.id, None, "it is no string");
         seen.leave();
-        assert_eq!(seen.end(), (Ok(()), changed(None, "b\n")));
+        assert_eq!(seen.end(), wrote(None, "b\n"));
         seen.nothing_more();
     }
 
@@ -562,7 +583,7 @@ mod witnessed {
         }
         let (answer, end) = check(Some(Verdict::Yes), "two\n");
         done(&answer);
-        assert_eq!(end, (Ok(()), changed(Some("one\n"), "two\n")));
+        assert_eq!(end, wrote(Some("one\n"), "two\n"));
         // Nobody is asked about nothing.
         done(&seen.guest.call("write_text_file", write(&seen.folder, "two\n")));
         seen.begin();
@@ -580,7 +601,7 @@ mod witnessed {
         done(&seen.guest.call("write_text_file", write(&seen.folder, "three\n")));
         seen.begin();
         seen.leave();
-        assert_eq!(seen.end(), (Ok(()), changed(Some("one\n"), "three\n")));
+        assert_eq!(seen.end(), wrote(Some("one\n"), "three\n"));
         answer.send(Verdict::Yes).unwrap();
         assert_eq!(code(&call.join().unwrap()), -32013);
         assert_eq!(seen.end(), (Err(Kind::Stale), None));
@@ -588,16 +609,46 @@ mod witnessed {
         seen.nothing_more();
     }
 
-    #[test]
-    fn a_question_whose_asker_hangs_up_is_taken_back() {
+    fn check_hanging_up(with: impl FnOnce(&mut TcpStream)) {
         let seen = seen(Leave::Asked);
-        let message = call("write_text_file", write(&seen.folder, "two\n"), json!({}));
-        let stream = seen.guest.send(&seen.guest.headers(), &message);
+        let meta = json!({ "progressToken": 1 });
+        let message = call("write_text_file", write(&seen.folder, "two\n"), meta);
+        let headers = seen.guest.headers() + "Accept: application/json, text/event-stream\r\n";
+        let mut stream = seen.guest.send(&headers, &message);
         seen.begin();
         seen.leave();
         let (_, _answer) = seen.ask();
+        with(&mut stream);
         drop(stream);
         assert!(matches!(seen.next(), Event::Dropped));
+        assert_eq!(seen.end(), (Err(Kind::Cancelled), None));
+        assert_eq!(seen.text(), "one\n");
+        seen.nothing_more();
+    }
+
+    #[test]
+    fn a_question_whose_asker_hangs_up_is_taken_back() {
+        check_hanging_up(|_| {});
+        // Once a part of the answer was sent there is another body to be dropped.
+        check_hanging_up(|stream| {
+            let mut told = Vec::new();
+            while !String::from_utf8_lossy(&told).contains("notifications/progress") {
+                let mut more = [0; 1024];
+                let count = stream.read(&mut more).unwrap();
+                assert_ne!(count, 0, "{told:?}");
+                told.extend_from_slice(&more[..count]);
+            }
+        });
+    }
+
+    /// What the protocol refuses after the call has arrived is not run, and ends all the same.
+    #[test]
+    fn a_call_that_is_never_run_ends_too() {
+        let seen = seen(Leave::Given);
+        let message = call("write_text_file", write(&seen.folder, "two\n"), json!({}));
+        let headers = seen.guest.headers() + "MCP-Protocol-Version: 1999-01-01\r\n";
+        assert_eq!(seen.guest.post(&headers, &message).0, 400);
+        seen.begin();
         assert_eq!(seen.end(), (Err(Kind::Cancelled), None));
         assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
@@ -623,7 +674,7 @@ mod witnessed {
         std::thread::sleep(timeout);
         answer.send(Verdict::Yes).unwrap();
         done(&call.join().unwrap());
-        assert_eq!(seen.end(), (Ok(()), changed(Some("one\n"), "two\n")));
+        assert_eq!(seen.end(), wrote(Some("one\n"), "two\n"));
     }
 
     /// A mode that changes while a call waits holds for that call.
@@ -637,10 +688,11 @@ mod witnessed {
         seen.leave();
         let other = seen.guest.start("write_text_file", write(&seen.folder, "three\n"));
         seen.begin();
+        seen.nothing_more();
         seen.eyes.give(Leave::Refused("the mode has changed"));
         lock.unlock().unwrap();
         done(&one.join().unwrap());
-        assert_eq!(seen.end(), (Ok(()), changed(Some("one\n"), "two\n")));
+        assert_eq!(seen.end(), wrote(Some("one\n"), "two\n"));
         seen.leave();
         assert_eq!(code(&other.join().unwrap()), -32002);
         assert_eq!(seen.end(), (Err(Kind::Denied), None));

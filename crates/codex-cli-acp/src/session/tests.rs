@@ -10,12 +10,12 @@ use super::*;
 async fn told(play: impl AsyncFnOnce(&Arc<Session>)) -> Vec<Value> {
     let (ours, theirs) = Channel::duplex();
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let hears = Arc::clone(&heard);
+    let editors = Arc::clone(&heard);
     let editor = Client
         .v1()
         .on_receive_notification(
             async move |message: UntypedMessage, _: ConnectionTo<Agent>| {
-                lock(&hears).push(message.params()["update"].clone());
+                lock(&editors).push(message.params()["update"].clone());
                 Ok(())
             },
             on_receive_notification!(),

@@ -46,10 +46,10 @@ pub fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> ToolCa
 pub fn closing_terminal(item: &Value, sent: &Sent) -> Value {
     let id = text(item, "id").unwrap_or_default();
     let (before, after) = sent.missing(text(item, "aggregatedOutput").unwrap_or_default());
-    let mut data = after.to_owned();
-    if !before.is_empty() {
-        data = format!("\r\n[the output began with:]\r\n{before}");
-    }
+    let data = match before {
+        "" => after.to_owned(),
+        before => format!("\r\n[the output began with:]\r\n{before}"),
+    };
     let mut meta = json!({});
     if !data.is_empty() {
         meta["terminal_output"] = json!({"terminal_id": id, "data": data});
@@ -84,28 +84,32 @@ pub fn title(command: &str) -> String {
 fn in_shell(command: &str) -> Option<String> {
     let (shell, rest) = command.split_once(' ')?;
     let (flag, script) = rest.split_once(' ')?;
-    let name = shell.rsplit('/').next()?;
-    if !["bash", "zsh", "sh"].contains(&name) || !["-c", "-lc"].contains(&flag) {
-        return None;
-    }
-    if let Some(inner) = script.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
-        return (!inner.contains('\'')).then(|| inner.into());
-    }
-    let quoted = script.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    let Some(inner) = quoted else {
-        return (!script.contains(['\'', '"', '\\', ' '])).then(|| script.into());
-    };
+    is_shell(shell, flag).then(|| unquoted(script))?
+}
+
+/// Whether this runs the next word as a script.
+pub fn is_shell(program: &str, flag: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    ["bash", "zsh", "sh"].contains(&name) && ["-c", "-lc"].contains(&flag)
+}
+
+/// One word of a shell, of which each part may be quoted in its own way. `None`: there are more.
+fn unquoted(word: &str) -> Option<String> {
     let mut plain = String::new();
-    let mut chars = inner.chars();
+    let mut quote = None;
+    let mut chars = word.chars();
     while let Some(char) = chars.next() {
-        match char {
-            '"' => return None,
-            '\\' => match chars.next()? {
+        match (quote, char) {
+            (Some(open), close) if open == close => quote = None,
+            (None, '\'' | '"') => quote = Some(char),
+            (None, '\\') => plain.push(chars.next()?),
+            (Some('"'), '\\') => match chars.next()? {
                 escaped @ ('"' | '\\' | '$' | '`') => plain.push(escaped),
                 other => plain.extend(['\\', other]),
             },
-            other => plain.push(other),
+            (None, blank) if blank.is_whitespace() => return None,
+            (_, other) => plain.push(other),
         }
     }
-    Some(plain)
+    quote.is_none().then_some(plain)
 }

@@ -21,7 +21,7 @@ impl Told {
     }
 }
 
-/// The words that an item is, if it is any.
+/// The words that an item is, if it is any. Not `exitedReviewMode`: a message says the same right after it.
 pub fn told(item: &Value) -> Option<Told> {
     const MESSAGE: &str = "agent_message_chunk";
     const THOUGHT: &str = "agent_thought_chunk";
@@ -32,7 +32,6 @@ pub fn told(item: &Value) -> Option<Told> {
     };
     let (chunk, words, details) = match text(item, "type")? {
         "agentMessage" | "plan" => (MESSAGE, words("text"), String::new()),
-        "exitedReviewMode" => (MESSAGE, words("review"), String::new()),
         "reasoning" => (THOUGHT, parts("summary"), parts("content")),
         "enteredReviewMode" => (THOUGHT, format!("Review: {}\n\n", words("review")), String::new()),
         "hookPrompt" => {

@@ -47,7 +47,7 @@ fn update(
         "warning" | "guardianWarning" => {
             Some(notice("warning", text(params, "message")?, None, shown))
         }
-        "configWarning" | "deprecationNotice" => {
+        "configWarning" => {
             Some(notice("warning", text(params, "summary")?, text(params, "details"), shown))
         }
         "model/rerouted" => {
@@ -64,7 +64,7 @@ fn update(
         }
         // Among the rest are `item/reasoning/summaryPartAdded`, since the next delta says its part itself;
         // `item/commandExecution/terminalInteraction`, since a terminal echoes what is typed; and `thread/compacted`,
-        // since an item tells of it.
+        // since an item tells of it; and `deprecationNotice`, which is about how we use Codex.
         _ => None,
     }
 }
@@ -73,7 +73,7 @@ fn update(
 fn of_item(method: &str, params: &Value, cwd: &Path, streamed: &mut Streamed) -> Option<Value> {
     let id = text(params, "itemId")?;
     let plain = |text: String| json!({"type": "text", "text": text});
-    let mut of_call = |fields: Value| {
+    let of_call = |fields: Value| {
         let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id});
         update.as_object_mut()?.extend(fields.as_object()?.clone());
         streamed.is_open(id).then_some(update)

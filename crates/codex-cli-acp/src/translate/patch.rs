@@ -98,7 +98,9 @@ pub fn tool_call(id: &str, changes: &[Change<'_>], cwd: &Path) -> ToolCall {
         several => format!("{verb} {} files", several.len()),
     };
     let mut call = ToolCall { id: id.into(), title: one_line(&title), kind, ..ToolCall::default() };
-    changes.iter().for_each(|change| change.show(&mut call));
+    for change in changes {
+        change.show(&mut call);
+    }
     call
 }
 

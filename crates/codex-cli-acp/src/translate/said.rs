@@ -16,6 +16,7 @@ pub fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value[key].as_str().filter(|text| !text.is_empty())
 }
 
+/// A list; an empty one when it is none.
 pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }

@@ -15,6 +15,8 @@ pub struct Streamed {
     texts: HashMap<String, Sent>,
     /// In the order in which they began.
     calls: Vec<(String, Sent)>,
+    /// The compaction that is under way.
+    compaction: Option<String>,
 }
 
 /// How much of a text was sent, and what it was: as a hash, since the text may be large.
@@ -84,6 +86,11 @@ impl Streamed {
         call.map(|(_, sent)| sent.add(text)).is_some()
     }
 
+    /// A compaction that is shown goes on, or is over.
+    pub(super) fn compacts(&mut self, id: Option<String>) {
+        self.compaction = id;
+    }
+
     /// The tool call ends; what was sent of its output. `None`: it never began.
     pub(super) fn finish_call(&mut self, id: &str) -> Option<Sent> {
         let at = self.calls.iter().position(|(open, _)| open == id)?;
@@ -119,9 +126,14 @@ impl Streamed {
         }
     }
 
-    /// The turn is over: closes the tool calls that it left open.
+    /// The turn is over: closes what it left open.
     pub fn abandon(&mut self) -> Vec<Value> {
         self.texts.clear();
+        let compaction = self.compaction.take().map(|id| {
+            json!({
+                "sessionUpdate": "compaction_update", "compactionId": id, "status": "cancelled",
+            })
+        });
         let calls = std::mem::take(&mut self.calls).into_iter();
         let close = |(id, sent): (String, Sent)| {
             let mut update = abandoned(&id);
@@ -132,6 +144,6 @@ impl Streamed {
             }
             update
         };
-        calls.map(close).collect()
+        calls.map(close).chain(compaction).collect()
     }
 }

@@ -7,7 +7,9 @@ use super::said::text;
 /// When an item is told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
+    /// It begins.
     Begun,
+    /// It ends, and its beginning was told.
     Ended,
     /// Over long ago: begins and ends at once.
     Past,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::permissions::wishes;
 use super::{Choice, Question};
 use crate::translate::Shown;
-use crate::translate::command::tool_call;
+use crate::translate::command::{is_shell, tool_call};
 use crate::translate::said::{fenced, list, one_line, text, words};
 use crate::translate::tool_call::Phase;
 
@@ -46,7 +46,8 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) 
             call.title = one_line(&format!("Network access to {host}"));
         }
     }
-    lines.extend(wishes(&params["additionalPermissions"], cwd).0);
+    let (wishes, _) = wishes(&params["additionalPermissions"], cwd);
+    lines.extend((!wishes.is_empty()).then_some(wishes));
     lines.extend(text(&call.input, "cwd").map(|folder| format!("In `{folder}`")));
     call.shown.insert(0, words(lines.join("\n\n")));
 
@@ -77,13 +78,16 @@ fn offer(decision: &Value) -> Option<Choice> {
         (Some("cancel"), _) => ("cancel", "Reject and stop".into(), "reject_once"),
         (_, Some((id, details))) if id == "acceptWithExecpolicyAmendment" => {
             let begin = list(details, "execpolicy_amendment").iter();
-            let begin: Vec<_> = begin.filter_map(Value::as_str).collect();
-            let begin = one_line(&begin.join(" "));
-            (
-                id.as_str(),
-                format!("Always allow commands that begin with `{begin}`"),
-                "allow_always",
-            )
+            let name = match begin.filter_map(Value::as_str).collect::<Vec<_>>()[..] {
+                [shell, flag, script] if is_shell(shell, flag) => {
+                    format!("Always allow `{}`", one_line(script))
+                }
+                ref words => {
+                    let begin = one_line(&words.join(" "));
+                    format!("Always allow commands that begin with `{begin}`")
+                }
+            };
+            (id.as_str(), name, "allow_always")
         }
         (_, Some((id, details))) if id == "applyNetworkPolicyAmendment" => {
             let rule = &details["network_policy_amendment"];
@@ -128,6 +132,7 @@ pub fn review() -> Vec<Choice> {
     ]
 }
 
+/// A no that stops the turn.
 pub fn aborted() -> Value {
     json!({"decision": "abort"})
 }

@@ -2,12 +2,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use agent_client_protocol::v1::schema::{ElicitationPropertySchema, ElicitationSchema};
+use agent_client_protocol::v1::schema::ElicitationPropertySchema;
 use serde_json::{Map, Value, json};
 
 use super::{Asked, Choice, Form, Question, Reply};
 use crate::translate::Shown;
-use crate::translate::said::{fenced, one_line, shortened, text, words};
+use crate::translate::said::{fenced, list, one_line, shortened, text, words};
 use crate::translate::tool_call::ToolCall;
 use crate::translate::tools;
 
@@ -19,7 +19,7 @@ pub fn asked(params: &Value, item: Option<&Value>, shown: Shown) -> Asked {
         "url" if shown.urls => link(params),
         "url" => Asked::Choice(question(params, item)),
         "form" | "openai/form" | "openaiForm" => {
-            let approval = params["_meta"]["codex_approval_kind"] == "mcp_tool_call";
+            let approval = is_tool_approval(params);
             match schema(wanted).filter(|_| shown.forms) {
                 Some(schema) if !approval => form(params, &schema),
                 _ if approval || nothing_to_fill => Asked::Choice(question(params, item)),
@@ -28,6 +28,10 @@ pub fn asked(params: &Value, item: Option<&Value>, shown: Shown) -> Asked {
         }
         _ => Asked::Refuse(declined()),
     }
+}
+
+fn is_tool_approval(params: &Value) -> bool {
+    params["_meta"]["codex_approval_kind"] == "mcp_tool_call"
 }
 
 /// A no.
@@ -85,7 +89,8 @@ fn question(params: &Value, item: Option<&Value>) -> Question {
         let listed = offered.as_array().is_some_and(|scopes| scopes.iter().any(|one| one == scope));
         (listed || offered == scope).then(|| accepted(json!({"persist": scope})))
     };
-    let mut choices = vec![Choice::new("once", "Allow once", "allow_once", accepted(Value::Null))];
+    let yes = if is_tool_approval(params) { "Allow once" } else { "Accept" };
+    let mut choices = vec![Choice::new("once", yes, "allow_once", accepted(Value::Null))];
     choices.extend(
         persist("session")
             .map(|yes| Choice::new("session", "Allow for this session", "allow_always", yes)),
@@ -119,15 +124,15 @@ fn unknown(params: &Value) -> ToolCall {
 fn schema(wanted: &Value) -> Option<Value> {
     let mut properties = Map::new();
     for (name, property) in wanted["properties"].as_object()? {
-        properties.insert(name.clone(), titled(property));
+        let field: ElicitationPropertySchema = serde_json::from_value(titled(property)).ok()?;
+        if matches!(field, ElicitationPropertySchema::Other(_)) {
+            return None;
+        }
+        properties.insert(name.clone(), serde_json::to_value(field).ok()?);
     }
-    let mut schema = json!({"type": "object", "properties": properties});
-    if wanted["required"].is_array() {
-        schema["required"] = wanted["required"].clone();
-    }
-    let known: ElicitationSchema = serde_json::from_value(schema.clone()).ok()?;
-    let odd = |field| matches!(field, &ElicitationPropertySchema::Other(_));
-    (!known.properties.values().any(odd)).then_some(schema)
+    let required = list(wanted, "required").iter().filter_map(Value::as_str);
+    let required: Vec<_> = required.filter(|name| properties.contains_key(*name)).collect();
+    Some(json!({"type": "object", "properties": properties, "required": required}))
 }
 
 /// Names of choices as they are written today: `oneOf` in place of `enumNames`.

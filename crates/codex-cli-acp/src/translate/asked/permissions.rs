@@ -13,8 +13,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     let wanted = &params["permissions"];
     let (wishes, locations) = wishes(wanted, cwd);
     let mut lines: Vec<String> = text(params, "reason").map(str::to_owned).into_iter().collect();
-    lines.push("Codex asks for more permissions:".into());
-    lines.extend(wishes);
+    lines.extend(["Codex asks for more permissions:".into(), wishes]);
     let call = ToolCall {
         id: text(params, "itemId").unwrap_or_default().into(),
         title: "More permissions for Codex".into(),
@@ -39,9 +38,9 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     Question { alone: item.is_none(), ..Question::new(call, choices, nothing) }
 }
 
-/// A profile of permissions in words, and the places it names.
-pub fn wishes(profile: &Value, cwd: &Path) -> (Vec<String>, Vec<Value>) {
-    let (mut lines, mut places) = (Vec::new(), Vec::new());
+/// A profile of permissions as a list in words, and the places it names.
+pub fn wishes(profile: &Value, cwd: &Path) -> (String, Vec<Value>) {
+    let (mut lines, mut places) = (Vec::<String>::new(), Vec::new());
     if profile["network"]["enabled"] == true {
         lines.push("- network access".into());
     }
@@ -80,5 +79,5 @@ pub fn wishes(profile: &Value, cwd: &Path) -> (Vec<String>, Vec<Value>) {
         }
     }
     lines.extend(others);
-    (lines, places)
+    (lines.join("\n"), places)
 }

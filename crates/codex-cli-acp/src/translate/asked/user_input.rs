@@ -40,15 +40,15 @@ fn question(params: &Value, question: &Value) -> Question {
     let header = text(question, "header").unwrap_or(asked);
     let id = text(question, "id").unwrap_or_default();
     let options = list(question, "options");
-    let mut lines = vec![asked.to_owned()];
-    lines.extend(options.iter().filter_map(|option| {
+    let offers = options.iter().filter_map(|option| {
         Some(format!("- {}: {}", text(option, "label")?, text(option, "description")?))
-    }));
+    });
+    let offers: Vec<_> = offers.collect();
     let call = ToolCall {
         id: text(params, "itemId").unwrap_or_default().into(),
         title: one_line(header),
         kind: "other",
-        shown: vec![words(lines.join("\n\n"))],
+        shown: vec![words(format!("{asked}\n\n{}", offers.join("\n")))],
         input: json!({"question": question}),
         ..ToolCall::default()
     };

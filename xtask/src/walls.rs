@@ -15,7 +15,7 @@ struct Wall {
 const WALLS: &[Wall] = &[
     Wall {
         why: "only `files` calls the file system",
-        folders: &["text", "tools", "server", "file-editor"],
+        folders: &["text", "tools", "server", "file-editor", "codex-cli-acp"],
         words: &["std::fs", "tokio::fs", "cap_std", "rustix::fs", "File::open", "read_to_string("],
     },
     Wall {
@@ -30,7 +30,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         why: "only `server` knows the protocols",
-        folders: &["file-editor"],
+        folders: &["file-editor", "codex-cli-acp"],
         words: &["rmcp", "axum", "hyper"],
     },
 ];
@@ -42,7 +42,7 @@ pub fn check() -> Outcome {
             for path in sources(&root().join("crates").join(folder).join("src"))? {
                 let text =
                     fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-                // Tests at the end of a file may do what they like.
+                // So may those at the end of a file.
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default();
                 for (number, line) in code.lines().enumerate() {
                     let line = line.split("//").next().unwrap_or_default();
@@ -62,6 +62,10 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries {
         let path = entry.map_err(|e| e.to_string())?.path();
+        // Tests may do what they like.
+        if path.file_stem().is_some_and(|name| name == "tests") {
+            continue;
+        }
         if path.is_dir() {
             found.extend(sources(&path)?);
         } else if path.extension().is_some_and(|extension| extension == "rs") {

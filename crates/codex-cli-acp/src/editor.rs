@@ -11,8 +11,6 @@
 
 mod others;
 mod staleness;
-#[cfg(test)]
-mod tests;
 mod visit;
 
 use std::{
@@ -256,3 +254,6 @@ impl<M: Messages> Store for SessionStore<M> {
 fn denied(reason: &'static str) -> StoreError {
     StoreError::Denied { reason: Some(reason.into()) }
 }
+
+#[cfg(test)]
+mod tests;

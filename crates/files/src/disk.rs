@@ -108,6 +108,8 @@ impl DiskStore {
             Folder::Inner(_) => uninterrupted(|| self.root.dir().canonicalize(&place.parent))
                 .map_err(StoreError::when("open the folder"))?,
         };
+        // The root itself is `.` there.
+        let parent = parent.strip_prefix(".").unwrap_or(&parent);
         FilePath::below(&parent.join(&place.name))
             .map_err(|_| StoreError::denied("the path leads outside the root"))
     }

@@ -427,6 +427,21 @@ fn a_call_taken_back_during_the_last_run_of_the_change_writes_nothing() {
 }
 
 #[test]
+fn a_call_taken_back_during_the_last_read_writes_nothing() {
+    let cancelled = call();
+    let cancel = cancelled.cancel.clone();
+    let editor = FakeEditor::with_person(&[("a", "old")], move |count, _| {
+        if count == 2 {
+            cancel.set();
+        }
+    });
+    let store = store(editor);
+    let outcome = store.update(&[at("a")], &cancelled, &mut |_| Ok(vec![write("new")]));
+    assert!(matches!(outcome, Err(StoreError::Cancelled)));
+    assert_eq!(store.editor().messages(), ["read a"; 2]);
+}
+
+#[test]
 fn a_call_taken_back_once_writing_began_is_carried_through() {
     // Messages 1 to 4 read both files twice, 5 and 6 write them.
     let cancelled = call();

@@ -201,6 +201,36 @@ fn two_dots_after_a_link_mean_what_the_system_means() {
 }
 
 #[test]
+fn all_paths_of_one_file_become_one() {
+    let disk = Disk::new();
+    let root = Root::open(disk.dir.path()).unwrap();
+    fs::create_dir_all(disk.dir.path().join("x/y")).unwrap();
+    for (link, target) in [("way", "x"), ("x/up", ".."), ("link", "way/y/a"), ("dangling", "no/a")]
+    {
+        symlink(target, disk.dir.path().join(link)).unwrap();
+    }
+    let locate = |path: &str| {
+        let at = root.absolute(root.path().join(path).to_str().unwrap()).unwrap();
+        disk.store.locate(&at).map(|at| at.to_string())
+    };
+    // Whether it is there or not.
+    for _ in 0..2 {
+        for path in ["x/y/a", "way/y/a", "link", "x/y/../y/a", "x/up/way/y/a"] {
+            assert_eq!(locate(path).unwrap(), "x/y/a", "{path}");
+        }
+        for path in ["a", "x/up/a", "way/../a", "x/up/x/up/a"] {
+            assert_eq!(locate(path).unwrap(), "a", "{path}");
+        }
+        disk.put("x/y/a", "one");
+    }
+    assert!(matches!(locate("x/y"), Err(StoreError::IsFolder)));
+    assert!(matches!(locate("no/a"), Err(StoreError::NoFolder)));
+    assert!(matches!(locate("dangling"), Err(StoreError::NoFolder)));
+    let at = root.absolute(root.path().join("x/y/a").to_str().unwrap()).unwrap();
+    assert_eq!(root.path_of(&at), root.path().join("x/y/a"));
+}
+
+#[test]
 fn a_path_that_is_inside_by_its_letters_only_is_refused_when_it_is_opened() {
     let disk = Disk::new();
     let dir = disk.dir.path();

@@ -97,8 +97,11 @@ impl Session {
 
 fn nobody_types(_: &mut String) {}
 
+/// Pauses after two lines.
 fn types_at_the_end(text: &mut String) {
-    text.push_str("typed\n");
+    if text.matches("typed").count() < 2 {
+        text.push_str("typed\n");
+    }
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn an_edit_lands_while_a_person_types_elsewhere() {
     let session = Session::new("one\ntwo\n", types_at_the_end);
     let reply = session.edit("one", "1").unwrap();
     let text = session.text("a.txt").unwrap();
-    assert!(text.starts_with("1\ntwo\ntyped\n"), "{text}");
+    assert_eq!(text, "1\ntwo\ntyped\ntyped\n");
     // That somebody was at it is told in both parts of the answer.
     let note = "somebody else changed the file at the same moment: read it again";
     assert_eq!(reply.data.unwrap()["notes"], json!([note]));
@@ -145,10 +148,35 @@ fn an_edit_that_fits_no_more_is_out_of_date() {
 }
 
 #[test]
+fn an_edit_of_what_never_holds_still_is_out_of_date() {
+    let session = Session::new("one\n", |text| text.push('.'));
+    let failure = session.edit("one", "1").unwrap_err();
+    assert_eq!(failure.kind, Kind::Stale);
+    assert!(failure.message.starts_with("File changed since it was read: "));
+    assert!(failure.hint.unwrap().contains("try again in a moment"));
+    // The hash is that of the text as it was last read.
+    let text = session.text("a.txt").unwrap();
+    assert_eq!(failure.current, Some(Hash::of(&text.as_bytes()[..text.len() - 1])));
+    assert!(text.starts_with("one\n."), "nothing was written, and all that was typed is there");
+    let failure = session.call("write_text_file", json!({ "content": "new" })).unwrap_err();
+    assert_eq!(failure.kind, Kind::Stale);
+}
+
+#[test]
+fn the_hash_is_that_of_what_the_editor_keeps() {
+    let session = Session::new("one\n", |text| *text = text.replace("\r\n", "\n"));
+    let reply = session.call("write_text_file", json!({ "content": "1\r\n2\r\n" })).unwrap();
+    assert_eq!(reply.hash, Some(Hash::of(b"1\n2\n")));
+    let note = "the editor keeps this text with line breaks of its own";
+    assert_eq!(reply.data.unwrap()["notes"], json!([note]));
+}
+
+#[test]
 fn an_editor_that_refuses_or_does_not_answer_is_told_apart() {
     let session = Session::new("one", nobody_types);
-    let session = session.refusing(|| StoreError::Denied { reason: None });
-    assert_eq!(session.edit("one", "1").unwrap_err().kind, Kind::Denied);
+    let session = session.refusing(|| StoreError::Denied { reason: Some("not this one".into()) });
+    let failure = session.edit("one", "1").unwrap_err();
+    assert_eq!((failure.kind, failure.hint.unwrap().as_str()), (Kind::Denied, "not this one"));
     let session = session.refusing(|| StoreError::TimedOut);
     let failure = session.edit("one", "1").unwrap_err();
     assert_eq!(failure.kind, Kind::TimedOut);

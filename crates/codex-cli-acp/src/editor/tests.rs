@@ -1,1 +1,231 @@
+//! The store of a session between a fake editor and a real folder, mostly by way of the tools.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
+
+mod fake_editor;
+mod fallback;
+mod stale;
+mod typing;
+mod window;
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::PathBuf,
+    sync::{Arc, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use files::{
+    Call, Change, DiskOptions, DiskStore, Durability, FilePath, LineCounts, Root, Store as _,
+    StoreError,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tools::{Context, Failure, Limits, Prepared, Reply};
+
+use super::{Messages, Others, SessionStore};
+use fake_editor::{Editor, FakeEditor};
+
+const MAX: u64 = 1 << 20;
+
+/// A folder, an editor, and the store between them.
+struct Session<M = FakeEditor> {
+    dir: TempDir,
+    root: Arc<Root>,
+    store: SessionStore<M>,
+}
+
+impl Session {
+    fn new() -> Self {
+        Self::with(FakeEditor::default())
+    }
+
+    fn editor(&self) -> MutexGuard<'_, Editor> {
+        self.store.messages.hold()
+    }
+
+    /// Puts a text into a buffer.
+    fn open(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        self.editor().buffers.insert(path, text.into());
+    }
+
+    fn buffer(&self, name: &str) -> Option<String> {
+        let path = self.path(name);
+        self.editor().buffers.get(&path).cloned()
+    }
+
+    /// `read a.txt`, `write a.txt`, …
+    fn messages(&self) -> Vec<String> {
+        let path = format!("{}/", self.root.path().display());
+        self.editor().messages.iter().map(|message| message.replace(&path, "")).collect()
+    }
+}
+
+impl<M: Messages> Session<M> {
+    fn with(messages: M) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Arc::new(Root::open(dir.path()).unwrap());
+        let options = DiskOptions { max_size: MAX, durability: Durability::None };
+        let disk = DiskStore::open(Arc::clone(&root), options);
+        let mut store =
+            SessionStore::new(Arc::clone(&root), messages, disk, MAX, Arc::new(Others::default()));
+        store.reload_pause = Duration::ZERO;
+        Self { dir, root, store }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn at(&self, name: &str) -> FilePath {
+        self.root.absolute(self.path(name).to_str().unwrap()).unwrap()
+    }
+
+    fn save(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.dir.path().join(name), text).unwrap();
+    }
+
+    fn on_disk(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.dir.path().join(name)).ok()
+    }
+
+    fn prepare(&self, tool: &str, name: &str, mut arguments: Value) -> Prepared {
+        arguments["path"] = json!(self.path(name));
+        let entry = tools::TEXT.iter().find(|entry| entry.name == tool).unwrap();
+        entry.prepare(arguments).unwrap()
+    }
+
+    fn run<T>(&self, call: &Call, run: impl FnOnce(&Context) -> T) -> T {
+        run(&Context {
+            root: &self.root,
+            store: &self.store,
+            line_counts: &LineCounts::default(),
+            limits: &Limits::new(MAX, Duration::from_mins(1)),
+            call,
+            expected: None,
+        })
+    }
+
+    fn call(&self, tool: &str, name: &str, arguments: Value) -> Result<Reply, Failure> {
+        let prepared = self.prepare(tool, name, arguments);
+        self.run(&call(), |cx| prepared.run(cx))
+    }
+
+    fn read(&self, name: &str) -> Result<Reply, Failure> {
+        self.call("read_text_file", name, json!({}))
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.read(name).unwrap().blocks[0].to_string()
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<Reply, Failure> {
+        self.call("write_text_file", name, json!({ "content": content }))
+    }
+
+    fn edit(&self, name: &str, old: &str, new: &str) -> Result<Reply, Failure> {
+        self.call("multi_edit_text_file", name, edits(old, new))
+    }
+}
+
+fn edits(old: &str, new: &str) -> Value {
+    json!({ "edits": [{ "old_string": old, "new_string": new }] })
+}
+
+fn call() -> Call {
+    Call::until(Instant::now() + Duration::from_mins(1))
+}
+
+fn notes(reply: &Reply) -> Vec<String> {
+    let data = reply.data.as_ref().or(reply.meta.as_ref());
+    let notes = data.and_then(|data| data.get("notes")).and_then(Value::as_array);
+    let notes: Vec<_> = notes.into_iter().flatten().filter_map(Value::as_str).collect();
+    let words = reply.blocks.last().unwrap().to_string();
+    assert!(notes.iter().all(|note| words.contains(note)), "both say the same: {words}");
+    notes.into_iter().map(String::from).collect()
+}
+
+#[test]
+fn what_is_not_saved_is_read_and_edited_and_the_disk_stays_as_it_is() {
+    let session = Session::new();
+    session.save("a.txt", "one\n");
+    session.open("a.txt", "one\ntwo\n");
+    let reply = session.read("a.txt").unwrap();
+    assert_eq!(reply.blocks[0].to_string(), "one\ntwo\n");
+    assert_eq!(reply.meta.as_ref().unwrap()["total_lines"], 2);
+    assert_eq!(notes(&reply), [""; 0]);
+    let data = session.edit("a.txt", "two", "three").unwrap().data.unwrap();
+    assert_eq!((&data["applied_count"], data.get("notes")), (&json!(1), None));
+    assert_eq!(session.buffer("a.txt").unwrap(), "one\nthree\n");
+    assert_eq!(session.on_disk("a.txt").unwrap(), "one\n");
+    let edit = ["read a.txt", "read a.txt", "write a.txt", "read a.txt"];
+    assert_eq!(session.messages()[1..], edit);
+}
+
+#[test]
+fn the_editor_keeps_its_line_breaks_and_the_hash_is_that_of_what_it_keeps() {
+    let session = Session::new();
+    session.save("a.txt", "\u{feff}one\r\n");
+    session.open("a.txt", "one\n");
+    session.editor().keeps_line_feeds_only = true;
+    let _command = session.store.others.begin();
+    assert_eq!(notes(&session.read("a.txt").unwrap()), [""; 0], "not stale");
+    let reply = session.write("a.txt", "two\r\nthree\r\n").unwrap();
+    assert_eq!(notes(&reply), ["the editor keeps this text with line breaks of its own"]);
+    let hash = reply.hash.unwrap();
+    assert_eq!(hash, files::Hash::of(b"two\nthree\n"));
+    let mut next = edits("two", "2");
+    next["expected_hash"] = json!(hash.to_string());
+    session.call("multi_edit_text_file", "a.txt", next).unwrap();
+    assert_eq!(session.buffer("a.txt").unwrap(), "2\nthree\n");
+    // As it was before the editor made it its own.
+    session.open("a.txt", "2\r\nthree\r\n");
+    let reply = session.edit("a.txt", "three", "3").unwrap();
+    assert_eq!(session.buffer("a.txt").unwrap(), "2\n3\n");
+    assert_eq!(reply.hash.unwrap(), files::Hash::of(b"2\n3\n"));
+}
+
+#[test]
+fn two_paths_of_one_file_are_one_buffer() {
+    let session = Session::new();
+    fs::create_dir(session.path("folder")).unwrap();
+    session.save("folder/real.txt", "one");
+    session.open("folder/real.txt", "one, not saved");
+    symlink("folder", session.path("way")).unwrap();
+    symlink("way/real.txt", session.path("link.txt")).unwrap();
+    for name in ["folder/real.txt", "way/real.txt", "link.txt", "folder/../way/real.txt"] {
+        assert_eq!(session.text(name), "one, not saved");
+        assert_eq!(session.messages().pop().unwrap(), "read folder/real.txt", "{name}");
+    }
+}
+
+#[test]
+fn calls_at_one_file_take_turns_by_whatever_path_they_come() {
+    let session = Session::new();
+    session.save("real.txt", "one");
+    session.open("real.txt", "one");
+    symlink("real.txt", session.path("link.txt")).unwrap();
+    let paths = ["real.txt", "link.txt"].map(|name| session.at(name));
+    let write = |path: usize, call: &Call, meanwhile: &mut dyn FnMut()| {
+        session.store.update(&paths[path..=path], call, &mut |_| {
+            meanwhile();
+            Ok(vec![Change::Write(b"two".into())])
+        })
+    };
+    let late = Call::until(Instant::now() + Duration::from_millis(20));
+    let mut other = None;
+    let saved = write(0, &call(), &mut || other = Some(write(1, &late, &mut || ())));
+    assert!(matches!(other, Some(Err(StoreError::LockTimeout))), "{other:?}");
+    assert!(!saved.unwrap()[0].contested);
+    write(1, &call(), &mut || ()).unwrap();
+}
+
+#[test]
+fn several_files_at_once_are_refused() {
+    let session = Session::new();
+    let both = [session.at("a"), session.at("b")];
+    assert!(session.store.update(&both, &call(), &mut |_| unreachable!()).is_err());
+    assert_eq!(session.messages(), [""; 0]);
+}

@@ -156,10 +156,13 @@ impl<'a, M: Messages> Visit<'a, M> {
     ) -> Result<(Look, Vec<u8>), StoreError> {
         for _ in 0..RELOAD_TRIES {
             thread::sleep(self.session.reload_pause);
-            call.check()?;
             // The file may be on its way to the disk just as well.
             let on_disk = self.session.disk.read(&self.at, call)?;
-            let (Some(now), Some(on_disk)) = (self.ask(call)?, on_disk) else { break };
+            let now = self.ask(call).inspect_err(|_| {
+                // It has shown a text that is not the disk's, so the disk is not taken instead.
+                self.left.store(false, Ordering::Relaxed);
+            })?;
+            let (Some(now), Some(on_disk)) = (now, on_disk) else { break };
             text = now;
             look = Look { buffer: print(&text), disk: Some(Disk::of(&on_disk)), ..look };
             look.stale = !look.is_same();

@@ -1,0 +1,86 @@
+//! An editor with buffers in memory, somebody at it, and answers that can be planned.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use files::{Call, unstyled};
+
+use super::super::{MessageError, Messages};
+
+pub type Buffers = BTreeMap<PathBuf, String>;
+
+/// What a person does after each message, given how many there have been.
+type Person = dyn FnMut(usize, &mut Buffers) + Send;
+
+#[derive(Default)]
+pub struct FakeEditor(Mutex<Editor>);
+
+#[derive(Default)]
+pub struct Editor {
+    pub buffers: Buffers,
+    pub messages: Vec<String>,
+    /// The answer to the message of that number, counted from 1. Nothing is done.
+    pub planned: BTreeMap<usize, MessageError>,
+    /// The answer to every `read`, or every `write`, without doing it.
+    pub always: BTreeMap<&'static str, MessageError>,
+    /// Whatever is written is done, and never answered.
+    pub answers_no_write: bool,
+    pub keeps_line_feeds_only: bool,
+    /// There is an empty text where there is no file.
+    pub shows_nothing_as_empty: bool,
+    pub person: Option<Box<Person>>,
+}
+
+impl FakeEditor {
+    pub fn hold(&self) -> MutexGuard<'_, Editor> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer<T>(
+        &self,
+        verb: &str,
+        path: &Path,
+        act: impl FnOnce(&mut Editor) -> Result<T, MessageError>,
+    ) -> Result<T, MessageError> {
+        let editor = &mut *self.hold();
+        editor.messages.push(format!("{verb} {}", path.display()));
+        let count = editor.messages.len();
+        let planned = editor.planned.remove(&count).or_else(|| editor.always.get(verb).cloned());
+        let outcome = planned.map_or_else(|| act(editor), Err);
+        if let Some(person) = &mut editor.person {
+            person(count, &mut editor.buffers);
+        }
+        outcome
+    }
+}
+
+impl Messages for FakeEditor {
+    fn read(&self, path: &Path, _: &Call) -> Result<String, MessageError> {
+        self.answer("read", path, |editor| match editor.buffers.get(path) {
+            None if editor.shows_nothing_as_empty => Ok(String::new()),
+            text => text.cloned().ok_or(MessageError::Missing),
+        })
+    }
+
+    fn write(&self, path: &Path, text: &str, _: &Call) -> Result<(), MessageError> {
+        self.answer("write", path, |editor| {
+            let kept = if editor.keeps_line_feeds_only {
+                String::from_utf8(unstyled(text.as_bytes()).into_owned()).unwrap()
+            } else {
+                text.to_owned()
+            };
+            editor.buffers.insert(path.into(), kept);
+            if editor.answers_no_write { Err(MessageError::TimedOut) } else { Ok(()) }
+        })
+    }
+}
+
+impl fmt::Debug for FakeEditor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FakeEditor").finish_non_exhaustive()
+    }
+}

@@ -47,6 +47,8 @@ pub struct Bridge {
     pub threads: Mutex<HashMap<String, Arc<Open>>>,
     /// Questions of Codex's that a person is at.
     questions: Mutex<HashMap<String, AbortHandle>>,
+    /// What is wrong with Codex's own configuration.
+    misconfigured: Mutex<Option<String>>,
     /// Those who wait for a login to be over.
     pub logins: Mutex<Vec<oneshot::Sender<Value>>>,
 }
@@ -83,6 +85,7 @@ impl Bridge {
             heard,
             threads: Mutex::default(),
             questions: Mutex::default(),
+            misconfigured: Mutex::default(),
             logins: Mutex::default(),
         })
     }
@@ -103,6 +106,15 @@ impl Bridge {
         let codex = Codex::start(&self.cli.codex(), number, tell).await?;
         *running = Some(Arc::clone(&codex));
         Ok(codex)
+    }
+
+    /// Whether Codex can read its own configuration. If not it is ended, so that the next one can.
+    pub async fn check_configuration(&self) -> Answer<()> {
+        let Some(wrong) = lock(&self.misconfigured).take() else { return Ok(()) };
+        self.close().await;
+        let message =
+            format!("Codex cannot read its configuration: {wrong}. Correct it and try again");
+        Err(Error::new(-32603, message))
     }
 
     /// The editor is gone, so Codex has to go too.
@@ -147,6 +159,13 @@ impl Bridge {
                     let _ = waiting.send(params.clone());
                 }
             }
+            "configWarning" => {
+                let text = |name: &str| params[name].as_str().unwrap_or_default();
+                // Others are about little things. After this one Codex goes on as if there was no configuration.
+                if text("summary").contains("using defaults") {
+                    *lock(&self.misconfigured) = Some(text("details").to_owned());
+                }
+            }
             "thread/started" => {
                 let (thread, mut threads) = (&params["thread"], lock(&self.threads));
                 let parent =
@@ -157,8 +176,12 @@ impl Bridge {
             }
             "turn/started" => {
                 let open = params["threadId"].as_str().and_then(|id| self.open(id).ok());
-                let turn = params["turn"]["id"].as_str().unwrap_or_default();
-                let own = |open: &Arc<Open>| params["threadId"] == open.session.id();
+                let (turn, root) = (&params["turn"]["id"], &params["turn"]["rootTurnId"]);
+                // A review has turns of its own inside.
+                let own = |open: &Arc<Open>| {
+                    params["threadId"] == open.session.id() && (root.is_null() || root == turn)
+                };
+                let turn = turn.as_str().unwrap_or_default();
                 if let Some(open) = open.filter(own)
                     && open.session.turn_is(turn)
                 {
@@ -202,7 +225,10 @@ impl Bridge {
             let session = &open.session;
             let answer = match asked {
                 Asked::Refuse(answer) => answer,
-                Asked::Choice(question) => {
+                Asked::Choice(mut question) => {
+                    if let Some(update) = question.open(&id.to_string()) {
+                        session.update_question(&update);
+                    }
                     let (call, options) = (&question.tool_call, question.options());
                     let answer = session.link.choose(session.id(), call, &options).await;
                     let chosen = question.chosen(&answer);
@@ -210,7 +236,7 @@ impl Bridge {
                     let id = call["toolCallId"].as_str().unwrap_or_default();
                     let goes_on = (allowed && !question.alone).then(|| translate::resumed(id));
                     if let Some(update) = question.closing(chosen).or(goes_on) {
-                        session.update_in_turn(&update);
+                        session.update_question(&update);
                     }
                     chosen.map_or(&question.otherwise, |choice| &choice.answer).clone()
                 }

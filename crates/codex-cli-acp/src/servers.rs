@@ -40,7 +40,6 @@ pub fn servers(
             "tool_timeout_sec": PATIENCE.as_secs(),
             // Who may write is decided by us, when a call comes.
             "default_tools_approval_mode": "approve",
-            "supports_parallel_tool_calls": true,
             // Models that search for their tools would not find these.
             "omit_tools_from": ["deferred"],
         }),

@@ -4,7 +4,7 @@
 //! Whichever is first begins a call, the call itself ends it, and both happen once. What happens outside a turn is told
 //! to nobody.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -53,6 +53,8 @@ pub struct State {
     turn: Option<Turn>,
     /// How many turns there have been.
     turns: u64,
+    /// What Codex warned of, each thing once.
+    warnings: BTreeSet<String>,
     /// Tokens used so far, as Codex last told.
     pub usage: Option<Value>,
     /// The sandbox that Codex made of its own configuration for the mode `auto`.
@@ -70,6 +72,8 @@ struct Turn {
     /// Other items of Codex's that have not ended, with those that change files on disk.
     items: HashMap<String, (Value, Option<AtWork>)>,
     streamed: Streamed,
+    /// Tool calls that are there for a question only.
+    questions: BTreeSet<String>,
     /// A person took the prompt back.
     cancelled: bool,
     /// Codex said how it ended.
@@ -101,12 +105,17 @@ impl Session {
         self.link.update(self.id(), update);
     }
 
-    /// The same, unless the prompt is answered already.
-    pub fn update_in_turn(&self, update: &Value) {
-        let state = lock(&self.state);
-        if state.turn.is_some() {
-            self.update(update);
+    /// Tells of a tool call that is there for a question only, or that is closed.
+    pub fn update_question(&self, update: &Value) {
+        let mut state = lock(&self.state);
+        let Some(turn) = &mut state.turn else { return };
+        let id = update["toolCallId"].as_str().unwrap_or_default().to_owned();
+        if update["sessionUpdate"] == "tool_call" {
+            turn.questions.insert(id);
+        } else if update["status"] != "in_progress" {
+            turn.questions.remove(&id);
         }
+        self.update(update);
     }
 
     /// Says something in Codex's place.
@@ -143,6 +152,7 @@ impl Session {
             calls: HashMap::new(),
             items: HashMap::new(),
             streamed: Streamed::default(),
+            questions: BTreeSet::new(),
             cancelled: false,
             ended: None,
         });
@@ -153,7 +163,7 @@ impl Session {
     pub fn turn_is(&self, id: &str) -> bool {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return false };
-        turn.id = Some(id.to_owned());
+        turn.id.get_or_insert_with(|| id.to_owned());
         turn.cancelled
     }
 
@@ -201,7 +211,8 @@ impl Session {
         for (id, _) in turn.calls.iter().filter(|(_, progress)| **progress != Progress::Over) {
             self.update(&self.events.abandoned(id, "The turn ended before the call did"));
         }
-        for update in turn.streamed.abandon() {
+        let questions = turn.questions.iter().map(|id| translate::abandoned(id));
+        for update in questions.chain(turn.streamed.abandon()) {
             self.update(&update);
         }
         let ended = turn.ended.unwrap_or(Ok("end_turn"));
@@ -218,6 +229,12 @@ impl Session {
         let mut state = lock(&self.state);
         if method == "thread/tokenUsage/updated" && is_own {
             state.usage = Some(params.clone());
+        }
+        if method == "warning" && is_own {
+            let warning = params["message"].as_str().unwrap_or_default().to_owned();
+            if !state.warnings.insert(warning) {
+                return;
+            }
         }
         let Some(turn) = &mut state.turn else {
             // Some things are worth knowing at any time.
@@ -275,10 +292,11 @@ impl Session {
         if let Some(id) = question["itemId"].as_str() {
             return items.get(id).map(|(item, _)| item.clone());
         }
+        let arguments = &question["_meta"]["tool_params"];
         let is_it = |item: &Value| {
             item["type"] == "mcpToolCall"
                 && item["server"] == question["serverName"]
-                && item["arguments"] == question["_meta"]["tool_params"]
+                && (arguments.is_null() || item["arguments"] == *arguments)
         };
         items.values().map(|(item, _)| item).find(|item| is_it(item)).cloned()
     }

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::bridge::{Answer, Bridge, Editor, failed, typed};
+use crate::codex::CodexError;
 use crate::commands;
 use crate::lock;
 use crate::modes::{Choice, Choices, Mode, Model, modes};
@@ -167,8 +168,11 @@ impl Bridge {
     ) -> Answer<DeleteSessionResponse> {
         let id = request.session_id.to_string();
         self.forget(&id).await;
-        self.ask("thread/delete", json!({ "threadId": id })).await?;
-        typed(json!({}))
+        let codex = self.codex().await.map_err(|error| failed(&error))?;
+        match codex.request("thread/delete", json!({ "threadId": id })).await {
+            Err(CodexError::Refused { message, .. }) => Err(not_found(&id.into(), &message)),
+            answer => answer.map_err(|error| failed(&error)).and(typed(json!({}))),
+        }
     }
 
     /// Ends a session that is open; its thread stays.
@@ -202,6 +206,7 @@ impl Bridge {
             codex.request(method, params).await.map_err(|error| failed(&error))
         };
         let account = ask("account/read", json!({})).await?;
+        self.check_configuration().await?;
         if account["requiresOpenaiAuth"] == true && account["account"].is_null() {
             return Err(Error::auth_required());
         }
@@ -245,7 +250,13 @@ impl Bridge {
         }
         let _ = session.server.set(ours);
 
-        let answer = ask(method, merged(which, &terms)).await?;
+        let answer = match codex.request(method, merged(which.clone(), &terms)).await {
+            // It is one that Codex does not know.
+            Err(CodexError::Refused { message, .. }) if !which["threadId"].is_null() => {
+                return Err(not_found(&which["threadId"], &message));
+            }
+            answer => answer.map_err(|error| failed(&error))?,
+        };
         let thread = &answer["thread"];
         let id = thread["id"].as_str().unwrap_or_default().to_owned();
         let _ = session.id.set(id.clone());
@@ -293,6 +304,16 @@ fn described<T: DeserializeOwned>(open: &Open) -> Answer<T> {
         "modes": modes(choices.mode),
         "configOptions": choices.options(),
     }))
+}
+
+fn not_found(id: &Value, why: &str) -> Error {
+    let id = id.as_str().unwrap_or_default();
+    Error::new(
+        -32002,
+        format!(
+            "there is no session {id} that could be used ({why}); session/list has those there are"
+        ),
+    )
 }
 
 fn merged(mut one: Value, other: &Value) -> Value {

@@ -88,6 +88,18 @@ impl Question {
         self.choices.iter().find(|choice| choice.id == id)
     }
 
+    /// Makes the tool call one of its own, if it is there for the question only; then this update begins it.
+    pub fn open(&mut self, number: &str) -> Option<Value> {
+        if !self.alone {
+            return None;
+        }
+        let id = text(&self.tool_call, "toolCallId").unwrap_or_default();
+        self.tool_call["toolCallId"] = format!("{id}-{number}").into();
+        let mut update = self.tool_call.clone();
+        update["sessionUpdate"] = "tool_call".into();
+        Some(update)
+    }
+
     /// The update that ends the tool call, if it is there for the question only.
     pub fn closing(&self, chosen: Option<&Choice>) -> Option<Value> {
         let allowed = chosen.is_some_and(|choice| choice.kind.starts_with("allow"));

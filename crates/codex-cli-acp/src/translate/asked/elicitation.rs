@@ -114,7 +114,7 @@ fn unknown(params: &Value) -> ToolCall {
     params.to_string().hash(&mut hash);
     ToolCall {
         id: format!("elicitation-{:016x}", hash.finish()),
-        title: one_line(&message(params)),
+        title: one_line(message(params).lines().next().unwrap_or_default()),
         kind: if params["mode"] == "url" { "fetch" } else { "other" },
         ..ToolCall::default()
     }

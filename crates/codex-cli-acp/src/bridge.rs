@@ -273,6 +273,9 @@ impl Bridge {
         };
         let shown = Shown::new(&serde_json::to_value(capabilities).unwrap_or_default());
         let _ = self.editor.set(Editor { through, shown });
+        if request.client_info.is_none() {
+            self.link.spare();
+        }
         // It takes a moment to start, so it does so already. Whoever needs it is told if it cannot.
         tokio::spawn({
             let bridge = Arc::clone(self);

@@ -1,6 +1,7 @@
 //! The way to the editor: what it is told, what it is asked, and its files.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,20 +23,36 @@ use crate::editor::{MessageError, Messages};
 /// How often a thread that waits for the editor looks whether its call was taken back.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Updates that the protocol did not always have, and that editors of then stumble over.
+const LATER: [&str; 2] = ["config_option_update", "usage_update"];
+
 /// The connection, from the moment there is one.
 #[derive(Default)]
-pub struct Link(OnceLock<ConnectionTo<Client>>);
+pub struct Link {
+    connection: OnceLock<ConnectionTo<Client>>,
+    /// The editor does not say who it is, as it did not have to before these updates either.
+    is_old: AtomicBool,
+}
 
 impl Link {
     pub fn meet(&self, connection: &ConnectionTo<Client>) {
-        self.0.get_or_init(|| connection.clone());
+        self.connection.get_or_init(|| connection.clone());
+    }
+
+    /// Spares the editor what came later.
+    pub fn spare(&self) {
+        self.is_old.store(true, Ordering::Relaxed);
     }
 
     /// Tells the editor something about a session. What it cannot be told any more it need not know.
     pub fn update(&self, session: &str, update: &Value) {
+        let is_later = update["sessionUpdate"].as_str().is_some_and(|kind| LATER.contains(&kind));
+        if is_later && self.is_old.load(Ordering::Relaxed) {
+            return;
+        }
         let params = json!({ "sessionId": session, "update": update });
         if let (Some(connection), Ok(message)) =
-            (self.0.get(), UntypedMessage::new("session/update", params))
+            (self.connection.get(), UntypedMessage::new("session/update", params))
         {
             let _ = connection.send_notification(message);
         }
@@ -65,12 +82,12 @@ impl Link {
     }
 
     async fn request<R: JsonRpcRequest>(&self, request: R) -> Result<R::Response, Error> {
-        let Some(connection) = self.0.get() else { return Err(Error::internal_error()) };
+        let Some(connection) = self.connection.get() else { return Err(Error::internal_error()) };
         connection.send_request(request).block_task().await
     }
 
     fn is_gone(&self) -> bool {
-        self.0.get().is_none_or(|connection| {
+        self.connection.get().is_none_or(|connection| {
             connection.is_incoming_closed() || connection.termination().is_some()
         })
     }

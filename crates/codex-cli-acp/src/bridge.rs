@@ -117,8 +117,9 @@ impl Bridge {
         Err(Error::new(-32603, message))
     }
 
-    /// The editor is gone, so Codex has to go too.
+    /// The editor is gone: nothing more is written, and Codex has to go too.
     pub async fn close(&self) {
+        lock(&self.threads).clear();
         let codex = self.codex.lock().await.take();
         if let Some(codex) = codex {
             codex.close().await;
@@ -166,14 +167,6 @@ impl Bridge {
                     *lock(&self.misconfigured) = Some(text("details").to_owned());
                 }
             }
-            "thread/started" => {
-                let (thread, mut threads) = (&params["thread"], lock(&self.threads));
-                let parent =
-                    thread["parentThreadId"].as_str().and_then(|id| threads.get(id).cloned());
-                if let (Some(parent), Some(id)) = (parent, thread["id"].as_str()) {
-                    threads.insert(id.to_owned(), parent);
-                }
-            }
             "turn/started" => {
                 let open = params["threadId"].as_str().and_then(|id| self.open(id).ok());
                 let (turn, root) = (&params["turn"]["id"], &params["turn"]["rootTurnId"]);
@@ -198,9 +191,18 @@ impl Bridge {
                 let id = params["threadId"].as_str().unwrap_or_default();
                 let open = lock(&self.threads).get(id).cloned();
                 if let Some(open) = open {
+                    self.adopt(&open, &params["item"]);
                     open.session.hear(method, params);
                 }
             }
+        }
+    }
+
+    /// The threads of sub-agents are known by the calls that are about them.
+    fn adopt(&self, open: &Arc<Open>, item: &Value) {
+        let agents = item["receiverThreadIds"].as_array().into_iter().flatten();
+        for agent in agents.filter_map(Value::as_str) {
+            lock(&self.threads).entry(agent.to_owned()).or_insert_with(|| Arc::clone(open));
         }
     }
 

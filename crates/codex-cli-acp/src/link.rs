@@ -134,7 +134,8 @@ impl Messages for Buffers {
         match self.ask(WriteTextFileRequest::new(self.session(), path, text), call) {
             Ok(_) => Ok(()),
             // It may have been sent, and nobody knows what became of it.
-            Err(MessageError::Gone | MessageError::Cancelled) => Err(MessageError::TimedOut),
+            Err(MessageError::Cancelled) => Err(MessageError::TimedOut),
+            Err(_) if self.link.is_gone() => Err(MessageError::TimedOut),
             Err(error) => Err(error),
         }
     }
@@ -149,7 +150,7 @@ async fn taken_back(call: &Call) {
 /// What an editor's error means.
 fn sorted(error: &Error) -> MessageError {
     if is_incoming_transport_closed(error) {
-        return MessageError::Gone;
+        return MessageError::Refused("it went away before it answered".into());
     }
     let detail =
         error.data.as_ref().map(|data| data.as_str().map_or(data.to_string(), ToOwned::to_owned));

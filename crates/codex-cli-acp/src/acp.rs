@@ -75,10 +75,11 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
         .on_receive_request(
             async move |request: PromptRequest, responder, _: ConnectionTo<Client>| {
                 let bridge = Arc::clone(&prompts);
+                // It has begun before the next message is looked at, which may take it back.
+                let prompt = bridge.begin_prompt(&request);
                 tokio::spawn(async move {
-                    let (session, cancellation) =
-                        (request.session_id.clone(), responder.cancellation());
-                    let answer = Arc::clone(&bridge).prompt(request);
+                    let (session, cancellation) = (request.session_id, responder.cancellation());
+                    let answer = async { Arc::clone(&bridge).prompt(prompt?).await };
                     tokio::pin!(answer);
                     let answer = tokio::select! {
                         answer = &mut answer => answer,

@@ -23,14 +23,18 @@ use crate::cli::Cli;
 use crate::codex::{Codex, CodexError, Message};
 use crate::commands::{self, Command};
 use crate::link::Link;
-use crate::lock;
 use crate::modes::{self, Choice};
+use crate::session::{Begins, Which};
 use crate::sessions::Open;
 use crate::translate::{self, Asked, Failed, Shown};
 use crate::workplace::Through;
+use crate::{leftovers, lock};
 
 /// How long Codex may take to stop a turn that was taken back.
 const STOPPING: Duration = Duration::from_secs(10);
+/// A turn that has just begun Codex cannot stop yet: it is told so often, with such a pause after each time.
+const STOP_TRIES: usize = 10;
+const STOP_PAUSE: Duration = Duration::from_millis(100);
 
 pub type Answer<T> = Result<T, Error>;
 
@@ -39,8 +43,9 @@ pub struct Bridge {
     pub link: Arc<Link>,
     pub hosted: Arc<Hosted>,
     editor: OnceLock<Editor>,
-    codex: AsyncMutex<Option<Arc<Codex>>>,
-    /// How many have been started.
+    /// The latest, or why it could not be started.
+    codex: AsyncMutex<Option<Result<Arc<Codex>, CodexError>>>,
+    /// How many there have been, those included that could not be started.
     started: AtomicU64,
     heard: UnboundedSender<Heard>,
     /// By thread; those of sub-agents lead to the session that has them.
@@ -61,6 +66,22 @@ pub type Heard = (u64, Message);
 pub struct Editor {
     pub through: Through,
     pub shown: Shown,
+}
+
+/// A prompt whose turn has begun for us.
+pub struct Prompt {
+    open: Arc<Open>,
+    begins: Begins,
+    work: Work,
+}
+
+/// What is to be done for a prompt.
+enum Work {
+    Command(Command),
+    /// There is something to be said only.
+    Say(String),
+    /// Codex is given this.
+    Input(Vec<Value>),
 }
 
 /// What came of a prompt, at first.
@@ -96,33 +117,39 @@ impl Bridge {
 
     /// The running Codex; it is started when there is none, or none any more.
     pub async fn codex(&self) -> Result<Arc<Codex>, CodexError> {
-        let mut running = self.codex.lock().await;
-        if let Some(codex) = running.as_ref().filter(|codex| !codex.is_over()) {
-            return Ok(Arc::clone(codex));
+        let before = self.started.load(Ordering::Relaxed);
+        let mut latest = self.codex.lock().await;
+        let number = self.started.load(Ordering::Relaxed);
+        match &*latest {
+            Some(Ok(codex)) if !codex.is_over() => return Ok(Arc::clone(codex)),
+            // That was while this one waited.
+            Some(Err(error)) if number > before => return Err(error.clone()),
+            _ => {}
         }
-        let number = self.started.fetch_add(1, Ordering::Relaxed);
         let heard = self.heard.clone();
         let tell = move |message| drop(heard.send((number, message)));
-        let codex = Codex::start(&self.cli.codex(), number, tell).await?;
-        *running = Some(Arc::clone(&codex));
-        Ok(codex)
+        let codex = Codex::start(&self.cli.codex(), number, tell).await;
+        self.started.store(number + 1, Ordering::Relaxed);
+        latest.insert(codex).clone()
     }
 
     /// Whether Codex can read its own configuration. If not it is ended, so that the next one can.
     pub async fn check_configuration(&self) -> Answer<()> {
         let Some(wrong) = lock(&self.misconfigured).take() else { return Ok(()) };
-        self.close().await;
+        // Nobody starts another meanwhile, which would be taken for what this one leaves behind.
+        end(&mut *self.codex.lock().await).await;
         let message =
             format!("Codex cannot read its configuration: {wrong}. Correct it and try again");
         Err(Error::new(-32603, message))
     }
 
-    /// The editor is gone: nothing more is written, and Codex has to go too.
+    /// The editor is gone, or does not want us any more: nothing more is written, and Codex has to go too.
     pub async fn close(&self) {
         lock(&self.threads).clear();
-        let codex = self.codex.lock().await.take();
-        if let Some(codex) = codex {
-            codex.close().await;
+        match self.codex.try_lock() {
+            Ok(mut latest) => end(&mut latest).await,
+            // One that is still being started has nothing to clear up.
+            Err(_) => leftovers::end().await,
         }
     }
 
@@ -176,9 +203,9 @@ impl Bridge {
                 };
                 let turn = turn.as_str().unwrap_or_default();
                 if let Some(open) = open.filter(own)
-                    && open.session.turn_is(turn)
+                    && let Some(number) = open.session.turn_began(turn)
                 {
-                    self.interrupt(&open, turn.to_owned());
+                    self.interrupt(&open, number, Some(turn.to_owned()));
                 }
             }
             "serverRequest/resolved" => {
@@ -209,7 +236,7 @@ impl Bridge {
     /// Somebody has to decide something for Codex.
     fn be_asked(self: &Arc<Self>, number: u64, id: Value, method: &str, params: &Value) {
         // While another is being started, whoever asked is gone.
-        let running = self.codex.try_lock().ok().and_then(|running| running.clone());
+        let running = self.codex.try_lock().ok().and_then(|latest| latest.clone()?.ok());
         let Some(codex) = running.filter(|codex| codex.number == number) else { return };
         let open = params["threadId"].as_str().or(params["conversationId"].as_str());
         let open = open.and_then(|id| lock(&self.threads).get(id).cloned());
@@ -255,11 +282,15 @@ impl Bridge {
 
     /// Codex is gone: its turns end, and its sessions can go on with the next.
     fn outlive(&self, number: u64, why: &CodexError) {
+        // The next one numbers its questions anew.
+        for (_, question) in lock(&self.questions).drain() {
+            question.abort();
+        }
         let mut opens: Vec<Arc<Open>> = lock(&self.threads).values().cloned().collect();
         opens.retain(|open| open.is_loaded_in(number));
         for open in opens {
             open.session.end_turn(
-                None,
+                Which::Any,
                 Err(Failed { code: -32603, message: why.to_string(), data: Value::Null }),
             );
         }
@@ -302,50 +333,84 @@ impl Bridge {
         }))
     }
 
-    pub async fn prompt(self: Arc<Self>, request: PromptRequest) -> Answer<PromptResponse> {
+    /// Takes a prompt, if the session is free for it.
+    pub fn begin_prompt(&self, request: &PromptRequest) -> Answer<Prompt> {
         let open = self.open(&request.session_id.to_string())?;
-        let session = &open.session;
         let blocks = serde_json::to_value(&request.prompt).unwrap_or_default();
         let blocks = blocks.as_array().map(Vec::as_slice).unwrap_or_default();
         let command = match blocks {
             [block] => block["text"].as_str().and_then(Command::of),
             _ => None,
         };
-        let input = translate::prompt(blocks).map_err(|reason| Error::new(-32602, reason))?;
-        let ended = session.begin_turn().ok_or_else(|| {
+        let work = match command {
+            Some(Err(missing)) => Work::Say(missing),
+            Some(Ok(command)) => Work::Command(command),
+            None => {
+                let invalid = |reason| Error::new(-32602, reason);
+                Work::Input(translate::prompt(blocks).map_err(invalid)?)
+            }
+        };
+        let begins = open.session.begin_turn().ok_or_else(|| {
             Error::new(
                 -32600,
                 "the session is at work on another prompt: wait for its end, or cancel it",
             )
         })?;
-        let begun = match command {
-            Some(Err(missing)) => {
-                session.say(&missing);
-                Ok(Begun::Done)
-            }
-            Some(Ok(command)) => self.obey(&open, command).await,
-            None => self.start_turn(&open, "turn/start", json!({ "input": input })).await,
-        };
-        match begun {
-            Ok(Begun::Turn(turn)) if session.turn_is(&turn) => self.interrupt(&open, turn),
-            Ok(Begun::Turn(_) | Begun::Soon) => {}
-            Ok(Begun::Done) => session.end_turn(None, Ok("end_turn")),
-            Err(error) => {
-                session.end_turn(None, Ok("end_turn"));
-                return Err(error);
-            }
-        }
+        Ok(Prompt { open, begins, work })
+    }
+
+    /// Has Codex do what a prompt says; the answer, when it is over.
+    pub async fn prompt(self: Arc<Self>, prompt: Prompt) -> Answer<PromptResponse> {
+        let Prompt { open, begins: Begins { number, ended }, work } = prompt;
+        let session = Arc::clone(&open.session);
+        // Codex may take its time even to begin, which keeps nobody from giving up.
+        tokio::spawn(async move { self.work(&open, number, work).await });
         let ended = ended.await.map_err(|_| Error::internal_error())?;
-        let reason =
-            ended.map_err(|failed| Error::new(failed.code, failed.message).data(failed.data))?;
+        let reason = ended.map_err(|Failed { code, message, data }| {
+            Error::new(code, message).data(Some(data).filter(|data| !data.is_null()))
+        })?;
         let usage = lock(&session.state).usage.as_ref().and_then(translate::usage);
         typed(json!({ "stopReason": reason, "usage": usage }))
+    }
+
+    /// Begins what is to be done in a turn. One that Codex begins it ends too, else it is over.
+    async fn work(self: &Arc<Self>, open: &Arc<Open>, number: u64, work: Work) {
+        let session = &open.session;
+        let begun = match work {
+            _ if !session.wants(number) => Ok(Begun::Done),
+            Work::Command(command) => self.obey(open, command).await,
+            Work::Say(text) => {
+                session.say(&text);
+                Ok(Begun::Done)
+            }
+            Work::Input(input) => {
+                self.start_turn(open, "turn/start", json!({ "input": input })).await
+            }
+        };
+        let ended = match begun {
+            Ok(Begun::Turn(turn)) => {
+                if session.turn_is(number, &turn) {
+                    self.interrupt(open, number, Some(turn));
+                }
+                return;
+            }
+            Ok(Begun::Soon) => return,
+            Ok(Begun::Done) => Ok("end_turn"),
+            Err(Error { code, message, data, .. }) => {
+                Err(Failed { code: code.into(), message, data: data.unwrap_or_default() })
+            }
+        };
+        session.end_turn(Which::Number(number), ended);
     }
 
     /// Gives the thread something to do; the id of its turn. A thread that Codex does not have any more is loaded anew.
     async fn start_turn(&self, open: &Arc<Open>, method: &str, mut params: Value) -> Answer<Begun> {
         self.keep_loaded(open).await?;
         params["threadId"] = open.session.id().into();
+        if self.cli.editor_only {
+            // A thread that was loaded again has forgotten that it has none.
+            params["environments"] = json!([]);
+        }
         let answer = self.ask(method, params).await?;
         Ok(Begun::Turn(answer["turn"]["id"].as_str().unwrap_or_default().to_owned()))
     }
@@ -394,20 +459,37 @@ impl Bridge {
 
     pub fn cancel(self: &Arc<Self>, session: &SessionId) {
         let Ok(open) = self.open(&session.to_string()) else { return };
-        if let Some(turn) = open.session.cancel() {
-            self.interrupt(&open, turn);
+        if let Some((number, turn)) = open.session.cancel() {
+            self.interrupt(&open, number, turn);
         }
     }
 
-    /// Has Codex stop; a turn that it does not end by itself is ended all the same.
-    fn interrupt(self: &Arc<Self>, open: &Arc<Open>, turn: String) {
+    /// Has Codex stop, once it has begun; a turn that it does not end by itself is ended all the same.
+    fn interrupt(self: &Arc<Self>, open: &Arc<Open>, number: u64, turn: Option<String>) {
         let (bridge, open) = (Arc::clone(self), Arc::clone(open));
         tokio::spawn(async move {
-            let params = json!({ "threadId": open.session.id(), "turnId": turn });
-            let _ = tokio::time::timeout(STOPPING, bridge.ask("turn/interrupt", params)).await;
-            tokio::time::sleep(STOPPING).await;
-            open.session.end_turn(Some(&turn), Ok("cancelled"));
+            let stopped = async {
+                if let Some(turn) = turn {
+                    bridge.stop(open.session.id(), &turn).await;
+                }
+            };
+            tokio::join!(stopped, tokio::time::sleep(STOPPING));
+            open.session.end_turn(Which::Number(number), Ok("cancelled"));
         });
+    }
+
+    /// Tells Codex to stop a turn.
+    pub async fn stop(&self, thread: &str, turn: &str) {
+        let params = json!({ "threadId": thread, "turnId": turn });
+        let told = async {
+            for _ in 0..STOP_TRIES {
+                if self.ask("turn/interrupt", params.clone()).await.is_ok() {
+                    return;
+                }
+                tokio::time::sleep(STOP_PAUSE).await;
+            }
+        };
+        let _ = tokio::time::timeout(STOPPING, told).await;
     }
 
     pub async fn set_mode(
@@ -455,6 +537,13 @@ impl Bridge {
             return Err(error);
         }
         Ok(choice)
+    }
+}
+
+/// Has the latest Codex end, if it runs.
+async fn end(latest: &mut Option<Result<Arc<Codex>, CodexError>>) {
+    if let Some(Ok(codex)) = latest.take() {
+        codex.close().await;
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use crate::{leftovers, lock};
 /// The oldest Codex whose app-server has all that is needed here.
 const OLDEST: (u32, u32) = (0, 160);
 /// How long Codex may take to introduce itself. A cold start from a slow disk takes seconds.
-const INTRODUCTION: Duration = Duration::from_mins(1);
+const INTRODUCTION: Duration = Duration::from_secs(30);
 /// How long it may take to end by itself, once its stdin is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Bytes of its last words that are kept.
@@ -46,7 +47,7 @@ pub enum CodexError {
     TooOld { found: String },
     #[error("Codex CLI ended unexpectedly ({how}); send the prompt again to start it anew{}", last_words(.said))]
     Ended { how: String, said: String },
-    #[error("Codex CLI did not answer within {} s; end it and try again", INTRODUCTION.as_secs())]
+    #[error("Codex CLI did not answer within {} s; try again, or name another with --codex or CODEX_BIN", INTRODUCTION.as_secs())]
     Silent,
     /// An answer of its own that says no.
     #[error("{message}")]
@@ -165,7 +166,10 @@ impl Codex {
         let introduced = tokio::time::timeout(INTRODUCTION, codex.introduce()).await;
         match introduced.unwrap_or(Err(CodexError::Silent)) {
             Ok(version) => codex.version = version,
-            Err(error) => return Err(explain(program, error).await),
+            Err(error) => {
+                codex.close().await;
+                return Err(explain(program, error).await);
+            }
         }
         Ok(Arc::new(codex))
     }
@@ -238,12 +242,9 @@ fn spawn(program: &OsStr) -> Result<Child, CodexError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    // Codex would take a proxy even to this machine, where our own server is.
-    for name in ["NO_PROXY", "no_proxy"] {
-        let given = std::env::var(name).ok().filter(|given| !given.is_empty());
-        let ours = "127.0.0.1,localhost";
-        command.env(name, given.map_or(ours.into(), |given| format!("{given},{ours}")));
-    }
+    let names = ["NO_PROXY", "no_proxy"];
+    let given = names.map(|name| std::env::var(name).unwrap_or_default());
+    command.envs(names.into_iter().zip(unproxied(&given)));
     command.spawn().map_err(|error| {
         let program = program.to_string_lossy().into_owned();
         match error.kind() {
@@ -251,6 +252,16 @@ fn spawn(program: &OsStr) -> Result<Child, CodexError> {
             _ => CodexError::NotStarted { program, reason: error.to_string() },
         }
     })
+}
+
+/// `NO_PROXY` and `no_proxy`. Codex would take a proxy even to this machine, where our own server is. It heeds the first
+/// that is there, so who has set one of them only has set both.
+fn unproxied([upper, lower]: &[String; 2]) -> [String; 2] {
+    let or = |one: &str, other: &str| match (one, other) {
+        ("", "") => "127.0.0.1,localhost".into(),
+        ("", given) | (given, _) => format!("{given},127.0.0.1,localhost"),
+    };
+    [or(upper, lower), or(lower, upper)]
 }
 
 /// Too old a Codex has no app-server, or another one: it says so in its own way, and then its version tells more.
@@ -321,12 +332,13 @@ async fn read(stdout: ChildStdout, waiting: &Waiting, tell: &impl Fn(Message)) {
 
 /// Its log goes to ours, which editors keep; the end of it may tell why Codex ended.
 async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
-    let mut lines = BufReader::new(stderr).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        eprintln!("{line}");
+    let (mut stderr, mut line) = (BufReader::new(stderr), Vec::new());
+    while stderr.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
+        // Who does not keep our log must not keep Codex from writing its own.
+        let _ = std::io::stderr().write_all(&line);
         let mut said = lock(&said);
-        said.push_str(&line);
-        said.push('\n');
+        said.push_str(&String::from_utf8_lossy(&line));
+        line.clear();
         if said.len() > 2 * LAST_WORDS {
             let start = said.ceil_char_boundary(said.len() - LAST_WORDS);
             said.drain(..start);
@@ -353,6 +365,17 @@ mod tests {
             without_colors(" \x1b[2mnow\x1b[0m \x1b[31mERROR\x1b[0m: no [m] \n"),
             "now ERROR: no [m]"
         );
+    }
+
+    #[test]
+    fn our_own_machine_is_reached_without_a_proxy_and_so_is_what_was() {
+        let ours = "127.0.0.1,localhost".to_owned();
+        let both = |given: &str| [format!("{given},{ours}"), format!("{given},{ours}")];
+        let unproxied = |upper: &str, lower: &str| unproxied(&[upper.into(), lower.into()]);
+        assert_eq!(unproxied("", ""), [ours.clone(), ours.clone()]);
+        assert_eq!(unproxied("a", ""), both("a"));
+        assert_eq!(unproxied("", "a"), both("a"));
+        assert_eq!(unproxied("a", "b"), [format!("a,{ours}"), format!("b,{ours}")]);
     }
 
     #[test]

@@ -104,13 +104,15 @@ pub struct SessionStore<M> {
 }
 
 impl<M: Messages> SessionStore<M> {
-    /// `disk` is that of `root`; `max_size` in bytes; `others` is shared by all folders of a session.
+    /// `disk` is that of `root`; `max_size` in bytes; `others` is shared by all folders of a session, `turns` by all
+    /// sessions of an editor.
     pub fn new(
         root: Arc<Root>,
         messages: M,
         disk: DiskStore,
         max_size: u64,
         others: Arc<Others>,
+        turns: Turns,
     ) -> Self {
         Self {
             root,
@@ -118,7 +120,7 @@ impl<M: Messages> SessionStore<M> {
             disk,
             max_size,
             others,
-            turns: Turns::default(),
+            turns,
             looks: Looks::default(),
             unknown: AtomicBool::default(),
             reload_pause: RELOAD_PAUSE,
@@ -227,7 +229,7 @@ impl<M: Messages> Store for SessionStore<M> {
             return self.disk.update(at, call, change);
         };
         let place = visit.at().clone();
-        let store = EditorStore::new(visit, self.max_size).sharing(&self.turns);
+        let store = EditorStore::new(visit, self.max_size).sharing(&self.turns, &self.root);
         let mut shown = None;
         let saved = store.update(slice::from_ref(&place), call, &mut |versions| {
             shown = versions.first().cloned();

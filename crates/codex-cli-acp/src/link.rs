@@ -12,7 +12,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Client, Error, JsonRpcRequest, UntypedMessage, is_incoming_transport_closed,
 };
-use files::Call;
+use files::{Call, Turns};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,6 +32,8 @@ pub struct Link {
     connection: OnceLock<ConnectionTo<Client>>,
     /// The editor does not say who it is, as it did not have to before these updates either.
     is_old: AtomicBool,
+    /// Who changes a file of the editor's takes a turn, whichever session it is for.
+    pub turns: Turns,
 }
 
 impl Link {

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use bridge::Bridge;
 use server::Hosted;
+use server::signal::Signals;
 use tokio::sync::mpsc;
 
 fn main() -> ExitCode {
@@ -53,7 +54,11 @@ fn run(cli: cli::Cli) -> Result<(), Box<dyn std::error::Error>> {
         let (heard, messages) = mpsc::unbounded_channel();
         let bridge = Bridge::new(cli, Hosted::open()?, heard);
         tokio::spawn(Arc::clone(&bridge).listen(messages));
-        let outcome = acp::serve(Arc::clone(&bridge)).await;
+        let mut signals = Signals::catch()?;
+        let outcome = tokio::select! {
+            outcome = acp::serve(Arc::clone(&bridge)) => outcome,
+            () = signals.stop() => Ok(()),
+        };
         bridge.close().await;
         Ok(outcome?)
     });

@@ -28,6 +28,22 @@ const SETTLING: Duration = Duration::from_secs(3);
 /// How a turn ended: why it stopped, or what went wrong.
 pub type Ended = Result<&'static str, Failed>;
 
+/// Which turn is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which<'a> {
+    Any,
+    Number(u64),
+    /// By Codex's id.
+    Id(&'a str),
+}
+
+/// A turn that a prompt has begun.
+#[derive(Debug)]
+pub struct Begins {
+    pub number: u64,
+    pub ended: oneshot::Receiver<Ended>,
+}
+
 pub struct Session {
     /// Codex's id of the thread, known once it has begun.
     pub id: Arc<OnceLock<String>>,
@@ -137,8 +153,8 @@ impl Session {
         self.update(&self.events.remembered(text("id"), item));
     }
 
-    /// Begins a turn; `None` if there is one already. The end comes on the channel.
-    pub fn begin_turn(&self) -> Option<oneshot::Receiver<Ended>> {
+    /// Begins a turn; `None` if there is one already.
+    pub fn begin_turn(&self) -> Option<Begins> {
         let mut state = lock(&self.state);
         if state.turn.is_some() {
             return None;
@@ -156,31 +172,53 @@ impl Session {
             cancelled: false,
             ended: None,
         });
-        Some(ended)
+        Some(Begins { number: state.turns, ended })
     }
 
-    /// Codex has begun it, under this id; whether it was taken back meanwhile.
-    pub fn turn_is(&self, id: &str) -> bool {
+    /// Whether the turn of this number is under way, and was not taken back.
+    pub fn wants(&self, number: u64) -> bool {
+        let state = lock(&self.state);
+        state.turn.as_ref().is_some_and(|turn| turn.number == number && !turn.cancelled)
+    }
+
+    /// Codex has begun the turn of this number, under this id; whether it is to stop: the prompt was taken back
+    /// meanwhile, or is over.
+    pub fn turn_is(&self, number: u64, id: &str) -> bool {
         let mut state = lock(&self.state);
-        let Some(turn) = &mut state.turn else { return false };
-        turn.id.get_or_insert_with(|| id.to_owned());
+        let Some(turn) = state.turn.as_mut().filter(|turn| turn.number == number) else {
+            return true;
+        };
+        turn.id = Some(id.to_owned());
         turn.cancelled
     }
 
-    /// Takes the turn back; its id, if there is one that Codex knows.
-    pub fn cancel(&self) -> Option<String> {
+    /// Codex says that it has begun a turn; the number of the one that was taken back meanwhile, if it is that.
+    pub fn turn_began(&self, id: &str) -> Option<u64> {
+        let mut state = lock(&self.state);
+        let turn = state.turn.as_mut()?;
+        turn.id.get_or_insert_with(|| id.to_owned());
+        turn.cancelled.then_some(turn.number)
+    }
+
+    /// Takes the turn back; its number, and its id if Codex has begun it.
+    pub fn cancel(&self) -> Option<(u64, Option<String>)> {
         let mut state = lock(&self.state);
         let turn = state.turn.as_mut()?;
         turn.cancelled = true;
-        turn.id.clone()
+        Some((turn.number, turn.id.clone()))
     }
 
-    /// Codex says that a turn is over. It is, once our own calls are; those that take too long are given up.
-    pub fn end_turn(self: &Arc<Self>, id: Option<&str>, ended: Ended) {
+    /// A turn is over. It is, once our own calls are; those that take too long are given up.
+    pub fn end_turn(self: &Arc<Self>, which: Which<'_>, ended: Ended) {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return };
-        // The end of an older one that was given up.
-        if id.is_some() && turn.id.is_some() && turn.id.as_deref() != id {
+        let is_it = match which {
+            Which::Any => true,
+            Which::Number(number) => turn.number == number,
+            Which::Id(id) => turn.id.as_deref().is_none_or(|own| own == id),
+        };
+        // Else it is an older one that was given up.
+        if !is_it {
             return;
         }
         let number = turn.number;
@@ -216,7 +254,8 @@ impl Session {
             self.update(&update);
         }
         let ended = turn.ended.unwrap_or(Ok("end_turn"));
-        let _ = turn.answer.send(if turn.cancelled { ended.or(Ok("cancelled")) } else { ended });
+        // Whoever took a prompt back is told that it was, whatever else became of it.
+        let _ = turn.answer.send(if turn.cancelled { Ok("cancelled") } else { ended });
     }
 
     /// What Codex tells of one of its threads: this one, or one of a sub-agent's.
@@ -224,7 +263,8 @@ impl Session {
         let is_own = params["threadId"].as_str() == Some(self.id());
         if method == "turn/completed" && is_own {
             let turn = &params["turn"];
-            return self.end_turn(turn["id"].as_str(), translate::ended(turn));
+            let id = turn["id"].as_str().unwrap_or_default();
+            return self.end_turn(Which::Id(id), translate::ended(turn));
         }
         let mut state = lock(&self.state);
         if method == "thread/tokenUsage/updated" && is_own {
@@ -340,10 +380,13 @@ impl Witness for Session {
         }
     }
 
-    fn leave(&self, _: &Begun) -> Leave {
+    fn leave(&self, call: &Begun) -> Leave {
         let state = lock(&self.state);
-        // What a sub-agent does later nobody would see.
-        if state.turn.as_ref().is_none_or(|turn| turn.ended.is_some()) {
+        // What a sub-agent does later nobody would see, nor what was allowed too late.
+        let is_of = |turn: &Turn| {
+            turn.ended.is_none() && call.id.as_ref().is_none_or(|id| turn.calls.contains_key(id))
+        };
+        if !state.turn.as_ref().is_some_and(is_of) {
             return Leave::Refused("the prompt that it was for is over");
         }
         match state.choices.mode {

@@ -1,7 +1,7 @@
 //! How sessions begin, come back and end.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
@@ -13,6 +13,7 @@ use agent_client_protocol::v1::schema::{
     LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
     ResumeSessionRequest, ResumeSessionResponse, SessionId,
 };
+use files::Root;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ use crate::commands;
 use crate::lock;
 use crate::modes::{Choice, Choices, Mode, Model, modes};
 use crate::servers::{Servers, servers};
-use crate::session::{Session, State};
+use crate::session::{Session, State, Which};
 use crate::translate;
 use crate::workplace::{self, Workplace};
 
@@ -30,6 +31,13 @@ use crate::workplace::{self, Workplace};
 const PAGE: usize = 50;
 /// Of these sources a person can go on with a thread.
 const SOURCES: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
+/// What Codex runs commands by. It forgets for a thread that is loaded again that it has nowhere to run them.
+const RUNNING: [&str; 2] = ["features.shell_tool", "features.unified_exec"];
+const SHELL: &str = "The shell and `apply_patch` see only what is saved; use them for what is not text, for searching \
+and for running things.";
+const NO_SHELL: &str =
+    "There is no shell here, and `apply_patch` does not work: nothing can be run.";
+
 /// A session, and what keeps it going.
 pub struct Open {
     pub session: Arc<Session>,
@@ -43,9 +51,16 @@ pub struct Open {
 
 /// What an editor says of a session that it wants.
 struct Wanted {
-    cwd: PathBuf,
-    more: Vec<PathBuf>,
+    roots: Vec<Arc<Root>>,
     servers: Vec<McpServer>,
+}
+
+impl Wanted {
+    /// Where it cannot be, nothing is done for it, nor to a session that is open already.
+    fn of(cwd: &Path, more: &[PathBuf], servers: Vec<McpServer>) -> Answer<Self> {
+        let roots = workplace::folders(cwd, more).map_err(invalid)?;
+        Ok(Self { roots, servers })
+    }
 }
 
 impl Open {
@@ -79,8 +94,8 @@ impl Bridge {
         self: Arc<Self>,
         request: NewSessionRequest,
     ) -> Answer<NewSessionResponse> {
-        let (cwd, more) = (request.cwd, request.additional_directories);
-        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let (cwd, more) = (&request.cwd, &request.additional_directories);
+        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
         let (open, _) = self.begin("thread/start", json!({}), wanted).await?;
         described(&open)
     }
@@ -89,8 +104,8 @@ impl Bridge {
         self: Arc<Self>,
         request: LoadSessionRequest,
     ) -> Answer<LoadSessionResponse> {
-        let (cwd, more) = (request.cwd, request.additional_directories);
-        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let (cwd, more) = (&request.cwd, &request.additional_directories);
+        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
         let id = request.session_id.to_string();
         self.forget(&id).await;
         let (open, thread) = self.begin("thread/resume", json!({ "threadId": id }), wanted).await?;
@@ -106,8 +121,8 @@ impl Bridge {
         self: Arc<Self>,
         request: ResumeSessionRequest,
     ) -> Answer<ResumeSessionResponse> {
-        let (cwd, more) = (request.cwd, request.additional_directories);
-        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let (cwd, more) = (&request.cwd, &request.additional_directories);
+        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
         let id = request.session_id.to_string();
         self.forget(&id).await;
         let which = json!({ "threadId": id, "excludeTurns": true });
@@ -120,8 +135,8 @@ impl Bridge {
         self: Arc<Self>,
         request: ForkSessionRequest,
     ) -> Answer<ForkSessionResponse> {
-        let (cwd, more) = (request.cwd, request.additional_directories);
-        let wanted = Wanted { cwd, more, servers: request.mcp_servers };
+        let (cwd, more) = (&request.cwd, &request.additional_directories);
+        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
         let which = json!({ "threadId": request.session_id.to_string(), "excludeTurns": true });
         let (open, _) = self.begin("thread/fork", which, wanted).await?;
         described(&open)
@@ -183,11 +198,11 @@ impl Bridge {
             threads.retain(|_, other| !Arc::ptr_eq(other, &open));
             open
         };
-        if let Some(turn) = open.session.cancel() {
-            let params = json!({ "threadId": id, "turnId": turn });
-            let _ = self.ask("turn/interrupt", params).await;
+        // One that Codex has not begun yet is stopped when it does.
+        if let Some((_, Some(turn))) = open.session.cancel() {
+            self.stop(id, &turn).await;
         }
-        open.session.end_turn(None, Ok("cancelled"));
+        open.session.end_turn(Which::Any, Ok("cancelled"));
         let _ = self.ask("thread/unsubscribe", json!({ "threadId": id })).await;
     }
 
@@ -198,9 +213,7 @@ impl Bridge {
         which: Value,
         wanted: Wanted,
     ) -> Answer<(Arc<Open>, Value)> {
-        let invalid = |reason: String| Error::new(-32602, reason);
-        let Wanted { cwd, more, servers: brought } = wanted;
-        let roots = workplace::folders(&cwd, &more).map_err(invalid)?;
+        let Wanted { roots, servers: brought } = wanted;
         let codex = self.codex().await.map_err(|error| failed(&error))?;
         let ask = async |method: &str, params: Value| {
             codex.request(method, params).await.map_err(|error| failed(&error))
@@ -210,7 +223,7 @@ impl Bridge {
         if account["requiresOpenaiAuth"] == true && account["account"].is_null() {
             return Err(Error::auth_required());
         }
-        let config = ask("config/read", json!({ "cwd": cwd })).await?;
+        let config = ask("config/read", json!({ "cwd": roots[0].path() })).await?;
         let config = &config["config"];
 
         let Editor { through, shown } = self.editor();
@@ -237,12 +250,18 @@ impl Bridge {
         let Servers { ours, config: mut injected } =
             servers(&self.hosted.url(), &workplace.token, &brought, taken).map_err(invalid)?;
         injected.insert("tools.update_plan".into(), json!({ "enabled": true }));
+        if self.cli.editor_only {
+            for feature in RUNNING {
+                injected.insert(feature.into(), false.into());
+            }
+        }
+        let shell = if self.cli.editor_only { NO_SHELL } else { SHELL };
         let mut terms = json!({
             "cwd": session.cwd,
             "runtimeWorkspaceRoots": session.folders,
             "approvalPolicy": mode.approval_policy(),
             "sandbox": mode.sandbox(),
-            "developerInstructions": instructions(&ours, config),
+            "developerInstructions": instructions(&ours, shell, config),
             "config": injected,
         });
         if self.cli.editor_only {
@@ -282,7 +301,16 @@ impl Bridge {
             return Ok(());
         }
         let which = json!({ "threadId": open.session.id(), "excludeTurns": true });
-        self.ask("thread/resume", merged(which, &open.terms)).await?;
+        match codex.request("thread/resume", merged(which, &open.terms)).await {
+            // Codex keeps nothing of a thread before its first turn.
+            Err(CodexError::Refused { message, .. }) => {
+                let lost = format!(
+                    "the session is lost with the Codex that had it ({message}); begin a new one"
+                );
+                return Err(Error::new(-32002, lost));
+            }
+            answer => answer.map_err(|error| failed(&error))?,
+        };
         for choice in [Choice::Mode, Choice::Model] {
             self.ask("thread/settings/update", open.settings(choice)).await?;
         }
@@ -306,6 +334,10 @@ fn described<T: DeserializeOwned>(open: &Open) -> Answer<T> {
     }))
 }
 
+fn invalid(reason: String) -> Error {
+    Error::new(-32602, reason)
+}
+
 fn not_found(id: &Value, why: &str) -> Error {
     let id = id.as_str().unwrap_or_default();
     Error::new(
@@ -324,11 +356,10 @@ fn merged(mut one: Value, other: &Value) -> Value {
 }
 
 /// What the model is told besides, after what the user's own configuration tells it.
-fn instructions(server: &str, config: &Value) -> String {
+fn instructions(server: &str, shell: &str, config: &Value) -> String {
     let ours = format!(
         "You work inside the user's editor. Read and edit text files with the tools of the MCP server `{server}`: they \
-         see and change what the editor shows, saved or not. The shell and `apply_patch` see only what is saved; use \
-         them for what is not text, for searching and for running things."
+         see and change what the editor shows, saved or not. {shell}"
     );
     match config["developer_instructions"].as_str() {
         Some(theirs) => format!("{theirs}\n\n{ours}"),

@@ -76,8 +76,9 @@ impl Workplace {
                         session: Arc::clone(&session.id),
                         runtime: Handle::current(),
                     };
-                    let others = Arc::clone(&session.others);
-                    Box::new(SessionStore::new(Arc::clone(root), buffers, disk, MAX_SIZE, others))
+                    let root = Arc::clone(root);
+                    let (others, turns) = (Arc::clone(&session.others), session.link.turns.clone());
+                    Box::new(SessionStore::new(root, buffers, disk, MAX_SIZE, others, turns))
                 }
             }
         };

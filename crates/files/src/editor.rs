@@ -16,6 +16,7 @@ use std::{
     borrow::Cow,
     collections::BTreeSet,
     ops::ControlFlow,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,7 +24,7 @@ use memchr::memchr;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Hash, Saved, Stamp, Stop, Store,
+    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Hash, Root, Saved, Stamp, Stop, Store,
     StoreError, Version, lock,
 };
 
@@ -49,11 +50,13 @@ pub struct EditorStore<E> {
     editor: E,
     max_size: u64,
     turns: Turns,
+    /// Where its files are, among those of all that share its turns.
+    folder: PathBuf,
 }
 
 /// What some call is at, of one store or of several that share this.
 #[derive(Clone, Debug, Default)]
-pub struct Turns(Arc<Mutex<BTreeSet<FilePath>>>);
+pub struct Turns(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 /// One file of an update.
 struct Buffer<'a> {
@@ -68,20 +71,20 @@ struct Buffer<'a> {
 
 /// The right to be the only call at some files.
 struct Turn<'a> {
-    files: Vec<&'a FilePath>,
+    files: Vec<PathBuf>,
     turns: &'a Turns,
 }
 
 impl<E: Editor> EditorStore<E> {
     /// `max_size` in bytes.
     pub fn new(editor: E, max_size: u64) -> EditorStore<E> {
-        EditorStore { editor, max_size, turns: Turns::default() }
+        EditorStore { editor, max_size, turns: Turns::default(), folder: PathBuf::new() }
     }
 
-    /// With calls of others who have these turns no file is changed at the same time.
+    /// With calls of others who have these turns no file is changed at the same time. The files are those of `root`.
     #[must_use]
-    pub fn sharing(self, turns: &Turns) -> EditorStore<E> {
-        EditorStore { turns: turns.clone(), ..self }
+    pub fn sharing(self, turns: &Turns, root: &Root) -> EditorStore<E> {
+        EditorStore { turns: turns.clone(), folder: root.resolved().to_owned(), ..self }
     }
 
     pub fn editor(&self) -> &E {
@@ -94,16 +97,13 @@ impl<E: Editor> EditorStore<E> {
     }
 
     /// All at once or none, so that two calls never wait for each other.
-    fn take_turn<'a>(
-        &'a self,
-        files: Vec<&'a FilePath>,
-        call: &Call,
-    ) -> Result<Turn<'a>, StoreError> {
+    fn take_turn(&self, files: &[&FilePath], call: &Call) -> Result<Turn<'_>, StoreError> {
+        let files: Vec<PathBuf> = files.iter().map(|at| self.folder.join(at.as_path())).collect();
         lock::wait(call, || {
             let mut busy = self.turns.hold();
-            let is_free = files.iter().all(|at| !busy.contains(*at));
+            let is_free = files.iter().all(|at| !busy.contains(at));
             if is_free {
-                busy.extend(files.iter().copied().cloned());
+                busy.extend(files.iter().cloned());
             }
             Ok(is_free)
         })?;
@@ -250,9 +250,9 @@ impl<E: Editor> Store for EditorStore<E> {
         let slot = |at| files.binary_search(&at).expect("it is one of them");
         let slots: Vec<_> = at.iter().map(slot).collect();
 
-        let turn = self.take_turn(files, call)?;
-        let mut buffers = Vec::with_capacity(turn.files.len());
-        for &at in &turn.files {
+        let _turn = self.take_turn(&files, call)?;
+        let mut buffers = Vec::with_capacity(files.len());
+        for &at in &files {
             let seen = self.read(at, call)?;
             buffers.push(Buffer { at, seen, new: None, contested: false });
         }
@@ -287,13 +287,13 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut busy = self.turns.hold();
         for at in &self.files {
-            busy.remove(*at);
+            busy.remove(at);
         }
     }
 }
 
 impl Turns {
-    fn hold(&self) -> MutexGuard<'_, BTreeSet<FilePath>> {
+    fn hold(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         // Nothing in here calls anybody else's code, so the set is whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

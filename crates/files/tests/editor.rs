@@ -4,15 +4,15 @@
 
 mod common;
 
-use std::{ops::RangeInclusive, sync::Barrier, thread, time::Duration};
+use std::{fs, ops::RangeInclusive, path::Path, sync::Barrier, thread, time::Duration};
 
 use common::{
     MAX, append, at, call, call_for,
     fake_editor::{Answer, Buffers, FakeEditor, plain},
 };
 use files::{
-    Change, Durable, EditorStore, Folders, Hash, Saved, Stage, StageError, Stamp, Stop, Store,
-    StoreError,
+    Change, Durable, EditorStore, Folders, Hash, Root, Saved, Stage, StageError, Stamp, Stop,
+    Store, StoreError, Turns,
 };
 
 fn store(editor: FakeEditor) -> EditorStore<FakeEditor> {
@@ -567,6 +567,37 @@ fn threads_on_one_store_lose_nothing_and_find_nobody_else() {
     });
     let lengths = ["a", "b"].map(|name| store.editor().text(name).unwrap().len());
     assert_eq!(lengths, [150, 100]);
+}
+
+/// Two stores that reach one editor by other folders, as two sessions do.
+#[test]
+fn stores_that_share_their_turns_know_a_file_by_any_of_its_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = dir.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let (turns, both) = (Turns::default(), Barrier::new(2));
+    let sharing = |folder: &Path, name: &str| {
+        store(FakeEditor::quiet(&[(name, "one")])).sharing(&turns, &Root::open(folder).unwrap())
+    };
+    let (outer, inner) = (sharing(dir.path(), "a"), sharing(&inner, "a"));
+    let root = Root::open(dir.path()).unwrap();
+    let below = root.absolute(dir.path().join("inner/a").to_str().unwrap()).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let outcome = inner.update(&[at("a")], &call(), &mut |_| {
+                both.wait();
+                both.wait();
+                Err(Stop)
+            });
+            assert!(matches!(outcome, Err(StoreError::Stopped)));
+        });
+        both.wait();
+        let same_file = append(&outer, &below, "!", &call_for(Duration::from_millis(20)));
+        let same_name = append(&outer, &at("a"), "!", &call());
+        both.wait();
+        assert!(matches!(same_file, Err(StoreError::LockTimeout)), "{same_file:?}");
+        same_name.unwrap();
+    });
 }
 
 #[test]

@@ -361,6 +361,9 @@ impl Calls {
             if !reads && !asks && confirm == Confirm::Always {
                 return Err(confirm::nobody_to_ask());
             }
+            if let Some(refusal) = self.folders.refusal(&prepared) {
+                return Err(prepared.refused(&refusal, &self.limits));
+            }
             Ok(prepared)
         });
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());

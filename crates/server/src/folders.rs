@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use files::{FilePath, LineCounts, Root, Store};
+use files::{FilePath, LineCounts, PathError, Root, Store, StoreError};
 use tools::Prepared;
 
 /// A folder, and what keeps its files.
@@ -44,6 +44,19 @@ impl Folders {
             depth(root).map(|depth| ((prepared.path(root).is_some(), depth), number))
         };
         self.0.iter().enumerate().filter_map(holds).max().map_or(0, |(_, number)| number)
+    }
+
+    /// Why the file asked for cannot be had, if there are several folders and it is in none of them. One alone says so by
+    /// itself.
+    pub fn refusal(&self, prepared: &Prepared) -> Option<StoreError> {
+        let target = prepared.target.as_deref().unwrap_or_default();
+        let is_outside = |folder: &Folder| folder.root.absolute(target) == Err(PathError::Outside);
+        let refused = self.0.len() > 1 && self.0.iter().all(is_outside);
+        refused.then(|| {
+            let paths: Vec<String> = self.paths().collect();
+            let reason = format!("only files below one of {} can be reached", paths.join(", "));
+            StoreError::Denied { reason: Some(reason.into()) }
+        })
     }
 
     /// What edits of one file queue by; none if it cannot be a file.

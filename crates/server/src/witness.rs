@@ -24,7 +24,8 @@ pub trait Witness: Send + Sync {
     /// A call has arrived. These come in the order of arrival. The arguments are as they came, sound or not.
     fn begin(&self, call: &Begun, arguments: &Value);
 
-    /// What stands between a call that would write and the file. It is asked when the call has its turn.
+    /// What stands between a call that would write and the file. It is asked when the call has its turn, and once more
+    /// after somebody said yes: that may be long after.
     fn leave(&self, call: &Begun) -> Leave;
 
     /// Asks about a change. The call holds no lock and no place in the queue meanwhile, and the time is not its own. The
@@ -113,6 +114,10 @@ pub(crate) async fn settle(calls: &Arc<Calls>, arrived: Arrived) -> Arrived {
     if call.begun.effect == Effect::Reads {
         return arrived;
     }
+    let refuse = |arrived: Arrived, reason: &'static str| {
+        let denied = StoreError::Denied { reason: Some(reason.into()) };
+        arrived.refuse_by(&denied, &calls.limits)
+    };
     let arrived = calls.take_turn(arrived).await;
     if arrived.is_refused() {
         return arrived;
@@ -120,10 +125,7 @@ pub(crate) async fn settle(calls: &Arc<Calls>, arrived: Arrived) -> Arrived {
     match call.witness.leave(&call.begun) {
         Leave::Given => return arrived,
         Leave::Asked => {}
-        Leave::Refused(reason) => {
-            let denied = StoreError::Denied { reason: Some(reason.into()) };
-            return arrived.refuse_by(&denied, &calls.limits);
-        }
+        Leave::Refused(reason) => return refuse(arrived, reason),
     }
     let (arrived, rehearsed) = calls.rehearse(arrived, |_, _, changed| changed).await;
     let Some((seen, changed)) = rehearsed else { return arrived };
@@ -143,7 +145,13 @@ pub(crate) async fn settle(calls: &Arc<Calls>, arrived: Arrived) -> Arrived {
     };
     let arrived = arrived.after(asked.elapsed());
     match verdict {
-        Ok(Verdict::Yes) => calls.come_again(arrived).bound_to(seen),
+        Ok(Verdict::Yes) => {
+            let arrived = calls.take_turn(calls.come_again(arrived).bound_to(seen)).await;
+            match call.witness.leave(&call.begun) {
+                Leave::Refused(reason) => refuse(arrived, reason),
+                Leave::Given | Leave::Asked => arrived,
+            }
+        }
         Ok(Verdict::No) => arrived.refuse(confirm::declined()),
         Ok(Verdict::Unanswered) => arrived.refuse(confirm::unanswered()),
         Err(error) => arrived.refuse_by(&error, &calls.limits),

@@ -255,7 +255,11 @@ mod folders {
         done(&guest.call("write_text_file", write(&two, "TWO\n")));
         assert_eq!((a_txt(&one), a_txt(&two)), ("ONE\n".into(), "TWO\n".into()));
         let elsewhere = folder("three\n");
-        assert_eq!(code(&guest.call("write_text_file", write(&elsewhere, "THREE\n"))), -32002);
+        let refused = guest.call("write_text_file", write(&elsewhere, "THREE\n"));
+        assert_eq!(code(&refused), -32002);
+        let [first, second] = [&one, &two].map(|folder| folder.path().display());
+        let hint = format!("only files below one of {first}, {second} can be reached");
+        assert!(refused.to_string().contains(&hint), "{refused}");
         assert_eq!(a_txt(&elsewhere), "three\n");
         // That it is a folder is told by the one that it is in.
         let path = format!("{}/", two.path().display());
@@ -573,6 +577,9 @@ mod witnessed {
                 None => drop(answer),
             }
             let answer = call.join().unwrap();
+            if verdict == Some(Verdict::Yes) {
+                seen.leave();
+            }
             let end = seen.end();
             assert_eq!(seen.text(), text);
             (answer, end)
@@ -604,8 +611,25 @@ mod witnessed {
         assert_eq!(seen.end(), wrote(Some("one\n"), "three\n"));
         answer.send(Verdict::Yes).unwrap();
         assert_eq!(code(&call.join().unwrap()), -32013);
+        seen.leave();
         assert_eq!(seen.end(), (Err(Kind::Stale), None));
         assert_eq!(seen.text(), "three\n");
+        seen.nothing_more();
+    }
+
+    /// Who is asked may take long, and the mode may change meanwhile.
+    #[test]
+    fn a_yes_that_comes_when_nothing_may_be_written_any_more_is_too_late() {
+        let seen = seen(Leave::Asked);
+        let (call, answer) = seen.ask_to_write("two\n");
+        seen.eyes.give(Leave::Refused("the mode has changed"));
+        answer.send(Verdict::Yes).unwrap();
+        let answer = call.join().unwrap();
+        assert_eq!(code(&answer), -32002);
+        assert!(answer.to_string().contains("the mode has changed"), "{answer}");
+        seen.leave();
+        assert_eq!(seen.end(), (Err(Kind::Denied), None));
+        assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
     }
 
@@ -674,6 +698,7 @@ mod witnessed {
         std::thread::sleep(timeout);
         answer.send(Verdict::Yes).unwrap();
         done(&call.join().unwrap());
+        seen.leave();
         assert_eq!(seen.end(), wrote(Some("one\n"), "two\n"));
     }
 

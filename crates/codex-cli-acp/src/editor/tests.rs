@@ -18,7 +18,7 @@ use std::{
 
 use files::{
     Call, Change, DiskOptions, DiskStore, Durability, FilePath, LineCounts, Root, Store as _,
-    StoreError,
+    StoreError, Turns,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -69,8 +69,8 @@ impl<M: Messages> Session<M> {
         let root = Arc::new(Root::open(dir.path()).unwrap());
         let options = DiskOptions { max_size: MAX, durability: Durability::None };
         let disk = DiskStore::open(Arc::clone(&root), options);
-        let mut store =
-            SessionStore::new(Arc::clone(&root), messages, disk, MAX, Arc::new(Others::default()));
+        let (others, turns) = (Arc::new(Others::default()), Turns::default());
+        let mut store = SessionStore::new(Arc::clone(&root), messages, disk, MAX, others, turns);
         store.reload_pause = Duration::ZERO;
         Self { dir, root, store }
     }

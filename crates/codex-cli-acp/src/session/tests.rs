@@ -129,8 +129,8 @@ async fn a_call_that_codex_did_not_make_has_failed() {
 #[tokio::test]
 async fn a_turn_ends_after_the_calls_that_are_at_work() {
     let told = told(async |session| {
-        let mut ended = session.begin_turn().expect("there is none yet");
-        session.turn_is("turn");
+        let Begins { number, mut ended } = session.begin_turn().expect("there is none yet");
+        assert!(!session.turn_is(number, "turn"));
         begin(session, "a");
         item(session, "item/started", "thread", "b");
         session.cancel();
@@ -157,11 +157,11 @@ async fn a_turn_ends_after_the_calls_that_are_at_work() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_does_not_end_is_given_up() {
     let told = told(async |session| {
-        let ended = session.begin_turn().expect("there is none yet");
+        let ended = session.begin_turn().expect("there is none yet").ended;
         begin(session, "a");
         completed(session, "thread", "completed");
         assert_eq!(ended.await, Ok(Ok("end_turn")));
-        let mut next = session.begin_turn().expect("the first is over");
+        let mut next = session.begin_turn().expect("the first is over").ended;
         begin(session, "b");
         tokio::time::sleep(2 * SETTLING).await;
         assert!(next.try_recv().is_err(), "the next is another");
@@ -173,7 +173,7 @@ async fn a_call_that_does_not_end_is_given_up() {
 #[tokio::test]
 async fn what_a_sub_agent_does_is_told_and_what_it_says_is_not() {
     let told = told(async |session| {
-        let mut ended = session.begin_turn().expect("there is none yet");
+        let mut ended = session.begin_turn().expect("there is none yet").ended;
         begin(session, "a");
         item(session, "item/started", "child", "a");
         end(session, "a");
@@ -197,13 +197,14 @@ async fn who_may_write() {
         };
         assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "there is no prompt");
         let _ended = session.begin_turn();
+        assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "it is of another prompt");
+        begin(session, "a");
         assert!(matches!(writes(Mode::ReadOnly), Leave::Refused(_)));
         assert_eq!(writes(Mode::Auto), Leave::Asked);
         assert_eq!(writes(Mode::FullAccess), Leave::Given);
         lock(&session.state).writes_allowed = true;
         assert_eq!(writes(Mode::Auto), Leave::Given);
         assert!(matches!(writes(Mode::ReadOnly), Leave::Refused(_)));
-        begin(session, "a");
         completed(session, "thread", "interrupted");
         assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "the prompt is over");
         let failure = Failure::new(Kind::Cancelled, "");
@@ -218,11 +219,31 @@ async fn a_prompt_at_a_time() {
         let first = session.begin_turn();
         assert!(first.is_some() && session.begin_turn().is_none());
         completed(session, "thread", "completed");
-        assert!(session.begin_turn().is_some());
+        let second = session.begin_turn().expect("the first is over").number;
         // The end of the one before is not the end of this one.
-        session.turn_is("other");
+        session.turn_is(second, "other");
         completed(session, "thread", "completed");
+        session.end_turn(Which::Number(second - 1), Ok("cancelled"));
         assert!(session.begin_turn().is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_taken_back_before_codex_begins_is_stopped_when_it_does() {
+    told(async |session| {
+        let Begins { number, ended } = session.begin_turn().expect("there is none yet");
+        assert!(session.wants(number));
+        assert_eq!(session.cancel(), Some((number, None)));
+        assert!(!session.wants(number));
+        assert_eq!(session.turn_began("turn"), Some(number));
+        assert!(session.turn_is(number, "turn"));
+        completed(session, "thread", "completed");
+        assert_eq!(ended.await, Ok(Ok("cancelled")));
+        assert!(session.turn_is(number, "turn"), "nobody waits for it any more");
+        let next = session.begin_turn().expect("it is over").number;
+        assert!(session.turn_is(number, "turn"));
+        assert!(session.wants(next) && !session.turn_is(next, "next"));
     })
     .await;
 }

@@ -4,7 +4,7 @@
 //! the protocol and in every way in which Codex lets it call tools.
 
 mod offer;
-mod program;
+pub mod program;
 mod tours;
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::model::{Model, Request, Step, Turn};
+use crate::model::{Item, Model, Request, Step};
 use crate::scene::{OnHttp, Scene};
 use crate::ways::Transport;
 use crate::{Outcome, Row, Trouble};
@@ -196,21 +196,22 @@ required = true
     fn script(&self, scene: &Scene) -> Vec<Step> {
         let mut script: Vec<Step> = Vec::new();
         if let Way::Searched = self.way {
-            script.push(Box::new(|_| Ok(Turn::Search { query: "edit a text file" })));
+            script.push(Box::new(|_| Ok(Item::Search { query: "edit a text file" }.into())));
         }
         for Call { tool, prepare } in self.tour.calls {
             let (folder, way) = (scene.folder().to_owned(), self.way);
             script.push(Box::new(move |request| {
                 let arguments = prepare(&Seen { folder, answers: answers(request) })?;
-                Ok(match way {
+                let call = match way {
                     Way::Offered | Way::Searched => {
-                        Turn::Call { namespace: NAMESPACE, name: tool, arguments }
+                        Item::Call { namespace: Some(NAMESPACE), name: tool, arguments }
                     }
-                    Way::Code => Turn::Write { name: "exec", input: javascript(tool, &arguments) },
-                })
+                    Way::Code => Item::Write { name: "exec", input: javascript(tool, &arguments) },
+                };
+                Ok(call.into())
             }));
         }
-        script.push(Box::new(|_| Ok(Turn::Say("Done.".into()))));
+        script.push(Box::new(|_| Ok(Item::Say("Done.".into()).into())));
         script
     }
 
@@ -234,12 +235,12 @@ required = true
     }
 }
 
-fn ensure(holds: bool, why: impl FnOnce() -> String) -> Outcome<()> {
+pub fn ensure(holds: bool, why: impl FnOnce() -> String) -> Outcome<()> {
     if holds { Ok(()) } else { Err(Trouble::Wrong(why())) }
 }
 
 /// What the model saw of each call so far, less the time it took.
-fn answers(request: &Request) -> Vec<String> {
+pub fn answers(request: &Request) -> Vec<String> {
     let answer = |texts: Vec<&str>| {
         let Some((first, rest)) = texts.split_first() else { return String::new() };
         // A head of its own for more than one text, else on top of the only one.

@@ -54,6 +54,18 @@ pub fn python(packages: &[&str]) -> Outcome<PathBuf> {
     Ok(python)
 }
 
+/// A program of crates.io, with its exact version; its path.
+pub fn cargo(name: &str, version: &str) -> Outcome<PathBuf> {
+    let folder = cache().join(format!("cargo-{name}-{version}"));
+    once(&folder, || {
+        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        // Its own lock file, and a place of its own to build: it shares nothing with the workspace.
+        let arguments = ["install", "--quiet", "--locked", name, "--version", version, "--root"];
+        run(Command::new(program).args(arguments).arg(&folder).env_remove("CARGO_TARGET_DIR"))
+    })?;
+    Ok(folder.join("bin").join(name).with_extension(std::env::consts::EXE_EXTENSION))
+}
+
 /// Fills the folder, unless it was filled to the end before.
 fn once(folder: &Path, fill: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     let done = folder.join("installed");

@@ -1,10 +1,11 @@
-//! Real clients against the real server: `cargo xtask clients [names]`.
+//! Real clients against the real server and the real agent: `cargo xtask clients [names]`.
 //!
 //! Each is installed by name and version into the project's cache, drives the server on every transport it has and in
 //! every protocol era it knows, and is held to what it saw. What could not run is listed, and fails under `CI=true`.
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
+mod acp;
 mod codex;
 mod conformance;
 mod inspector;
@@ -20,6 +21,7 @@ mod workflow;
 
 use std::process::ExitCode;
 
+use When::{Always, Named};
 use scene::Scene;
 
 /// One row of the table: what a client did, on which transport, in which version of the protocol.
@@ -37,6 +39,13 @@ pub enum Trouble {
     Wrong(String),
 }
 
+/// What the machine does not do is missing on it.
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Self::NotRun(error.to_string())
+    }
+}
+
 impl Trouble {
     /// The same, with what was being done.
     fn at(self, place: &str) -> Self {
@@ -49,21 +58,43 @@ impl Trouble {
 
 type Outcome<T> = Result<T, Trouble>;
 
+/// When a client is run.
+#[derive(PartialEq, Eq)]
+enum When {
+    Always,
+    /// It takes minutes to install, and shows nothing that others do not.
+    Named,
+}
+
 struct Client {
     /// As `cargo xtask clients <name>` says it.
     name: &'static str,
+    when: When,
     /// As the table says it, with the version.
     shown: &'static str,
     drive: fn(&Scene) -> Outcome<Vec<Row>>,
 }
 
 const CLIENTS: &[Client] = &[
-    Client { name: "conformance", shown: conformance::SUITE, drive: conformance::drive },
-    Client { name: "inspector", shown: inspector::INSPECTOR, drive: inspector::drive },
-    Client { name: "python", shown: sdks::PYTHON, drive: sdks::python },
-    Client { name: "sdk", shown: sdks::SDK, drive: sdks::sdk },
-    Client { name: "client", shown: sdks::CLIENT, drive: sdks::client },
-    Client { name: "codex", shown: codex::CODEX, drive: codex::drive },
+    Client {
+        name: "conformance",
+        when: Always,
+        shown: conformance::SUITE,
+        drive: conformance::drive,
+    },
+    Client {
+        name: "inspector",
+        when: Always,
+        shown: inspector::INSPECTOR,
+        drive: inspector::drive,
+    },
+    Client { name: "python", when: Always, shown: sdks::PYTHON, drive: sdks::python },
+    Client { name: "sdk", when: Always, shown: sdks::SDK, drive: sdks::sdk },
+    Client { name: "client", when: Always, shown: sdks::CLIENT, drive: sdks::client },
+    Client { name: "codex", when: Always, shown: codex::CODEX, drive: codex::drive },
+    Client { name: "acp", when: Always, shown: acp::SHOWN, drive: acp::drive },
+    Client { name: "acpx", when: Always, shown: acp::acpx::ACPX, drive: acp::acpx::drive },
+    Client { name: "yopo", when: Named, shown: acp::yopo::YOPO, drive: acp::yopo::drive },
 ];
 
 fn main() -> ExitCode {
@@ -79,7 +110,10 @@ fn main() -> ExitCode {
         eprintln!("no client is called `{name}`; there are {}", known.join(", "));
         return ExitCode::FAILURE;
     }
-    let asked = |client: &&Client| names.is_empty() || names.iter().any(|name| name == client.name);
+    let asked = |client: &&Client| {
+        let unnamed = names.is_empty() && client.when == Always;
+        unnamed || names.iter().any(|name| name == client.name)
+    };
     let mut table = Table::default();
     println!("\n| client | transport | protocol | what it did |\n|---|---|---|---|");
     for client in CLIENTS.iter().filter(asked) {

@@ -3,27 +3,62 @@
 //! Request n is answered by step n, and kept: what the model was offered and shown is all that a real one would have
 //! had to work with.
 
+mod events;
+
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::{Outcome, Trouble};
+pub use events::TOKENS;
 
-/// What a model answers to one request.
-pub enum Turn {
-    /// Words, with which its work ends.
+/// One thing a model puts into an answer.
+pub enum Item {
+    /// Words; its work ends with an answer that has nothing else.
     Say(String),
-    /// A call of a tool, by its name in its namespace.
-    Call { namespace: &'static str, name: &'static str, arguments: Value },
+    /// A summary of what it thinks.
+    Think(String),
+    /// A call of a tool, by its name, in its namespace if it has one.
+    Call { namespace: Option<&'static str>, name: &'static str, arguments: Value },
     /// A call of a tool that takes free text instead of arguments.
     Write { name: &'static str, input: String },
     /// A search among the tools that were not offered at once.
     Search { query: &'static str },
+    /// A search of the web, which is done by whoever runs the model.
+    Browse { query: &'static str },
+}
+
+/// What a model answers to one request.
+pub struct Turn {
+    pub items: Vec<Item>,
+    pub end: End,
+}
+
+/// How an answer ends.
+pub enum End {
+    Complete,
+    /// Not at all: whoever asked has to give up.
+    Hanging,
+    /// In the middle.
+    Dropped,
+}
+
+impl From<Item> for Turn {
+    fn from(item: Item) -> Self {
+        vec![item].into()
+    }
+}
+
+impl From<Vec<Item>> for Turn {
+    fn from(items: Vec<Item>) -> Self {
+        Self { items, end: End::Complete }
+    }
 }
 
 /// A turn, made when its request is there, so that it can depend on what was shown.
@@ -62,6 +97,17 @@ impl Request {
             .collect()
     }
 
+    /// What the user said, oldest first: a message is its parts, each as it came.
+    pub fn said(&self) -> Vec<&Value> {
+        let messages = self.input().filter(|item| item["role"] == "user");
+        messages.filter_map(|item| item["content"].as_array()).flatten().collect()
+    }
+
+    /// Itself, as it came.
+    pub fn body(&self) -> &Value {
+        &self.0
+    }
+
     fn tools(&self) -> impl Iterator<Item = &Value> {
         let shown = self.input().filter_map(|item| item["tools"].as_array());
         self.0["tools"].as_array().into_iter().chain(shown).flatten()
@@ -75,30 +121,45 @@ impl Request {
 /// A scripted model that listens on a port of this machine for as long as it is kept.
 pub struct Model {
     address: SocketAddr,
-    work: Arc<Mutex<Work>>,
-    closed: Arc<AtomicBool>,
+    shared: Arc<Shared>,
 }
 
+#[derive(Default)]
+struct Shared {
+    work: Mutex<Work>,
+    asked: Condvar,
+    closed: AtomicBool,
+}
+
+#[derive(Default)]
 struct Work {
-    script: VecDeque<Step>,
+    scripts: Vec<(&'static str, VecDeque<Step>)>,
     requests: Vec<Request>,
+    /// What a script had to say against what it was shown.
+    refused: Vec<String>,
 }
 
 impl Model {
     pub fn start(script: Vec<Step>) -> Outcome<Self> {
+        Self::start_for(vec![("", script)])
+    }
+
+    /// Several conversations at once: each has the first script whose word is in what the user said.
+    pub fn start_for(scripts: Vec<(&'static str, Vec<Step>)>) -> Outcome<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").and_then(|l| Ok((l.local_addr()?, l)));
         let (address, listener) = listener.map_err(|e| Trouble::NotRun(e.to_string()))?;
-        let work = Arc::new(Mutex::new(Work { script: script.into(), requests: Vec::new() }));
-        let closed = Arc::new(AtomicBool::new(false));
-        let model = Self { address, work: work.clone(), closed: closed.clone() };
+        let shared = Arc::new(Shared::default());
+        held(&shared.work).scripts =
+            scripts.into_iter().map(|(word, script)| (word, script.into())).collect();
+        let model = Self { address, shared: shared.clone() };
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                if closed.load(Ordering::Relaxed) {
+                if shared.closed.load(Ordering::Relaxed) {
                     return;
                 }
-                let work = work.clone();
+                let shared = shared.clone();
                 // A step may take its time: others are not kept waiting.
-                thread::spawn(move || serve(stream, &work));
+                thread::spawn(move || serve(stream, &shared));
             }
         });
         Ok(model)
@@ -111,13 +172,31 @@ impl Model {
 
     /// The requests it was sent, oldest first.
     pub fn requests(&self) -> Vec<Request> {
-        held(&self.work).requests.clone()
+        held(&self.shared.work).requests.clone()
+    }
+
+    /// What it refused to answer, and why.
+    pub fn refused(&self) -> Vec<String> {
+        held(&self.shared.work).refused.clone()
+    }
+
+    /// Waits until it was sent so many requests.
+    pub fn wait_for(&self, requests: usize, patience: Duration) -> Outcome<()> {
+        let waiting = |work: &mut Work| work.requests.len() < requests;
+        let work = held(&self.shared.work);
+        let waited = self.shared.asked.wait_timeout_while(work, patience, waiting);
+        let (work, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !waited.timed_out() {
+            return Ok(());
+        }
+        let asked = work.requests.len();
+        Err(Trouble::Wrong(format!("the model was asked {asked} times, not {requests}")))
     }
 }
 
 impl Drop for Model {
     fn drop(&mut self) {
-        self.closed.store(true, Ordering::Relaxed);
+        self.shared.closed.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -127,25 +206,30 @@ fn held(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
 }
 
 /// One request and its answer. A step that went wrong is answered with a refusal, which nobody tries again.
-fn serve(mut stream: TcpStream, work: &Mutex<Work>) -> io::Result<()> {
+fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     let (line, body) = receive(&stream)?;
     let answer = if line.starts_with("POST /v1/responses ") {
-        respond(&Request(serde_json::from_slice(&body)?), work)
+        respond(&Request(serde_json::from_slice(&body)?), shared)
     } else {
         Err(format!("not known here: {line}"))
     };
-    let (status, kind, text) = match answer {
-        Ok(events) => ("200 OK", "text/event-stream", events),
-        Err(why) => {
-            let error = json!({ "error": { "message": why } });
-            ("400 Bad Request", "application/json", error.to_string())
+    match answer {
+        Ok((events, end)) => {
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close";
+            write!(stream, "{head}\r\n\r\n{}", events.concat())?;
+            if let End::Hanging = end {
+                // Nothing more is said by whoever asked: this ends when they go.
+                stream.read_exact(&mut [0])?;
+            }
+            Ok(())
         }
-    };
-    let length = text.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
-    )
+        Err(why) => {
+            let error = json!({ "error": { "message": why } }).to_string();
+            let length = error.len();
+            let head = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json";
+            write!(stream, "{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{error}")
+        }
+    }
 }
 
 /// The first line of a request, and its body.
@@ -167,54 +251,23 @@ fn receive(stream: &TcpStream) -> io::Result<(String, Vec<u8>)> {
 }
 
 /// Keeps the request and makes the events of its answer.
-fn respond(request: &Request, work: &Mutex<Work>) -> Result<String, String> {
+fn respond(request: &Request, shared: &Shared) -> Result<(Vec<String>, End), String> {
+    let said: Vec<_> = request.said().iter().filter_map(|part| part["text"].as_str()).collect();
+    let said = said.join("\n");
     let (number, step) = {
-        let mut work = held(work);
+        let mut work = held(&shared.work);
         work.requests.push(request.clone());
-        (work.requests.len(), work.script.pop_front())
+        let script = work.scripts.iter_mut().find(|(word, _)| said.contains(word));
+        let step = script.and_then(|(_, script)| script.pop_front());
+        (work.requests.len(), step)
     };
-    let Some(step) = step else { return Err("the script is over".into()) };
-    let turn = step(request).map_err(|(Trouble::NotRun(why) | Trouble::Wrong(why))| why)?;
-    let events: Vec<_> =
-        events(number, turn).iter().map(|event| format!("data: {event}\n\n")).collect();
-    Ok(events.concat())
-}
-
-fn events(number: usize, turn: Turn) -> Vec<Value> {
-    let (id, call) = (format!("item_{number}"), format!("call_{number}"));
-    let mut said = None;
-    let item = match turn {
-        Turn::Say(text) => {
-            said = Some(text.clone());
-            let content = json!([{ "type": "output_text", "text": text }]);
-            json!({ "type": "message", "id": id, "role": "assistant", "content": content })
-        }
-        Turn::Call { namespace, name, arguments } => json!({
-            "type": "function_call", "id": id, "call_id": call,
-            "namespace": namespace, "name": name, "arguments": arguments.to_string(),
-        }),
-        Turn::Write { name, input } => json!({
-            "type": "custom_tool_call", "id": id, "call_id": call, "name": name, "input": input,
-        }),
-        Turn::Search { query } => json!({
-            "type": "tool_search_call", "id": id, "call_id": call,
-            "execution": "client", "arguments": { "query": query },
-        }),
-    };
-    let response = json!({ "id": format!("resp_{number}") });
-    let mut events = vec![json!({ "type": "response.created", "response": response })];
-    if let Some(text) = said {
-        // Words are shown while they come, so they come in pieces: here in one.
-        let begun = json!({ "type": "message", "id": id, "role": "assistant", "content": [] });
-        events.push(
-            json!({ "type": "response.output_item.added", "output_index": 0, "item": begun }),
-        );
-        events.push(json!({
-            "type": "response.output_text.delta", "item_id": id,
-            "output_index": 0, "content_index": 0, "delta": text,
-        }));
-    }
-    events.push(json!({ "type": "response.output_item.done", "output_index": 0, "item": item }));
-    events.push(json!({ "type": "response.completed", "response": response }));
-    events
+    shared.asked.notify_all();
+    let turn =
+        step.map_or_else(|| Err(Trouble::Wrong("the script is over".into())), |step| step(request));
+    let turn = turn.map_err(|(Trouble::NotRun(why) | Trouble::Wrong(why))| {
+        held(&shared.work).refused.push(format!("request {number}: {why}"));
+        why
+    })?;
+    let events = events::of(number, turn.items, &turn.end);
+    Ok((events.iter().map(|event| format!("data: {event}\n\n")).collect(), turn.end))
 }

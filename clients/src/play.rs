@@ -151,7 +151,7 @@ impl<'a, Client: Asker> Played<'a, Client> {
     }
 }
 
-fn replace(value: &mut Value, words: &[(&str, &String)]) {
+pub fn replace(value: &mut Value, words: &[(&str, &String)]) {
     match value {
         Value::String(text) => {
             for (word, meaning) in words {

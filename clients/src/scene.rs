@@ -24,6 +24,16 @@ impl Scene {
         Ok(Self { binary: binary.into(), folder: folder()?, aside: folder()? })
     }
 
+    /// The binary of the ACP agent, which is built beside the server's.
+    pub fn agent(&self) -> Outcome<PathBuf> {
+        let name = format!("codex-cli-acp{}", std::env::consts::EXE_SUFFIX);
+        let agent = self.binary.with_file_name(name);
+        if agent.is_file() {
+            return Ok(agent);
+        }
+        Err(Trouble::NotRun(format!("{} is not built", agent.display())))
+    }
+
     /// What is served.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -61,7 +61,7 @@ fn drive(scene: &Scene, eras: &[&'static str], interpreter: &Path, adapter: &Pat
                 Server::Http(server) => command.arg("http").arg(&server.url),
             };
             let program = Program::start(&mut command, Instant::now() + PATIENCE)?;
-            Ok((Adapter(program), server))
+            Outcome::Ok((Adapter(program), server))
         };
         let (mut adapter, _server) = start(FLAGS)?;
         let played = play(&mut adapter, scene, protocol);

@@ -13,6 +13,7 @@ use crate::servers::{OnHttp, OnStdio};
 use crate::{Outcome, cargo, target_folder};
 
 const MB: u64 = 1 << 20;
+const AGENT: &str = "codex-cli-acp";
 /// It has ten seconds to fall back to idle; a few are enough.
 const SETTLED: Duration = Duration::from_secs(6);
 
@@ -24,12 +25,22 @@ pub fn run() -> Outcome {
     report(rows.map_err(|error| error.to_string())?)
 }
 
-/// A static release binary of the machine's own target.
+/// Both binaries for the machine's own target, static, beside each other; the server's path. They are built together,
+/// so that what they share is built once.
 pub fn build() -> Result<PathBuf, String> {
     let target = host_target()?;
     crate::run(
         cargo()
-            .args(["build", "--release", "--bin", "file-editor", "--target", &target])
+            .args([
+                "build",
+                "--release",
+                "--bin",
+                "file-editor",
+                "--bin",
+                AGENT,
+                "--target",
+                &target,
+            ])
             .env("RUSTFLAGS", "-C target-feature=+crt-static"),
     )?;
     let name = format!("file-editor{}", std::env::consts::EXE_SUFFIX);
@@ -61,6 +72,14 @@ fn measure(binary: &Path, folder: &Path) -> io::Result<Vec<Row>> {
         rows.push(Row { what: "linking", measured, limit: "static", holds: Some(!interpreter) });
     }
 
+    let agent = binary.with_file_name(format!("{AGENT}{}", std::env::consts::EXE_SUFFIX));
+    rows.push(limited(
+        "binary of codex-cli-acp",
+        fs::metadata(&agent)?.len(),
+        "under 10 MB",
+        10 * MB,
+    ));
+
     let start = |_| OnStdio::start(binary, folder).map(|server| server.started);
     let mut starts = (0..50).map(start).collect::<io::Result<Vec<_>>>()?;
     starts.sort();
@@ -80,6 +99,10 @@ fn measure_memory(binary: &Path, folder: &Path, rows: &mut Vec<Row>) -> io::Resu
     let mut server = OnStdio::start(binary, folder)?;
     let idle = server.process.memory("VmRSS:")?;
     rows.push(limited("idle memory", idle, "under 5 MB", 5 * MB));
+    let agent = OnStdio::start_agent(&binary.with_file_name(AGENT))?;
+    let idle = agent.process.memory("VmRSS:")?;
+    rows.push(limited("idle memory of codex-cli-acp", idle, "under 5 MB", 5 * MB));
+    drop(agent);
     for _ in 0..200 {
         server.read_large("1mb.txt")?;
     }

@@ -14,6 +14,7 @@ const USAGE: &str = "\
 cargo xtask <command>
 
   test              everything a change must pass: format, lints, walls, all tests, openapi, clients, footprint, faults
+  full              test, and what takes too long for each change: clients that have to be compiled
   clients           the clients people use, each through the same work; names after it pick some
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["test"] => test::all(),
+        ["full"] => test::all().and_then(|()| clients(&["yopo"])),
         ["clients", ref which @ ..] => clients(which),
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
@@ -87,7 +89,7 @@ fn faults(which: &[&str]) -> Outcome {
     run(&mut faults)
 }
 
-/// The release binary, as users run it, driven by real clients: `clients` says how.
+/// The release binaries, as users run them, driven by real clients: `clients` says how.
 fn clients(which: &[&str]) -> Outcome {
     let binary = footprint::build()?;
     run(cargo().args(["run", "--quiet", "--package", "clients", "--"]).arg(binary).args(which))

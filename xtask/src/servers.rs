@@ -41,13 +41,21 @@ pub struct OnStdio {
 
 impl OnStdio {
     pub fn start(binary: &Path, folder: &Path) -> Result<Self> {
-        let since = Instant::now();
-        let mut child = Command::new(binary)
+        let mut command = Command::new(binary);
+        command
             .arg(format!("--dir={}", folder.display()))
-            .args(["--transport=stdio", "--log=error"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+            .args(["--transport=stdio", "--log=error"]);
+        Self::greet(&mut command, &json!("2025-11-25"))
+    }
+
+    /// The agent, without a Codex behind it.
+    pub fn start_agent(binary: &Path) -> Result<Self> {
+        Self::greet(Command::new(binary).arg("--codex=/nowhere/codex"), &json!(1))
+    }
+
+    fn greet(command: &mut Command, version: &Value) -> Result<Self> {
+        let since = Instant::now();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::other("no pipes"));
@@ -56,7 +64,7 @@ impl OnStdio {
         let mut server = Self { process, input, output, started: Duration::ZERO };
         let client = json!({ "name": "xtask", "version": "1" });
         let params =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+            json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client });
         server.request("initialize", &params)?;
         server.started = since.elapsed();
         Ok(server)

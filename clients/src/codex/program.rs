@@ -1,7 +1,7 @@
 //! Codex as a program: run with a configuration of its own, for so long, and gone afterwards.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -20,6 +20,19 @@ pub struct Codex(Npm);
 impl Codex {
     pub fn install() -> Outcome<Self> {
         npm(&[PACKAGE]).map(Self)
+    }
+
+    /// The program proper, which what npm installs only starts.
+    pub fn binary(&self) -> Outcome<PathBuf> {
+        let packages = self.0.folder.join("node_modules/@openai");
+        let name = format!("bin/codex{}", std::env::consts::EXE_SUFFIX);
+        let each = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        let vendors = each(&packages).map(|package| package.path().join("vendor"));
+        let mut binaries = vendors.flat_map(|vendor| {
+            each(&vendor).map(|target| target.path().join(&name)).collect::<Vec<_>>()
+        });
+        let found = binaries.find(|binary| binary.is_file());
+        found.ok_or_else(|| Trouble::NotRun(format!("no binary below {}", packages.display())))
     }
 
     /// Gives Codex something to do in the scene's folder, and returns what it logged. Nothing of this user's is seen:
@@ -101,7 +114,7 @@ pub fn see_off(folder: &Path) -> Outcome<()> {
 }
 
 /// The processes that have the folder, which is unique, in their arguments or variables. Only Linux shows them.
-fn working_in(folder: &Path) -> Vec<(u32, String)> {
+pub fn working_in(folder: &Path) -> Vec<(u32, String)> {
     let needle = folder.as_os_str().as_encoded_bytes();
     let mentions = |path: &Path| {
         fs::read(path).is_ok_and(|bytes| bytes.windows(needle.len()).any(|part| part == needle))
@@ -124,7 +137,7 @@ fn pid(id: u32) -> Option<rustix::process::Pid> {
 }
 
 /// The last of a text, as much as an eye can take in.
-fn tail(text: &str) -> &str {
+pub fn tail(text: &str) -> &str {
     let start = text.char_indices().rev().nth(2000).map_or(0, |(at, _)| at);
     &text[start..]
 }

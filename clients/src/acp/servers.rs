@@ -139,14 +139,18 @@ fn more_folders(stage: &mut Stage) -> Outcome<()> {
 
 fn editor_only(stage: &mut Stage) -> Outcome<()> {
     let path = stage.path("a.txt");
+    let refused = match stage.mind {
+        Mind::Classic => "unsupported call",
+        Mind::Code => "is not a function",
+    };
     let script = stage
         .script()
         .shell("echo > made")
-        .saw("unsupported call")
+        .saw(refused)
         .call("write_text_file", json!({ "path": path, "content": "text\n" }))
         .say("Done.")
         .shell("echo > made")
-        .saw("unsupported call")
+        .saw(refused)
         .say("Done again.");
     stage.think(script)?;
     let talk = stage.open(Manners::saying(&[Says::AllowOnce]), &["--editor-only"])?;

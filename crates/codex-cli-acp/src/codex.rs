@@ -2,11 +2,11 @@
 //!
 //! One JSON-RPC message a line, without the `jsonrpc` member. It ends with us, and so does what it started: its stdin
 //! closes when we are gone, however that comes about, and then it clears up after itself. It is never killed while it
-//! can do that; what it leaves behind when others kill it is for `leftovers`.
+//! can do that; the rest is for `leftovers`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -55,6 +55,14 @@ pub enum CodexError {
 }
 
 impl CodexError {
+    fn unstarted(program: &OsStr, error: &io::Error) -> Self {
+        let program = program.to_string_lossy().into_owned();
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Missing { program },
+            _ => Self::NotStarted { program, reason: error.to_string() },
+        }
+    }
+
     /// Whoever was killed had no time to say why.
     fn ended(status: Option<ExitStatus>, said: &str) -> Self {
         let how = status.map_or("it closed its output".into(), |status| status.to_string());
@@ -235,23 +243,18 @@ impl Codex {
 }
 
 fn spawn(program: &OsStr) -> Result<Child, CodexError> {
-    let mut command = Command::new(program);
+    let mut command = leftovers::kept(program);
     command
         .arg("app-server")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .kill_on_drop(true);
+        // A keeper that is killed keeps nobody.
+        .kill_on_drop(cfg!(not(target_os = "linux")));
     let names = ["NO_PROXY", "no_proxy"];
     let given = names.map(|name| std::env::var(name).unwrap_or_default());
     command.envs(names.into_iter().zip(unproxied(&given)));
-    command.spawn().map_err(|error| {
-        let program = program.to_string_lossy().into_owned();
-        match error.kind() {
-            std::io::ErrorKind::NotFound => CodexError::Missing { program },
-            _ => CodexError::NotStarted { program, reason: error.to_string() },
-        }
-    })
+    command.spawn().map_err(|error| CodexError::unstarted(program, &error))
 }
 
 /// `NO_PROXY` and `no_proxy`. Codex would take a proxy even to this machine, where our own server is. It heeds the first
@@ -264,14 +267,19 @@ fn unproxied([upper, lower]: &[String; 2]) -> [String; 2] {
     [or(upper, lower), or(lower, upper)]
 }
 
-/// Too old a Codex has no app-server, or another one: it says so in its own way, and then its version tells more.
+/// What was wrong with a Codex that did not introduce itself. One that is too old has no app-server, or another one: it
+/// says so in its own way, and its version tells more.
 async fn explain(program: &OsStr, error: CodexError) -> CodexError {
     if !matches!(error, CodexError::Ended { .. } | CodexError::Silent) {
         return error;
     }
     let asked =
         Command::new(program).arg("--version").stdin(Stdio::null()).kill_on_drop(true).output();
-    let Ok(Ok(output)) = tokio::time::timeout(FAREWELL, asked).await else { return error };
+    let output = match tokio::time::timeout(FAREWELL, asked).await {
+        Ok(Ok(output)) => output,
+        Ok(Err(reason)) => return CodexError::unstarted(program, &reason),
+        Err(_) => return error,
+    };
     let said = String::from_utf8_lossy(&output.stdout);
     let found = said.split_whitespace().last().unwrap_or_default();
     if is_too_old(found) { CodexError::TooOld { found: found.to_owned() } } else { error }
@@ -335,7 +343,7 @@ async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
     let (mut stderr, mut line) = (BufReader::new(stderr), Vec::new());
     while stderr.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
         // Who does not keep our log must not keep Codex from writing its own.
-        let _ = std::io::stderr().write_all(&line);
+        let _ = io::stderr().write_all(&line);
         let mut said = lock(&said);
         said.push_str(&String::from_utf8_lossy(&line));
         line.clear();

@@ -29,6 +29,9 @@ use server::signal::Signals;
 use tokio::sync::mpsc;
 
 fn main() -> ExitCode {
+    if let Some(code) = leftovers::keep() {
+        return code;
+    }
     server::memory::share_one_heap();
     leftovers::adopt();
     let cli = match cli::Cli::read() {

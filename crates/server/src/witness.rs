@@ -28,7 +28,8 @@ pub trait Witness: Send + Sync {
     /// after somebody said yes: that may be long after.
     fn leave(&self, call: &Begun) -> Leave;
 
-    /// Asks about a change. The call holds no lock and no place in the queue meanwhile, and the time is not its own. The
+    /// Asks about a change. After a yes an edit by exact strings is made on what is there then, if it still fits; what
+    /// replaces a whole file is written as it was shown, or not at all. The call holds no lock and no place in the queue meanwhile, and the time is not its own. The
     /// future is dropped when the call is taken back.
     fn ask<'a>(
         &'a self,

@@ -617,6 +617,42 @@ mod witnessed {
         seen.nothing_more();
     }
 
+    /// What somebody types while another is asked stays, if the edit still means one place.
+    #[test]
+    fn an_edit_that_still_fits_after_the_question_is_made_on_what_is_there() {
+        let check = |typed: &str, after: Result<&str, Kind>| {
+            let seen = seen(Leave::Asked);
+            let path = seen.folder.path().join("a.txt");
+            let edits = json!([{ "old_string": "one", "new_string": "two" }]);
+            let edit = json!({ "path": path, "edits": edits });
+            let call = seen.guest.start("multi_edit_text_file", edit);
+            seen.begin();
+            seen.leave();
+            let (changed, answer) = seen.ask();
+            assert_eq!(*changed.after, b"two\n");
+            std::fs::write(path, typed).unwrap();
+            answer.send(Verdict::Yes).unwrap();
+            let answer = call.join().unwrap();
+            seen.leave();
+            match after {
+                Ok(after) => {
+                    done(&answer);
+                    assert_eq!(seen.end(), wrote(Some(typed), after));
+                    assert_eq!(seen.text(), after);
+                }
+                Err(kind) => {
+                    assert_eq!(code(&answer), -32013);
+                    assert_eq!(seen.end(), (Err(kind), None));
+                    assert_eq!(seen.text(), typed);
+                }
+            }
+        };
+        check("zero\none\n", Ok("zero\ntwo\n"));
+        check("one\none\n", Err(Kind::Stale));
+        check("gone\n", Ok("gtwo\n"));
+        check("zero\n", Err(Kind::Stale));
+    }
+
     /// Who is asked may take long, and the mode may change meanwhile.
     #[test]
     fn a_yes_that_comes_when_nothing_may_be_written_any_more_is_too_late() {

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use text::diff::{self, Names};
 use text::{Composed, Text};
 
-use crate::{Context, Failure, Prepared, Reply};
+use crate::{Context, Dialect, Effect, Failure, Kind, Prepared, Reply};
 
 /// Lines of the diff in a question, besides one that counts those left out, and characters of each before it is cut.
 const DIFF_LINES: usize = 39;
@@ -83,6 +83,20 @@ impl Changed {
             }
             _ => None,
         }
+    }
+}
+
+impl Seen {
+    /// An edit that fitted when it was shown, and does not any more, has failed for that.
+    fn unfit(&self, failure: Failure, target: &str, found: Option<Arc<Vec<u8>>>) -> Failure {
+        let is_miss = matches!(failure.kind, Kind::NoMatch | Kind::Ambiguous | Kind::Conflict);
+        if !is_miss || found.as_deref().map(|bytes| digest(bytes)) == self.before {
+            return failure;
+        }
+        Failure::stale(target, found.map(|bytes| Hash::of(&bytes))).with_hint(
+            "it changed after its change was shown, and the edits do not fit any more; nothing was written, read it \
+             again before editing",
+        )
     }
 }
 
@@ -155,18 +169,21 @@ impl Prepared {
         }
     }
 
-    /// Runs the call, with `seen` as [`Prepared::run_as_seen`] does, and tells what it wrote besides.
+    /// Runs the call, with `seen` as [`Prepared::run_as_seen`] does, and tells what it wrote besides. Edits that say by
+    /// their strings where they go are made on what is there now, if they still fit: what somebody typed elsewhere stays.
     pub fn run_recorded(
         self,
         cx: &Context,
         seen: Option<&Seen>,
     ) -> (Result<Reply, Failure>, Option<Changed>) {
-        let changed = Mutex::new(None);
+        let (changed, found) = (Mutex::new(None), Mutex::new(None));
+        let (target, entry) = (self.target.clone().unwrap_or_default(), self.entry);
         let update: &Update = &|at, call, change| {
             let mut last = None;
             let saved = cx.store.update(at, call, &mut |versions| {
-                let decided = change(versions)?;
                 let before = versions.first().and_then(Option::as_ref);
+                *lock(&found) = before.map(|version| Arc::clone(&version.bytes));
+                let decided = change(versions)?;
                 last = Changed::of(before, decided.first().cloned());
                 Ok(decided)
             })?;
@@ -176,6 +193,10 @@ impl Prepared {
         let store = InFront { store: cx.store, update, pretended: None };
         let recorded = Context { store: &store, ..*cx };
         let outcome = match seen {
+            Some(seen) if entry.dialect == Dialect::Text && entry.effect == Effect::Edits => {
+                let found = || lock(&found).take();
+                self.run(&recorded).map_err(|failure| seen.unfit(failure, &target, found()))
+            }
             Some(seen) => self.run_as_seen(&recorded, seen),
             None => self.run(&recorded),
         };

@@ -13,6 +13,7 @@ mod leftovers;
 mod link;
 mod login;
 mod modes;
+mod prompts;
 mod servers;
 mod session;
 mod sessions;

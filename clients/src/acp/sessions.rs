@@ -152,8 +152,12 @@ fn resumed(stage: &mut Stage) -> Outcome<()> {
     let session = past(stage, 1)?;
     let editor = stage.edit(Manners::default(), &[])?;
     let params = json!({ "sessionId": session, "cwd": stage.folder(), "mcpServers": [] });
-    let opened = editor.ask("session/resume", params)?;
+    let opened = editor.ask("session/resume", params.clone())?;
     let talk = Talk { editor, session, opened };
+    // One that is open is begun anew in the mode it is in.
+    talk.set_mode("read-only")?;
+    let opened = talk.editor.ask("session/resume", params)?;
+    expect(&json!({ "modes": { "currentModeId": "read-only" } }), &opened)?;
     talk.work()?;
     let wire = talk.close()?;
     let said = wire.words("agent_message_chunk");

@@ -17,7 +17,7 @@ use files::Root;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::bridge::{Answer, Bridge, Editor, failed, typed};
+use crate::bridge::{Answer, Bridge, failed, typed};
 use crate::codex::CodexError;
 use crate::commands;
 use crate::lock;
@@ -53,13 +53,15 @@ pub struct Open {
 struct Wanted {
     roots: Vec<Arc<Root>>,
     servers: Vec<McpServer>,
+    /// That of a session that was open.
+    mode: Option<Mode>,
 }
 
 impl Wanted {
     /// Where it cannot be, nothing is done for it, nor to a session that is open already.
     fn of(cwd: &Path, more: &[PathBuf], servers: Vec<McpServer>) -> Answer<Self> {
         let roots = workplace::folders(cwd, more).map_err(invalid)?;
-        Ok(Self { roots, servers })
+        Ok(Self { roots, servers, mode: None })
     }
 }
 
@@ -106,14 +108,11 @@ impl Bridge {
     ) -> Answer<LoadSessionResponse> {
         let (cwd, more) = (&request.cwd, &request.additional_directories);
         let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
-        let id = request.session_id.to_string();
-        self.forget(&id).await;
-        let (open, thread) = self.begin("thread/resume", json!({ "threadId": id }), wanted).await?;
+        let (open, thread) = self.come_back(&request.session_id, json!({}), wanted).await?;
         let turns = thread["turns"].as_array().into_iter().flatten();
         for item in turns.filter_map(|turn| turn["items"].as_array()).flatten() {
             open.session.replay(item);
         }
-        self.welcome(&request.session_id);
         described(&open)
     }
 
@@ -123,11 +122,8 @@ impl Bridge {
     ) -> Answer<ResumeSessionResponse> {
         let (cwd, more) = (&request.cwd, &request.additional_directories);
         let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
-        let id = request.session_id.to_string();
-        self.forget(&id).await;
-        let which = json!({ "threadId": id, "excludeTurns": true });
-        let (open, _) = self.begin("thread/resume", which, wanted).await?;
-        self.welcome(&request.session_id);
+        let quietly = json!({ "excludeTurns": true });
+        let (open, _) = self.come_back(&request.session_id, quietly, wanted).await?;
         described(&open)
     }
 
@@ -152,18 +148,7 @@ impl Bridge {
         });
         let answer = self.ask("thread/list", params).await?;
         let threads = answer["data"].as_array().into_iter().flatten();
-        let sessions: Vec<Value> = threads
-            .map(|thread| {
-                let named = [&thread["name"], &thread["preview"]];
-                let title = named.into_iter().find_map(|name| name.as_str().filter(|name| !name.is_empty()));
-                let seconds = thread["updatedAt"].as_u64().unwrap_or_default();
-                let updated = UNIX_EPOCH + Duration::from_secs(seconds);
-                json!({
-                    "sessionId": thread["id"], "cwd": thread["cwd"],
-                    "title": title.map(translate::one_line), "updatedAt": tools::iso8601::seconds(updated),
-                })
-            })
-            .collect();
+        let sessions: Vec<Value> = threads.map(listed).collect();
         typed(json!({ "sessions": sessions, "nextCursor": answer["nextCursor"] }))
     }
 
@@ -190,11 +175,11 @@ impl Bridge {
         }
     }
 
-    /// Ends a session that is open; its thread stays.
-    async fn forget(self: &Arc<Self>, id: &str) {
+    /// Ends a session that is open; its thread stays. Answers the mode it was in.
+    async fn forget(self: &Arc<Self>, id: &str) -> Option<Mode> {
         let open = {
             let mut threads = lock(&self.threads);
-            let Some(open) = threads.remove(id) else { return };
+            let open = threads.remove(id)?;
             threads.retain(|_, other| !Arc::ptr_eq(other, &open));
             open
         };
@@ -204,6 +189,22 @@ impl Bridge {
         }
         open.session.end_turn(Which::Any, Ok("cancelled"));
         let _ = self.ask("thread/unsubscribe", json!({ "threadId": id })).await;
+        let mode = lock(&open.session.state).choices.mode;
+        Some(mode)
+    }
+
+    /// Begins a session that was before. If it is open it is begun anew, in the mode it is in.
+    async fn come_back(
+        self: &Arc<Self>,
+        id: &SessionId,
+        mut which: Value,
+        wanted: Wanted,
+    ) -> Answer<(Arc<Open>, Value)> {
+        which["threadId"] = id.to_string().into();
+        let mode = self.forget(&id.to_string()).await;
+        let begun = self.begin("thread/resume", which, Wanted { mode, ..wanted }).await?;
+        self.welcome(id);
+        Ok(begun)
     }
 
     /// Begins a thread, or one that was before; it and what Codex said of it.
@@ -213,7 +214,7 @@ impl Bridge {
         which: Value,
         wanted: Wanted,
     ) -> Answer<(Arc<Open>, Value)> {
-        let Wanted { roots, servers: brought } = wanted;
+        let Wanted { roots, servers: brought, mode } = wanted;
         let codex = self.codex().await.map_err(|error| failed(&error))?;
         let ask = async |method: &str, params: Value| {
             codex.request(method, params).await.map_err(|error| failed(&error))
@@ -223,52 +224,11 @@ impl Bridge {
         if account["requiresOpenaiAuth"] == true && account["account"].is_null() {
             return Err(Error::auth_required());
         }
-        let config = ask("config/read", json!({ "cwd": roots[0].path() })).await?;
-        let config = &config["config"];
-
-        let Editor { through, shown } = self.editor();
-        let folders = roots.iter().map(|root| root.path().to_string_lossy().into_owned()).collect();
-        let mode = Mode::configured(config);
-        let session = Arc::new(Session {
-            id: Arc::default(),
-            cwd: roots[0].path().to_owned(),
-            folders,
-            link: Arc::clone(&self.link),
-            events: self.cli.events,
-            shown,
-            server: OnceLock::new(),
-            state: Mutex::new(State::new(mode)),
-            others: Arc::default(),
-        });
-        let workplace = Workplace::open(&self.hosted, &session, roots, through);
-        let taken: BTreeSet<String> = config["mcp_servers"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| name.clone())
-            .collect();
-        let Servers { ours, config: mut injected } =
-            servers(&self.hosted.url(), &workplace.token, &brought, taken).map_err(invalid)?;
-        injected.insert("tools.update_plan".into(), json!({ "enabled": true }));
-        if self.cli.editor_only {
-            for feature in RUNNING {
-                injected.insert(feature.into(), false.into());
-            }
-        }
-        let shell = if self.cli.editor_only { NO_SHELL } else { SHELL };
-        let mut terms = json!({
-            "cwd": session.cwd,
-            "runtimeWorkspaceRoots": session.folders,
-            "approvalPolicy": mode.approval_policy(),
-            "sandbox": mode.sandbox(),
-            "developerInstructions": instructions(&ours, shell, config),
-            "config": injected,
-        });
-        if self.cli.editor_only {
-            terms["environments"] = json!([]);
-        }
-        let _ = session.server.set(ours);
-
+        let config = ask("config/read", json!({ "cwd": roots[0].path() })).await?["config"].take();
+        let mode = mode.unwrap_or_else(|| Mode::configured(&config));
+        let session = self.session(&roots, mode);
+        let workplace = Workplace::open(&self.hosted, &session, roots, self.editor().through);
+        let terms = self.terms(&session, &workplace, &brought, &config)?;
         let answer = match codex.request(method, merged(which.clone(), &terms)).await {
             // It is one that Codex does not know.
             Err(CodexError::Refused { message, .. }) if !which["threadId"].is_null() => {
@@ -292,6 +252,53 @@ impl Bridge {
         let open = Arc::new(Open { session, workplace, terms, loaded_in });
         lock(&self.threads).insert(id, Arc::clone(&open));
         Ok((open, answer["thread"].clone()))
+    }
+
+    fn session(&self, roots: &[Arc<Root>], mode: Mode) -> Arc<Session> {
+        let folders = roots.iter().map(|root| root.path().to_string_lossy().into_owned()).collect();
+        Arc::new(Session {
+            id: Arc::default(),
+            cwd: roots[0].path().to_owned(),
+            folders,
+            link: Arc::clone(&self.link),
+            events: self.cli.events,
+            shown: self.editor().shown,
+            server: OnceLock::new(),
+            state: Mutex::new(State::new(mode)),
+            others: Arc::default(),
+        })
+    }
+
+    /// What Codex is told of a thread, after its own `config`.
+    fn terms(
+        &self,
+        session: &Session,
+        workplace: &Workplace,
+        brought: &[McpServer],
+        config: &Value,
+    ) -> Answer<Value> {
+        let named = config["mcp_servers"].as_object().into_iter().flatten();
+        let taken: BTreeSet<String> = named.map(|(name, _)| name.clone()).collect();
+        let Servers { ours, config: mut injected } =
+            servers(&self.hosted.url(), &workplace.token, brought, taken).map_err(invalid)?;
+        injected.insert("tools.update_plan".into(), json!({ "enabled": true }));
+        let mode = lock(&session.state).choices.mode;
+        let mut terms = json!({
+            "cwd": session.cwd,
+            "runtimeWorkspaceRoots": session.folders,
+            "approvalPolicy": mode.approval_policy(),
+            "sandbox": mode.sandbox(),
+        });
+        let mut shell = SHELL;
+        if self.cli.editor_only {
+            shell = NO_SHELL;
+            terms["environments"] = json!([]);
+            injected.extend(RUNNING.map(|feature| (feature.into(), false.into())));
+        }
+        terms["developerInstructions"] = instructions(&ours, shell, config).into();
+        terms["config"] = injected.into();
+        let _ = session.server.set(ours);
+        Ok(terms)
     }
 
     /// Has Codex load the thread again, if it is another than the one that had it.
@@ -322,6 +329,15 @@ impl Bridge {
     pub fn welcome(&self, id: &SessionId) {
         self.link.update(&id.to_string(), &commands::available());
     }
+}
+
+/// A thread of Codex's, as a list of sessions has it.
+fn listed(thread: &Value) -> Value {
+    let named = |name: &str| thread[name].as_str().filter(|name| !name.is_empty());
+    let title = named("name").or(named("preview")).map(translate::one_line);
+    let seconds = thread["updatedAt"].as_u64().unwrap_or_default();
+    let updated = tools::iso8601::seconds(UNIX_EPOCH + Duration::from_secs(seconds));
+    json!({ "sessionId": thread["id"], "cwd": thread["cwd"], "title": title, "updatedAt": updated })
 }
 
 /// A session, as the answers that begin one describe it.

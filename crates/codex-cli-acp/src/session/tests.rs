@@ -2,7 +2,8 @@
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Agent, Channel, Client, UntypedMessage, on_receive_notification};
-use tools::{Effect, Kind};
+use server::witness::{Begun, Leave, Witness as _};
+use tools::{Effect, Failure, Kind, Reply};
 
 use super::*;
 

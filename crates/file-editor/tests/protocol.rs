@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
+/// An edit that does not wait for the disk is run by the thread that reads, if it is alone; any other one by one of its own.
+const WAYS: [&str; 2] = ["--durability=data", "--durability=none"];
+
 mod harness;
 
 use std::time::{Duration, Instant};
@@ -416,43 +419,50 @@ mod ids {
 
     #[test]
     fn an_id_in_flight_is_refused_and_free_again_afterwards() {
-        let folder = Folder::new();
-        folder.write("a.txt", "one\n");
-        let mut server = folder.serve_with(&["--timeout=300"]);
-        let call = r#"{"jsonrpc":"2.0","id":"same","method":"tools/call","params":{"name":"edit_file","arguments":{"name":"a.txt","append":"two"}}}"#;
-        let plain =
-            r#"{"jsonrpc":"2.0","id":"same","method":"read_file","params":{"name":"a.txt"}}"#;
-        let ping = r#"{"jsonrpc":"2.0","id":"same","method":"ping"}"#;
-        let held = folder.lock("a.txt");
-        server.send_line(call);
-        for again in [call, plain, ping] {
-            let answer = server.exchange(again);
-            assert_eq!(fault(&answer, -32600), "Invalid Request");
+        for way in WAYS {
+            let folder = Folder::new();
+            folder.write("a.txt", "one\n");
+            let mut server = folder.serve_with(&["--timeout=300", way]);
+            let call = r#"{"jsonrpc":"2.0","id":"same","method":"tools/call","params":{"name":"edit_file","arguments":{"name":"a.txt","append":"two"}}}"#;
+            let plain =
+                r#"{"jsonrpc":"2.0","id":"same","method":"read_file","params":{"name":"a.txt"}}"#;
+            let ping = r#"{"jsonrpc":"2.0","id":"same","method":"ping"}"#;
+            let held = folder.lock("a.txt");
+            server.send_line(call);
+            for again in [call, plain, ping] {
+                let answer = server.exchange(again);
+                assert_eq!(fault(&answer, -32600), "Invalid Request");
+                assert_eq!(answer["id"], "same");
+            }
+            drop(held);
+            let answer = server.receive();
             assert_eq!(answer["id"], "same");
+            assert_eq!(answer["result"]["isError"], false, "{answer}");
+            assert_eq!(server.exchange(plain)["result"]["content"], "one\ntwo");
+            assert_eq!(server.exchange(ping)["result"], json!({}));
+            assert_ends_well(server);
         }
-        drop(held);
-        let answer = server.receive();
-        assert_eq!(answer["id"], "same");
-        assert_eq!(answer["result"]["isError"], false, "{answer}");
-        assert_eq!(server.exchange(plain)["result"]["content"], "one\ntwo");
-        assert_eq!(server.exchange(ping)["result"], json!({}));
-        assert_ends_well(server);
     }
 
     #[test]
     fn a_number_and_a_string_are_two_ids() {
-        let folder = Folder::new();
-        folder.write("a.txt", "one\n");
-        let mut server = folder.serve_with(&["--timeout=300"]);
-        let held = folder.lock("a.txt");
-        let edit = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "edit_file", "params": { "name": "a.txt", "append": "x" } });
-        server.send_line(&edit(json!(5)).to_string());
-        server.send_line(&edit(json!("5")).to_string());
-        drop(held);
-        let answers = [server.receive(), server.receive()];
-        assert_eq!(answers.each_ref().map(|answer| &answer["id"]), [&json!(5), &json!("5")]);
-        assert!(answers.iter().all(|answer| answer["result"]["success"] == true), "{answers:?}");
-        assert_ends_well(server);
+        for way in WAYS {
+            let folder = Folder::new();
+            folder.write("a.txt", "one\n");
+            let mut server = folder.serve_with(&["--timeout=300", way]);
+            let held = folder.lock("a.txt");
+            let edit = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "edit_file", "params": { "name": "a.txt", "append": "x" } });
+            server.send_line(&edit(json!(5)).to_string());
+            server.send_line(&edit(json!("5")).to_string());
+            drop(held);
+            let answers = [server.receive(), server.receive()];
+            assert_eq!(answers.each_ref().map(|answer| &answer["id"]), [&json!(5), &json!("5")]);
+            assert!(
+                answers.iter().all(|answer| answer["result"]["success"] == true),
+                "{answers:?}"
+            );
+            assert_ends_well(server);
+        }
     }
 
     #[test]
@@ -481,30 +491,56 @@ mod concurrency {
 
     #[test]
     fn a_read_is_answered_while_an_edit_waits() {
+        for way in WAYS {
+            let folder = Folder::new();
+            folder.write("a.txt", "one\n");
+            let mut server = folder.serve_with(&["--timeout=300", way]);
+            let held = folder.lock("a.txt");
+            let edit = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
+            let plain = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
+            // The next answers are to what comes after.
+            assert_eq!(
+                server.text("read_file", json!({ "name": "a.txt" })),
+                "File: a.txt (1 lines)\n\none"
+            );
+            assert_eq!(
+                server.request("read_file", json!({ "name": "a.txt" }))["result"]["content"],
+                "one"
+            );
+            assert_eq!(
+                server.request("tools/list", json!({}))["result"]["tools"][0]["name"],
+                "list_files"
+            );
+            server.text("edit_file", json!({ "name": "b.txt", "append": "x" }));
+            assert_alive(&mut server);
+            drop(held);
+            server.receive_all(&[edit, plain]);
+            assert_eq!(folder.read("a.txt"), "one\ntwo\nthree\n");
+            assert_ends_well(server);
+        }
+    }
+
+    /// A call that is alone is run by the thread that reads. When it takes long another one reads on, each time.
+    #[test]
+    fn a_call_that_takes_long_keeps_nobody_from_being_heard() {
         let folder = Folder::new();
         folder.write("a.txt", "one\n");
-        let mut server = folder.serve_with(&["--timeout=300"]);
-        let held = folder.lock("a.txt");
-        let edit = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
-        let plain = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
-        // The next answers are to what comes after.
-        assert_eq!(
-            server.text("read_file", json!({ "name": "a.txt" })),
-            "File: a.txt (1 lines)\n\none"
-        );
-        assert_eq!(
-            server.request("read_file", json!({ "name": "a.txt" }))["result"]["content"],
-            "one"
-        );
-        assert_eq!(
-            server.request("tools/list", json!({}))["result"]["tools"][0]["name"],
-            "list_files"
-        );
-        server.text("edit_file", json!({ "name": "b.txt", "append": "x" }));
-        assert_alive(&mut server);
-        drop(held);
-        server.receive_all(&[edit, plain]);
-        assert_eq!(folder.read("a.txt"), "one\ntwo\nthree\n");
+        let mut server = folder.serve_with(&["--timeout=300", "--durability=none"]);
+        let tool = |server: &mut Server, edit| server.send_tool("edit_file", edit);
+        let plain = |server: &mut Server, edit| server.send("edit_file", edit);
+        for send in [tool, plain, tool] {
+            assert_alive(&mut server);
+            let held = folder.lock("a.txt");
+            let given_up = send(&mut server, json!({ "name": "a.txt", "append": "given up" }));
+            std::thread::sleep(Duration::from_millis(50));
+            assert_alive(&mut server);
+            let kept = send(&mut server, json!({ "name": "a.txt", "append": "kept" }));
+            server.notify("notifications/cancelled", json!({ "requestId": given_up }));
+            assert_alive(&mut server);
+            drop(held);
+            assert_eq!(server.receive()["id"], kept);
+        }
+        assert_eq!(folder.read("a.txt"), "one\nkept\nkept\nkept\n");
         assert_ends_well(server);
     }
 
@@ -561,41 +597,43 @@ mod cancellation {
 
     /// Cancels a call that waits for the lock, at the head of the file's queue or behind it.
     fn check(send: &dyn Fn(&mut Server, &str) -> i64) {
-        let folder = Folder::new();
-        folder.write("a.txt", "one\n");
-        let mut server = folder.serve_with(&["--timeout=300"]);
-        let held = folder.lock("a.txt");
-        let first = send(&mut server, "head");
-        let kept = send(&mut server, "kept");
-        let second = send(&mut server, "behind");
-        // All three have arrived when this is answered.
-        server.text("read_file", json!({ "name": "a.txt" }));
-        for id in [second, first] {
-            server.notify(
-                "notifications/cancelled",
-                json!({ "requestId": id, "reason": "changed my mind" }),
-            );
+        for way in WAYS {
+            let folder = Folder::new();
+            folder.write("a.txt", "one\n");
+            let mut server = folder.serve_with(&["--timeout=300", way]);
+            let held = folder.lock("a.txt");
+            let first = send(&mut server, "head");
+            let kept = send(&mut server, "kept");
+            let second = send(&mut server, "behind");
+            // All three have arrived when this is answered.
+            server.text("read_file", json!({ "name": "a.txt" }));
+            for id in [second, first] {
+                server.notify(
+                    "notifications/cancelled",
+                    json!({ "requestId": id, "reason": "changed my mind" }),
+                );
+            }
+            assert_alive(&mut server);
+            assert_eq!(folder.read("a.txt"), "one\n");
+            drop(held);
+            let answer = server.receive();
+            assert_eq!(answer["id"], kept, "{answer}");
+            server.text("edit_file", json!({ "name": "a.txt", "append": "next" }));
+            assert_eq!(folder.read("a.txt"), "one\nkept\nnext\n");
+            // Cancelling what is answered already does nothing, and a cancelled id is free again after a moment.
+            server.notify("notifications/cancelled", json!({ "requestId": kept }));
+            let line = json!({ "jsonrpc": "2.0", "id": first, "method": "ping" }).to_string();
+            let until = Instant::now() + HANG;
+            let mut answer = server.exchange(&line);
+            while answer["error"]["code"] == -32600 && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(50));
+                answer = server.exchange(&line);
+            }
+            assert_eq!(answer["result"], json!({}), "{answer}");
+            let stderr = assert_ends_well(server);
+            let message = |line: &&Value| line["message"] == "cancelled";
+            assert_eq!(log_lines(&stderr).iter().filter(message).count(), 2, "{stderr}");
         }
-        assert_alive(&mut server);
-        assert_eq!(folder.read("a.txt"), "one\n");
-        drop(held);
-        let answer = server.receive();
-        assert_eq!(answer["id"], kept, "{answer}");
-        server.text("edit_file", json!({ "name": "a.txt", "append": "next" }));
-        assert_eq!(folder.read("a.txt"), "one\nkept\nnext\n");
-        // Cancelling what is answered already does nothing, and a cancelled id is free again after a moment.
-        server.notify("notifications/cancelled", json!({ "requestId": kept }));
-        let line = json!({ "jsonrpc": "2.0", "id": first, "method": "ping" }).to_string();
-        let until = Instant::now() + HANG;
-        let mut answer = server.exchange(&line);
-        while answer["error"]["code"] == -32600 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(50));
-            answer = server.exchange(&line);
-        }
-        assert_eq!(answer["result"], json!({}), "{answer}");
-        let stderr = assert_ends_well(server);
-        let message = |line: &&Value| line["message"] == "cancelled";
-        assert_eq!(log_lines(&stderr).iter().filter(message).count(), 2, "{stderr}");
     }
 
     #[test]
@@ -670,24 +708,26 @@ mod ending {
 
     /// A call that waits for a lock when the server has to go is refused, and nothing is written later.
     fn check_refused(leave: &dyn Fn(&mut Server)) {
-        let folder = Folder::new();
-        folder.write("a.txt", "one\n");
-        let mut server = folder.serve_with(&["--timeout=300"]);
-        let held = folder.lock("a.txt");
-        let first = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
-        let second = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
-        assert_alive(&mut server);
-        leave(&mut server);
-        let answers = server.receive_all(&[first, second]);
-        let message = "The server is stopping; nothing was written";
-        assert_eq!(failure(&answers[0], -32014), format!("Error: {message}"));
-        assert_eq!(fault(&answers[1], -32014), message);
-        let (status, rest, _) = server.wait();
-        assert!(status.success(), "{status}");
-        assert_eq!(rest, "");
-        drop(held);
-        assert_eq!(folder.read("a.txt"), "one\n");
-        assert_eq!(folder.names(), ["a.txt"]);
+        for way in WAYS {
+            let folder = Folder::new();
+            folder.write("a.txt", "one\n");
+            let mut server = folder.serve_with(&["--timeout=300", way]);
+            let held = folder.lock("a.txt");
+            let first = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
+            let second = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
+            assert_alive(&mut server);
+            leave(&mut server);
+            let answers = server.receive_all(&[first, second]);
+            let message = "The server is stopping; nothing was written";
+            assert_eq!(failure(&answers[0], -32014), format!("Error: {message}"));
+            assert_eq!(fault(&answers[1], -32014), message);
+            let (status, rest, _) = server.wait();
+            assert!(status.success(), "{status}");
+            assert_eq!(rest, "");
+            drop(held);
+            assert_eq!(folder.read("a.txt"), "one\n");
+            assert_eq!(folder.names(), ["a.txt"]);
+        }
     }
 
     #[test]
@@ -725,22 +765,24 @@ mod ending {
 
 #[test]
 fn a_lock_that_stays_taken_times_out() {
-    let folder = Folder::new();
-    folder.write("a.txt", "one\n");
-    let mut server = folder.serve_with(&["--timeout=1"]);
-    let held = folder.lock("a.txt");
-    let first = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
-    let second = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
-    let answers = server.receive_all(&[first, second]);
-    let message = "Failed to acquire file lock within timeout";
-    assert_eq!(failure(&answers[0], -32014), format!("Error: {message}"));
-    assert!(texts(&answers[0])[1].contains("nothing was written"), "{}", answers[0]);
-    // Whose turn comes when its time is up has timed out one way or the other.
-    fault(&answers[1], -32014);
-    drop(held);
-    server.text("edit_file", json!({ "name": "a.txt", "append": "four" }));
-    assert_eq!(folder.read("a.txt"), "one\nfour\n");
-    assert_ends_well(server);
+    for way in WAYS {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let mut server = folder.serve_with(&["--timeout=1", way]);
+        let held = folder.lock("a.txt");
+        let first = server.send_tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
+        let second = server.send("edit_file", json!({ "name": "a.txt", "append": "three" }));
+        let answers = server.receive_all(&[first, second]);
+        let message = "Failed to acquire file lock within timeout";
+        assert_eq!(failure(&answers[0], -32014), format!("Error: {message}"));
+        assert!(texts(&answers[0])[1].contains("nothing was written"), "{}", answers[0]);
+        // Whose turn comes when its time is up has timed out one way or the other.
+        fault(&answers[1], -32014);
+        drop(held);
+        server.text("edit_file", json!({ "name": "a.txt", "append": "four" }));
+        assert_eq!(folder.read("a.txt"), "one\nfour\n");
+        assert_ends_well(server);
+    }
 }
 
 #[test]

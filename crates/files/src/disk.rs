@@ -338,6 +338,10 @@ impl Store for DiskStore {
         place.regular().ok()?.map(|stat| stat.stamp.size)
     }
 
+    fn waits_for_disk(&self) -> bool {
+        self.options.durability != Durability::None
+    }
+
     fn list(
         &self,
         at: &DirPath,

@@ -26,6 +26,11 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Whether an update comes back only when the disk has what it wrote, which takes longer than all the rest of it.
+    fn waits_for_disk(&self) -> bool {
+        true
+    }
+
     /// Every regular file of one folder and every link that leads to one inside the root, in no order. Hidden files
     /// are there too; our own temporary files are not.
     fn list(

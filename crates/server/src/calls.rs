@@ -1,5 +1,6 @@
 //! One call, from its arrival to its answer: its place in the file's queue, its thread, its line in the log.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -160,6 +161,8 @@ pub struct Arrived {
     witnessed: Option<Witnessed>,
     doing: Doing,
     recall: Recall,
+    /// It is run by the thread that took it in, and by no other.
+    at_once: bool,
     since: Instant,
     /// How much of the time since then was not ours.
     elsewhere: Duration,
@@ -190,6 +193,7 @@ struct Terms {
     seen: Option<Arc<Seen>>,
     witnessed: Option<Witnessed>,
     doing: Doing,
+    at_once: bool,
 }
 
 impl Arrived {
@@ -248,6 +252,11 @@ impl Arrived {
         Self { seen: Some(Arc::new(seen)), ..self }
     }
 
+    /// It is run by the thread that answers it.
+    pub fn at_once(self) -> Self {
+        Self { at_once: true, ..self }
+    }
+
     /// So much of its time was not ours.
     pub fn after(self, elsewhere: Duration) -> Self {
         Self { elsewhere: self.elsewhere + elsewhere, ..self }
@@ -265,6 +274,7 @@ impl Arrived {
             seen: self.seen.clone(),
             witnessed: self.witnessed.clone(),
             doing: self.doing.clone(),
+            at_once: self.at_once,
         }
     }
 }
@@ -397,10 +407,19 @@ impl Calls {
             witnessed,
             doing: Doing::default(),
             recall: Recall::default(),
+            at_once: false,
             since,
             elsewhere: Duration::ZERO,
             request_id,
         }
+    }
+
+    /// Whether the thread that takes such a call in may as well run it: it takes no longer than to hand it over, or not
+    /// much, and asks nobody.
+    pub fn is_short(&self, entry: &Entry) -> bool {
+        let works = || !self.folders.at(0).store.waits_for_disk();
+        let asks = self.options.asks(entry) || self.options.witness.is_some();
+        !asks && (entry.effect == Effect::Reads || works())
     }
 
     /// A place in the queue of the file that a call would edit.
@@ -611,7 +630,7 @@ impl Calls {
         }
     }
 
-    /// Works on a thread; whoever gets the outcome decides when the next may have it.
+    /// Works on a thread, or on this one; whoever gets the outcome decides when the next may have it.
     async fn on_thread<T: Send + 'static>(
         self: &Arc<Self>,
         thread: Option<OwnedSemaphorePermit>,
@@ -621,7 +640,7 @@ impl Calls {
         terms.doing.set(Stage::Working(Arc::clone(&terms.call)));
         let (calls, call, expected) = (Arc::clone(self), Arc::clone(&terms.call), terms.expected);
         let folder = terms.folder;
-        let work = tokio::task::spawn_blocking(move || {
+        let work = move || {
             let Folder { root, store, line_counts } = calls.folders.at(folder);
             let cx = Context {
                 root,
@@ -632,9 +651,13 @@ impl Calls {
                 expected,
             };
             work(&cx, &calls).map(|outcome| (outcome, thread))
-        });
-        let internal = |_panicked| Err(Failure::new(Kind::Internal, "Internal error"));
-        work.await.unwrap_or_else(internal)
+        };
+        let internal = || Err(Failure::new(Kind::Internal, "Internal error"));
+        if terms.at_once {
+            // What it leaves behind is what a thread would leave that panicked.
+            return catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_panicked| internal());
+        }
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_panicked| internal())
     }
 
     /// What was refused before it became a call.

@@ -63,6 +63,7 @@ pub enum Said {
 }
 
 /// What becomes of a call.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is a call as a rule")]
 pub enum Settled {
     Run(Arrived),
     Ask(InputRequiredResult),

@@ -5,13 +5,14 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rmcp::model::RequestId;
+use rmcp::model::{JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::calls::Recall;
 use crate::mcp::{SharedParked, lock};
 use crate::reader::Room;
+use crate::wire::Outgoing;
 
 /// The requests that are not answered yet, and those taken back that are still at work.
 #[derive(Default)]
@@ -106,6 +107,25 @@ impl Flights {
         drop(open);
         self.changed.notify_waiters();
         flight
+    }
+
+    /// Ends the flight that a message answers: what is to be written, and the room it takes until then. `None` if it was
+    /// taken back.
+    pub fn land(&self, message: &ServerJsonRpcMessage) -> Option<(Outgoing, Room)> {
+        let id = match message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        let Some(id) = id else { return Some((Outgoing::new(message), None)) };
+        let Flight { room, parked, .. } = self.end(id)?;
+        let parked = std::mem::take(&mut *lock(&parked));
+        Some((Outgoing::with_parked(message, parked), room))
+    }
+
+    /// Whether nothing is under way.
+    pub fn are_none(&self) -> bool {
+        lock(&self.open).is_empty()
     }
 
     fn are_over(&self) -> bool {

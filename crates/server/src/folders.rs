@@ -33,6 +33,9 @@ impl Folders {
 
     /// The number of the innermost folder that the file asked for is in. What is in none is for the first to refuse.
     pub fn of(&self, prepared: &Prepared) -> usize {
+        if self.0.len() == 1 {
+            return 0;
+        }
         let target = Path::new(prepared.target.as_deref().unwrap_or_default());
         let depth = |root: &Root| {
             let holds =

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod aside;
+mod at_once;
 mod calls;
 mod confirm;
 mod door;

@@ -36,7 +36,7 @@ use crate::{fault, resources};
 /// reach the client meanwhile, and where its large texts are to be left for the writer.
 #[derive(Clone)]
 pub struct Carried {
-    entry: &'static Entry,
+    pub entry: &'static Entry,
     arrived: Arc<Mutex<Option<Arrived>>>,
     aside: Option<Aside>,
     again: Again,
@@ -205,6 +205,13 @@ impl Carried {
         Self { working: Some(Arc::new(working)), ..self }
     }
 
+    /// The call is run by the thread that answers it.
+    pub fn at_once(self) -> Self {
+        let arrived = lock(&self.arrived).take().map(Arrived::at_once);
+        *lock(&self.arrived) = arrived;
+        self
+    }
+
     /// The call keeps this share until it is over.
     pub fn hold(&self, held: Option<Share>) {
         let mut arrived = lock(&self.arrived);
@@ -231,9 +238,10 @@ pub struct Parked {
 
 pub type SharedParked = Arc<Mutex<Parked>>;
 
+#[derive(Clone)]
 pub struct Mcp {
     calls: Arc<Calls>,
-    tools: Vec<Tool>,
+    tools: Arc<[Tool]>,
 }
 
 impl Mcp {
@@ -396,7 +404,7 @@ impl ServerHandler for Mcp {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(request.as_ref())?;
-        Ok(ListToolsResult { tools: self.tools.clone(), ..Default::default() })
+        Ok(ListToolsResult { tools: self.tools.to_vec(), ..Default::default() })
     }
 
     async fn list_prompts(

@@ -1,7 +1,7 @@
-//! The thread that owns stdin: lines become calls here, in the order they came.
+//! Stdin: lines become calls here, in the order they came.
 
 use std::io::{self, BufReader};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest,
@@ -13,11 +13,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::aside::Aside;
+use crate::at_once::{AtOnce, Short};
 use crate::calls::{Arrived, Calls, Recall};
 use crate::fault;
 use crate::flights::{Flight, Flights, State, Working};
 use crate::lines::{Line, pipe, read_line};
-use crate::mcp::{self, Carried, SharedParked, Small, ToolCall};
+use crate::mcp::{self, Carried, SharedParked, Small, ToolCall, lock};
 use crate::resources;
 use crate::wire::{self, Envelope, Refusal, Said};
 
@@ -57,72 +58,117 @@ impl Incoming {
     }
 }
 
-/// Starts the thread that owns stdin.
-pub fn start_reader(
+/// Makes calls of lines. One thread at a time reads them.
+pub struct Reader {
     calls: Arc<Calls>,
     flights: Arc<Flights>,
     aside: Aside,
-) -> io::Result<mpsc::Receiver<Incoming>> {
-    let (messages, receiver) = mpsc::channel(64);
-    let longest = calls.limits.max_size + ENVELOPE;
-    let budget = IN_FLIGHT.max(2 * longest);
-    let room = Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4)));
-    let reader = Arc::new(Reader { calls, flights, aside, room, messages, longest });
-    let runtime = Handle::current();
-    let name = std::thread::Builder::new().name("stdin".into());
-    name.spawn(move || reader.read(&runtime))?;
-    Ok(receiver)
-}
-
-struct Reader {
-    calls: Arc<Calls>,
-    flights: Arc<Flights>,
-    aside: Aside,
+    at_once: Arc<AtOnce>,
     room: Arc<Semaphore>,
     messages: mpsc::Sender<Incoming>,
     /// Bytes of a line, at most.
     longest: u64,
+    input: Mutex<Input>,
+    runtime: Handle,
+}
+
+struct Input {
+    lines: BufReader<pipe::Stdin>,
+    /// A request that found no room waits here, beside the reader, so that cancellations behind it are still seen; the
+    /// next request waits for it.
+    waiting: Option<JoinHandle<()>>,
+}
+
+/// What a line is to whoever read it.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
+enum Taken {
+    PassOn(Incoming),
+    /// For the one who read it to run.
+    Run(Short),
 }
 
 impl Reader {
-    /// Reads to the end. A request that finds no room waits beside the reader, so that cancellations behind it are
-    /// still seen; the next request waits for it.
-    fn read(self: Arc<Self>, runtime: &Handle) {
+    /// Starts the thread that reads stdin, and another one whenever that is kept from reading.
+    pub fn start(
+        calls: Arc<Calls>,
+        flights: Arc<Flights>,
+        aside: Aside,
+        at_once: Arc<AtOnce>,
+    ) -> io::Result<mpsc::Receiver<Incoming>> {
+        let (messages, receiver) = mpsc::channel(64);
+        let longest = calls.limits.max_size + ENVELOPE;
+        let budget = IN_FLIGHT.max(2 * longest);
+        let room = Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4)));
         #[cfg(unix)]
-        let input = pipe::Stdin;
+        let stdin = pipe::Stdin;
         #[cfg(not(unix))]
-        let input: pipe::Stdin = io::stdin();
-        let mut input = BufReader::with_capacity(64 * 1024, input);
-        let mut waiting: Option<JoinHandle<()>> = None;
-        while let Ok(Some(line)) = read_line(&mut input, self.longest) {
-            if waiting.is_some() && is_urgent(&line) {
-                if self.take(&line, None).is_some_and(|urgent| !self.pass_on(urgent)) {
-                    return;
+        let stdin: pipe::Stdin = io::stdin();
+        let lines = BufReader::with_capacity(64 * 1024, stdin);
+        let input = Mutex::new(Input { lines, waiting: None });
+        let looked_after = Arc::clone(&at_once);
+        let runtime = Handle::current();
+        let reader =
+            Self { calls, flights, aside, at_once, room, messages, longest, input, runtime };
+        let reader = Arc::new(reader);
+        Arc::clone(&reader).start_thread()?;
+        let reader = Arc::downgrade(&reader);
+        tokio::spawn(async move {
+            let read_on = || reader.upgrade().map(Self::start_thread);
+            looked_after.look_after(|| drop(read_on())).await;
+        });
+        Ok(receiver)
+    }
+
+    fn start_thread(self: Arc<Self>) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("stdin".into());
+        thread.spawn(move || self.read()).map(drop)
+    }
+
+    /// Reads to the end, or until somebody else does.
+    fn read(self: Arc<Self>) {
+        loop {
+            let mut input = lock(&self.input);
+            let Ok(Some(line)) = read_line(&mut input.lines, self.longest) else { break };
+            let goes_on = match self.hear(&mut input, line) {
+                None => true,
+                Some(Taken::PassOn(incoming)) => self.pass_on(incoming),
+                Some(Taken::Run(call)) => {
+                    drop(input);
+                    self.at_once.run(call, &self.runtime)
                 }
-                continue;
-            }
-            if let Some(waiting) = waiting.take() {
-                let _ = runtime.block_on(waiting);
-            }
-            let weight = u32::try_from(line.len().max(SMALLEST)).unwrap_or(u32::MAX);
-            if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(weight) {
-                if self.take(&line, Some(room)).is_some_and(|incoming| !self.pass_on(incoming)) {
-                    return;
-                }
-            } else {
-                let reader = Arc::clone(&self);
-                waiting = Some(runtime.spawn(async move {
-                    let room = Arc::clone(&reader.room).acquire_many_owned(weight).await.ok();
-                    if let Some(incoming) = reader.take(&line, room)
-                        && let Err(late) = reader.messages.send(incoming).await
-                    {
-                        reader.forget(late.0);
-                    }
-                }));
+            };
+            if !goes_on {
+                return;
             }
         }
         self.aside.hear_no_more();
         self.pass_on(Incoming::End);
+    }
+
+    /// Makes of a line what it is, in the order of the lines.
+    fn hear(self: &Arc<Self>, input: &mut Input, line: Line) -> Option<Taken> {
+        if input.waiting.is_some() && is_urgent(&line) {
+            return self.take(&line, None, false);
+        }
+        if let Some(waiting) = input.waiting.take() {
+            let _ = self.runtime.block_on(waiting);
+        }
+        let weight = u32::try_from(line.len().max(SMALLEST)).unwrap_or(u32::MAX);
+        if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(weight) {
+            // Those who say several things at once want them done at once.
+            let is_alone = input.lines.buffer().is_empty();
+            return self.take(&line, Some(room), is_alone);
+        }
+        let reader = Arc::clone(self);
+        input.waiting = Some(self.runtime.spawn(async move {
+            let room = Arc::clone(&reader.room).acquire_many_owned(weight).await.ok();
+            if let Some(Taken::PassOn(incoming)) = reader.take(&line, room, false)
+                && let Err(late) = reader.messages.send(incoming).await
+            {
+                reader.forget(late.0);
+            }
+        }));
+        None
     }
 
     /// `false` when the server is stopping.
@@ -138,7 +184,8 @@ impl Reader {
         id.and_then(|id| self.flights.end(&id));
     }
 
-    fn take(&self, line: &Line, room: Room) -> Option<Incoming> {
+    /// `is_alone`: nothing else has been said.
+    fn take(&self, line: &Line, room: Room, is_alone: bool) -> Option<Taken> {
         let line = match line {
             Line::Whole(line) => line.trim_ascii(),
             Line::TooLong { head, tail } => {
@@ -162,23 +209,25 @@ impl Reader {
             }
             Err(refusal) => return Some(self.refuse(refusal, room)),
         };
-        let Some(id) = envelope.id.clone() else { return self.notified(&envelope) };
+        let Some(id) = envelope.id.clone() else {
+            return self.notified(&envelope).map(Taken::PassOn);
+        };
         let method = envelope.method.as_ref();
         let plain = self.calls.options.methods.iter().copied().find(|entry| entry.name == method);
         let mut room = Some(room);
         let outcome = if let Some(entry) = plain {
-            self.call_plain(entry, &id, envelope.params, &mut room)
+            self.call_plain(entry, &id, envelope.params, &mut room, is_alone)
         } else if method == "tools/call" {
-            self.call_tool(&id, envelope.params, &mut room)
+            self.call_tool(&id, envelope.params, &mut room, is_alone)
         } else {
-            self.request(&id, method, line, &mut room)
+            self.request(&id, method, line, &mut room).map(Taken::PassOn)
         };
         Some(outcome.unwrap_or_else(|refusal| self.refuse(refusal, room.flatten())))
     }
 
-    fn refuse(&self, refusal: Refusal, room: Room) -> Incoming {
+    fn refuse(&self, refusal: Refusal, room: Room) -> Taken {
         self.calls.log_refusal(&refusal);
-        Incoming::Refused(refusal, room)
+        Taken::PassOn(Incoming::Refused(refusal, room))
     }
 
     /// Of notifications only a cancellation concerns us.
@@ -194,12 +243,18 @@ impl Reader {
         id: &RequestId,
         params: Option<&RawValue>,
         room: &mut Option<Room>,
-    ) -> Result<Incoming, Refusal> {
+        is_alone: bool,
+    ) -> Result<Taken, Refusal> {
         let arguments = wire::arguments(id, params)?;
         let arrived = self.calls.arrive(entry, arguments, id.to_string(), None);
         let recall = arrived.recall().clone();
+        let runs = is_alone && self.at_once.may_run(entry);
         let working = self.start_work(id, room, recall, SharedParked::default())?;
-        Ok(Incoming::Plain(working, Box::new(arrived)))
+        Ok(if runs {
+            Taken::Run(Short::Plain(working, arrived.at_once()))
+        } else {
+            Taken::PassOn(Incoming::Plain(working, Box::new(arrived)))
+        })
     }
 
     fn call_tool(
@@ -207,9 +262,12 @@ impl Reader {
         id: &RequestId,
         params: Option<&RawValue>,
         room: &mut Option<Room>,
-    ) -> Result<Incoming, Refusal> {
+        is_alone: bool,
+    ) -> Result<Taken, Refusal> {
         let call = ToolCall::parse(id, params)?;
         let carried = Carried::take(&self.calls, id, &call, Some(self.aside.clone()))?;
+        let runs = is_alone && self.at_once.may_run(carried.entry);
+        let carried = if runs { carried.at_once() } else { carried };
         let working = self.start_work(id, room, carried.recall(), Arc::clone(&carried.parked))?;
 
         let mut request = CallToolRequest::new(CallToolRequestParams::new(call.name));
@@ -218,7 +276,10 @@ impl Reader {
             request.extensions.insert(meta);
         }
         let request = ClientRequest::CallToolRequest(request);
-        Ok(Incoming::Message(Box::new(ClientJsonRpcMessage::request(request, id.clone()))))
+        Ok(match ClientJsonRpcMessage::request(request, id.clone()) {
+            JsonRpcMessage::Request(request) if runs => Taken::Run(Short::Tool(request)),
+            message => Taken::PassOn(Incoming::Message(Box::new(message))),
+        })
     }
 
     /// Everything else is `rmcp`'s, as far as we ask it for.
@@ -249,7 +310,7 @@ impl Reader {
             parked: SharedParked::default(),
             state: State::Answering,
         };
-        self.start(id, flight)?;
+        self.take_off(id, flight)?;
         Ok(Incoming::Message(Box::new(message)))
     }
 
@@ -261,11 +322,11 @@ impl Reader {
         parked: SharedParked,
     ) -> Result<Working, Refusal> {
         let room = room.take().flatten();
-        self.start(id, Flight { room, recall, parked, state: State::Working })?;
+        self.take_off(id, Flight { room, recall, parked, state: State::Working })?;
         Ok(Working { id: id.clone(), flights: Arc::clone(&self.flights) })
     }
 
-    fn start(&self, id: &RequestId, flight: Flight) -> Result<(), Refusal> {
+    fn take_off(&self, id: &RequestId, flight: Flight) -> Result<(), Refusal> {
         if self.flights.start(id.clone(), flight) {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, JsonRpcMessage,
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, RequestId,
     ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_directly};
@@ -17,12 +17,14 @@ use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout_at;
+use tools::Entry;
 
 use crate::aside::{Aside, Questions};
+use crate::at_once::AtOnce;
 use crate::calls::{Answered, Arrived, Calls};
 use crate::flights::{Flights, Working};
-use crate::mcp::{Mcp, Parked, lock};
-use crate::reader::{Incoming, start_reader};
+use crate::mcp::{Mcp, Parked};
+use crate::reader::{Incoming, Reader};
 use crate::signal::Signals;
 use crate::wire::{Outgoing, Refusal, plain_object};
 use crate::writer::{Answers, start_writer};
@@ -45,7 +47,6 @@ async fn sleep_until(time: Option<Instant>) {
 pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     let flights = Arc::new(Flights::default());
     let (answers, written) = start_writer(Arc::clone(&calls))?;
-    // The reader outlives the server when the input does not end: it must not keep the writer from ending.
     let (answers, questions) = (Arc::new(answers), Arc::new(Questions::default()));
     let way = Arc::downgrade(&answers);
     let say = move |message: Value, share| {
@@ -55,7 +56,11 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
         }
     };
     let aside = Aside::new(say, Some(questions));
-    let messages = start_reader(Arc::clone(&calls), Arc::clone(&flights), aside)?;
+    let mcp = Mcp::new(Arc::clone(&calls));
+    let way = Arc::downgrade(&answers);
+    let at_once = Arc::new(AtOnce::new(mcp.clone(), Arc::clone(&calls), Arc::clone(&flights), way));
+    let messages =
+        Reader::start(Arc::clone(&calls), Arc::clone(&flights), aside, Arc::clone(&at_once))?;
     tokio::spawn(watch::watch(Arc::clone(&calls)));
     tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
     let leaving_since = Arc::new(OnceLock::new());
@@ -66,8 +71,8 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
         flights,
         leaving_since: Arc::clone(&leaving_since),
     };
-    let server =
-        serve_directly::<RoleServer, _, _, _, _>(Mcp::new(Arc::clone(&calls)), transport, None);
+    let server = serve_directly::<RoleServer, _, _, _, _>(mcp, transport, None);
+    at_once.meet(server.peer().clone());
     let until_gone = async {
         signals.stop().await;
         leaving_since.get_or_init(Instant::now);
@@ -100,18 +105,8 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let id = match &message {
-            JsonRpcMessage::Response(response) => Some(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
-            _ => None,
-        };
-        let flight = id.and_then(|id| self.flights.end(id));
-        if id.is_some() && flight.is_none() {
-            return std::future::ready(Ok(())); // taken back
-        }
-        let parked = flight.as_ref().map(|flight| std::mem::take(&mut *lock(&flight.parked)));
-        let answer = Outgoing::with_parked(&message, parked.unwrap_or_default());
-        std::future::ready(self.answers.send(answer, flight.and_then(|flight| flight.room)))
+        let landed = self.flights.land(&message);
+        std::future::ready(landed.map_or(Ok(()), |(answer, room)| self.answers.send(answer, room)))
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -168,22 +163,31 @@ impl Stdio {
         let (calls, flights) = (Arc::clone(&self.calls), Arc::clone(&self.flights));
         let answers = Arc::clone(&self.answers);
         tokio::spawn(async move {
-            let Answered { outcome, share } = calls.answer(arrived).await;
+            let answered = calls.answer(arrived).await;
             let id = working.id.clone();
             drop(working);
-            let Some(flight) = flights.end(&id) else { return };
-            let answer = match outcome {
-                Ok(reply) => {
-                    let (result, blocks) = plain_object(reply);
-                    let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-                    Outgoing::with_parked(&message, Parked { blocks, share })
-                }
-                Err(failure) => {
-                    let (code, message, data) = fault::json_rpc(entry, &failure);
-                    Refusal::new(Some(id), code, message).with_data(data).answer()
-                }
-            };
-            let _ = answers.send(answer, flight.room);
+            if let Some(flight) = flights.end(&id) {
+                let _ = answers.send(plain_answer(entry, id, answered), flight.room);
+            }
         });
+    }
+}
+
+/// The answer to a plain method.
+pub fn plain_answer(
+    entry: &'static Entry,
+    id: RequestId,
+    Answered { outcome, share }: Answered,
+) -> Outgoing {
+    match outcome {
+        Ok(reply) => {
+            let (result, blocks) = plain_object(reply);
+            let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+            Outgoing::with_parked(&message, Parked { blocks, share })
+        }
+        Err(failure) => {
+            let (code, message, data) = fault::json_rpc(entry, &failure);
+            Refusal::new(Some(id), code, message).with_data(data).answer()
+        }
     }
 }

@@ -234,7 +234,7 @@ pub fn marker(index: usize) -> String {
 }
 
 /// Texts shorter than this are written as they are.
-pub const LARGE: usize = 4096;
+pub const LARGE: usize = 256;
 
 /// A message on its way out: JSON, and the large texts that its markers stand for, in order.
 pub struct Outgoing {
@@ -244,8 +244,6 @@ pub struct Outgoing {
     at: Progress,
     /// Its share of what answers may hold, given up when it is written.
     pub share: Option<Share>,
-    /// The last byte of a chunk waits for the next one: escaping is fastest behind a byte that is there.
-    held: Option<u8>,
 }
 
 #[derive(Default)]
@@ -271,7 +269,7 @@ impl Outgoing {
     }
 
     pub fn from_json(json: Vec<u8>, Parked { blocks, share }: Parked) -> Self {
-        Self { json, blocks, at: Progress::default(), share, held: None }
+        Self { json, blocks, at: Progress::default(), share }
     }
 
     /// The same as one of a stream of events. JSON has no line breaks of its own.
@@ -303,7 +301,6 @@ impl Outgoing {
 
     /// Puts the next chunk into `buffer`, which is empty; `false` if it was the last.
     pub fn fill(&mut self, buffer: &mut Vec<u8>) -> bool {
-        buffer.extend(self.held.take());
         while buffer.len() < CHUNK {
             let Some(block) = self.blocks.get(self.at.block) else {
                 buffer.extend_from_slice(&self.json[self.at.json..]);
@@ -325,26 +322,12 @@ impl Outgoing {
             };
             if let Some((piece, seen)) = block.piece(seen) {
                 self.at.seen = Some(seen);
-                escape(piece, buffer);
+                text::escape(piece, buffer);
             } else {
                 self.at = Progress { json: self.at.json, block: self.at.block + 1, seen: None };
             }
         }
-        self.held = buffer.pop();
         true
-    }
-}
-
-fn escape(text: &str, buffer: &mut Vec<u8>) {
-    // The escaper writes quotes around the text. The opening one is overwritten by the byte that stood before it,
-    // the closing one is taken off again.
-    let before = buffer.pop();
-    let start = buffer.len();
-    json_escape_simd::escape_into(text, buffer);
-    buffer.pop();
-    match before {
-        Some(byte) => buffer[start] = byte,
-        None => drop(buffer.remove(start)),
     }
 }
 

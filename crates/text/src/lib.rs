@@ -1,6 +1,6 @@
 //! Text and its edits: bytes and strings in, a value or an error out.
 //!
-//! No I/O, clock, threads or serialization here. Every function is total: whatever the input, it returns, in time close
+//! No I/O, clock or threads here. Every function is total: whatever the input, it returns, in time close
 //! to linear in its size.
 //!
 //! - [`decode`](Text::decode): bytes to [`Text`], or the reason they are not text
@@ -10,6 +10,7 @@
 //! - [`nearest`]: why a string was not found, and where it nearly fits
 //! - [`splice`]: applying splices, and [`Composed`]: what a sequence of them did
 //! - [`diff`]: what they did, as a unified diff
+//! - [`escape`]: a text as JSON has it
 //!
 //! Offsets are bytes and lines count from 0; callers that speak another base convert.
 
@@ -20,6 +21,7 @@ pub mod by_line;
 mod changes;
 mod decode;
 pub mod diff;
+mod escape;
 pub mod exact;
 mod line_index;
 pub mod lines;
@@ -33,6 +35,7 @@ pub use blanks::Shift;
 pub use by_line::{LineEdit, LineOp, LinePlan};
 pub use decode::{NotText, Text};
 pub use diff::Names;
+pub use escape::escape;
 pub use exact::{LineSpan, StringEdit, StringError};
 pub use lines::{Ending, Line, LineRange, Selected};
 pub use splice::{Composed, Region, Splice};

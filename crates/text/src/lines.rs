@@ -132,14 +132,37 @@ pub struct Selected {
 pub fn select(text: &str, range: LineRange) -> Option<Selected> {
     let LineRange { first, last } = range;
     let more = last.checked_sub(first)?;
-    let mut lines = lines(text);
-    let start = lines.nth(first)?;
-    let (taken, end) =
-        lines.take(more).fold((0, start.next), |(taken, _), line| (taken + 1, line.next));
-    let last = first + taken;
+    let (before, start) = skip(text.as_bytes(), first);
+    if before < first || start == text.len() {
+        return None;
+    }
+    let (taken, length) = skip(&text.as_bytes()[start..], more.saturating_add(1));
+    let end = start + length;
     // `end` is after a whole terminator, so what follows can be counted apart.
-    let total = last + 1 + count(&text[end..]);
-    Some(Selected { bytes: start.start..end, first, last, total })
+    let total = first + taken + count(&text[end..]);
+    Some(Selected { bytes: start..end, first, last: first + taken - 1, total })
+}
+
+/// Goes past so many lines, or all there are: how many, and how many bytes. Blocks of them are counted as a whole.
+fn skip(bytes: &[u8], count: usize) -> (usize, usize) {
+    const BLOCK: usize = if cfg!(test) { 4 } else { 4096 };
+    let (mut ends, mut at) = (0, 0);
+    while ends < count && at < bytes.len() {
+        let mut end = bytes.len().min(at + BLOCK);
+        if bytes[end - 1] == b'\r' && bytes.get(end) == Some(&b'\n') {
+            end += 1;
+        }
+        let Tally { lf, crlf, cr } = Tally::of(&bytes[at..end]);
+        let more = lf + crlf + cr;
+        if ends + more >= count {
+            let mut lines = Lines { bytes, at };
+            let last = lines.nth(count - ends - 1);
+            return (count, last.map_or(bytes.len(), |line| line.next));
+        }
+        (ends, at) = (ends + more, end);
+    }
+    let unterminated = at > 0 && !matches!(bytes[at - 1], b'\n' | b'\r');
+    (ends + usize::from(unterminated), at)
 }
 
 /// How most lines of `text` end; of equally many, `\n` before `\r\n` before `\r`. `None` when no line is terminated.

@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -226,11 +227,22 @@ pub fn plain_object(Reply { blocks, data, .. }: Reply) -> (Map<String, Value>, V
 
 /// What stands for the `index`-th large text until it is written. Random, and never leaves the process.
 pub fn marker(index: usize) -> String {
-    static NONCE: LazyLock<String> = LazyLock::new(|| {
-        let random = || RandomState::new().hash_one(0);
-        format!("{:016x}{:016x}", random(), random())
-    });
     format!("{}:{index}:", *NONCE)
+}
+
+static NONCE: LazyLock<String> = LazyLock::new(|| {
+    let random = || RandomState::new().hash_one(0);
+    format!("{:016x}{:016x}", random(), random())
+});
+
+/// Looks for what every marker begins with. To make it takes longer than to use it.
+static MARKERS: LazyLock<Finder> = LazyLock::new(|| Finder::new(NONCE.as_bytes()));
+
+/// Where the `index`-th marker is in `json`, if it is there.
+fn find_marker(json: &[u8], index: usize) -> Option<std::ops::Range<usize>> {
+    let marker = marker(index);
+    let is_it = |at: &usize| json[*at..].starts_with(marker.as_bytes());
+    MARKERS.find_iter(json).find(is_it).map(|at| at..at + marker.len())
 }
 
 /// Texts shorter than this are written as they are.
@@ -308,12 +320,11 @@ impl Outgoing {
                 return false;
             };
             let Some(seen) = self.at.seen else {
-                let marker = marker(self.at.block);
                 let rest = &self.json[self.at.json..];
-                match memchr::memmem::find(rest, marker.as_bytes()) {
-                    Some(at) => {
-                        buffer.extend_from_slice(&rest[..at]);
-                        self.at.json += at + marker.len();
+                match find_marker(rest, self.at.block) {
+                    Some(marker) => {
+                        buffer.extend_from_slice(&rest[..marker.start]);
+                        self.at.json += marker.end;
                         self.at.seen = Some(0);
                     }
                     None => self.at.block += 1,

@@ -4,7 +4,7 @@
 
 mod footprint;
 mod openapi;
-mod servers;
+mod server;
 mod test;
 mod walls;
 
@@ -20,6 +20,10 @@ cargo xtask <command>
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
+  bench             this product, its rivals and the floor on the same work; words after it pick some of that,
+                    `--save=<name>` keeps the figures in benches/runs
+  bench contract    what the contracts ask of the time it takes
+  bench growth      time and memory as files, folders, edits and clients grow
   bench footprint   size, start and memory of the release binary
   bench edits       string edits against the plainest loop, and what a hint costs
 ";
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
         ["bench", "edits"] => {
             run(cargo().args(["bench", "--package", "file-editor", "--bench", "edits"]))
         }
+        ["bench", ref what @ ..] => bench(what),
         _ => Err(USAGE.into()),
     };
     match outcome {
@@ -93,6 +98,19 @@ fn faults(which: &[&str]) -> Outcome {
 fn clients(which: &[&str]) -> Outcome {
     let binary = footprint::build()?;
     run(cargo().args(["run", "--quiet", "--package", "clients", "--"]).arg(binary).args(which))
+}
+
+/// The release binary against whatever else there is: `benches` says how. Its rivals are installed below where cargo
+/// builds.
+fn bench(what: &[&str]) -> Outcome {
+    let binary = footprint::build()?;
+    let benches = footprint::build_static(&["--package", "benches"], "benches")?;
+    let (command, rest) = match what {
+        [command @ ("contract" | "footprint" | "growth"), rest @ ..] => (*command, rest),
+        words => ("compare", words),
+    };
+    let rivals = format!("--rivals={}", target_folder().join("rivals").display());
+    run(Command::new(benches).arg(command).arg(binary).arg(rivals).args(rest))
 }
 
 fn golden() -> Outcome {

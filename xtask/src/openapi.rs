@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::servers::OnHttp;
+use crate::server::Server;
 use crate::{Outcome, cargo, root, target_folder};
 
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
@@ -17,7 +17,7 @@ pub fn check() -> Outcome {
     let folder = std::env::temp_dir().join(format!("file-editor-openapi-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let outcome = fs::write(folder.join("notes.txt"), "one\ntwo\nthree\n")
-        .and_then(|()| OnHttp::start(&binary, &folder))
+        .and_then(|()| Server::start(&binary, &folder))
         .map_err(|e| e.to_string())
         .and_then(|server| {
             crate::run(

@@ -7,11 +7,15 @@
 
 pub mod compare;
 pub mod contenders;
+pub mod contract;
+pub mod document;
 pub mod figures;
 pub mod footprint;
+pub mod growth;
 pub mod http;
 pub mod memory;
 pub mod operations;
+pub mod plot;
 pub mod process;
 pub mod ratios;
 pub mod report;
@@ -36,6 +40,8 @@ pub struct Options {
     pub rivals: PathBuf,
     /// Under which name the figures are kept, if at all.
     pub save: Option<String>,
+    /// The document that the figures go into, if any.
+    pub write: Option<PathBuf>,
     /// What to measure: whatever has one of these words in its name, or all.
     pub words: Vec<String>,
 }
@@ -50,11 +56,19 @@ impl Options {
             }
         }
         let flag = |wanted| flags.iter().find(|(name, _)| name == wanted).map(|(_, v)| v.clone());
-        if words.is_empty() || flags.iter().any(|(name, _)| name != "rivals" && name != "save") {
+        if words.is_empty()
+            || flags.iter().any(|(name, _)| !["rivals", "save", "write"].contains(&name.as_str()))
+        {
             return None;
         }
         let rivals = flag("rivals").map_or_else(|| "target/rivals".into(), PathBuf::from);
-        Some(Self { binary: words.remove(0).into(), rivals, save: flag("save"), words })
+        Some(Self {
+            binary: words.remove(0).into(),
+            rivals,
+            save: flag("save"),
+            write: flag("write").map(PathBuf::from),
+            words,
+        })
     }
 
     /// Whether that is to be measured.
@@ -71,6 +85,8 @@ pub fn main() -> ExitCode {
         let options = Options::read(arguments).ok_or_else(|| Error::other(usage))?;
         match command.as_str() {
             "compare" => compare::run(&options),
+            "contract" => contract::run(&options.binary, options.write.as_deref()),
+            "growth" => growth::run(&options.binary, options.write.as_deref(), &options.words),
             "footprint" => footprint::run(&options),
             _ => Err(Error::other(usage)),
         }

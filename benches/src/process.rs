@@ -56,6 +56,13 @@ impl Drop for Process {
     }
 }
 
+/// How a server is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    OfInput,
+    BySignal,
+}
+
 /// A server on stdio.
 pub struct OnStdio {
     pub process: Process,
@@ -126,6 +133,28 @@ impl OnStdio {
                 return Ok(());
             }
         }
+    }
+
+    /// Tells it to end, and waits until it is gone: how long that took, and what it still said.
+    pub fn leave(mut self, how: End) -> Result<(Duration, Vec<u8>)> {
+        let since = Instant::now();
+        let input = match how {
+            End::OfInput => {
+                drop(self.input);
+                None
+            }
+            End::BySignal => {
+                let id = rustix::process::Pid::from_child(&self.process.0);
+                rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+                Some(self.input)
+            }
+        };
+        let mut said = Vec::new();
+        self.output.read_to_end(&mut said)?;
+        let status = self.process.0.wait()?;
+        drop(input);
+        let wrong = || Error::other(format!("the server ended with {status}"));
+        if status.success() { Ok((since.elapsed(), said)) } else { Err(wrong()) }
     }
 
     pub fn answer(&self) -> &[u8] {

@@ -21,6 +21,13 @@ pub fn build() -> Result<PathBuf, String> {
     build_static(&["--bin", "file-editor", "--bin", "codex-cli-acp"], "file-editor")
 }
 
+/// Addresses to be set at the start take a bit each, where they took 24 bytes: less to read, less to keep.
+const STATIC: &str = if cfg!(all(target_os = "linux", target_env = "gnu")) {
+    "-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs"
+} else {
+    "-C target-feature=+crt-static"
+};
+
 /// Builds these as they are released; the path of the one of that name.
 pub fn build_static(which: &[&str], name: &str) -> Result<PathBuf, String> {
     let target = host_target()?;
@@ -28,7 +35,7 @@ pub fn build_static(which: &[&str], name: &str) -> Result<PathBuf, String> {
         cargo()
             .args(["build", "--release", "--target", &target])
             .args(which)
-            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
+            .env("RUSTFLAGS", STATIC),
     )?;
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     Ok(target_folder().join(target).join("release").join(name))

@@ -25,6 +25,7 @@ cargo xtask <command>
   bench contract    what the contracts ask of the time it takes
   bench growth      time and memory as files, folders, edits and clients grow
   bench footprint   size, start and memory of the release binary
+  bench micro       the parts of `text` and `files`, each by itself
   bench edits       string edits against the plainest loop, and what a hint costs
 ";
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         ["bench", "edits"] => {
             run(cargo().args(["bench", "--package", "file-editor", "--bench", "edits"]))
         }
+        ["bench", "micro"] => run(cargo().args(["bench", "-p", "text", "-p", "files"])),
         ["bench", ref what @ ..] => bench(what),
         _ => Err(USAGE.into()),
     };
@@ -110,7 +112,12 @@ fn bench(what: &[&str]) -> Outcome {
         words => ("compare", words),
     };
     let rivals = format!("--rivals={}", target_folder().join("rivals").display());
-    run(Command::new(benches).arg(command).arg(binary).arg(rivals).args(rest))
+    let mut benches = Command::new(benches);
+    benches.arg(command).arg(binary).arg(rivals).args(rest);
+    if matches!(command, "contract" | "growth") && rest.is_empty() {
+        benches.arg("--write=docs/performance.md");
+    }
+    run(&mut benches)
 }
 
 fn golden() -> Outcome {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::http::request::Parts;
 use rmcp::ErrorData;
@@ -241,14 +241,19 @@ pub type SharedParked = Arc<Mutex<Parked>>;
 #[derive(Clone)]
 pub struct Mcp {
     calls: Arc<Calls>,
-    tools: Arc<[Tool]>,
+    /// As they are listed; made by the first who asks, for a start needs none of it.
+    tools: Arc<OnceLock<Vec<Tool>>>,
 }
 
 impl Mcp {
     pub fn new(calls: Arc<Calls>) -> Self {
-        let structured = calls.options.structured;
-        let tools = calls.options.offered().map(|entry| describe(entry, structured)).collect();
-        Self { calls, tools }
+        Self { calls, tools: Arc::default() }
+    }
+
+    fn tools(&self) -> &[Tool] {
+        let options = &self.calls.options;
+        let all = || options.offered().map(|entry| describe(entry, options.structured)).collect();
+        self.tools.get_or_init(all)
     }
 }
 
@@ -404,7 +409,7 @@ impl ServerHandler for Mcp {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(request.as_ref())?;
-        Ok(ListToolsResult { tools: self.tools.to_vec(), ..Default::default() })
+        Ok(ListToolsResult { tools: self.tools().to_vec(), ..Default::default() })
     }
 
     async fn list_prompts(

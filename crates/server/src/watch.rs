@@ -20,11 +20,11 @@ const BUSY_FOR: Duration = Duration::from_mins(1);
 pub async fn watch(calls: Arc<Calls>) {
     let mut watch = Watch::default();
     loop {
+        tokio::time::sleep(INTERVAL).await;
         let Some(usage) = usage::now() else { return };
         for (event, fields) in watch.look(&usage) {
             calls.log.write(Level::Warn, event, fields);
         }
-        tokio::time::sleep(INTERVAL).await;
     }
 }
 

@@ -50,15 +50,15 @@ pub(crate) use linux::sources;
 mod linux {
     use std::{fs::File, os::unix::fs::FileExt, sync::OnceLock, thread, time::Duration};
 
+    use rustix::time::{ClockId, clock_gettime};
+
     use super::Usage;
 
     /// What tells about the process. Opened once and read again and again: behind the sandbox nothing of it can be
     /// opened.
     pub(crate) struct Sources {
         status: File,
-        stat: File,
         meminfo: File,
-        uptime: File,
         group_limit: Option<File>,
         cores: u32,
     }
@@ -74,9 +74,7 @@ mod linux {
             let open = |path| File::open(path).ok();
             Some(Sources {
                 status: open("/proc/self/status")?,
-                stat: open("/proc/self/stat")?,
                 meminfo: open("/proc/meminfo")?,
-                uptime: open("/proc/uptime")?,
                 group_limit: open("/sys/fs/cgroup/memory.max"),
                 cores: thread::available_parallelism()
                     .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)),
@@ -88,10 +86,9 @@ mod linux {
             let free = kilobytes(&read(&self.meminfo)?, "MemAvailable:")?;
             let group = self.group_limit.as_ref().and_then(read);
             let group = group.and_then(|text| text.trim().parse().ok());
-            let uptime: f64 = read(&self.uptime)?.split_whitespace().next()?.parse().ok()?;
             Some(Usage {
-                at: Duration::try_from_secs_f64(uptime).ok()?,
-                cpu: Duration::from_millis(cpu_ticks(&read(&self.stat)?)? * 10),
+                at: clock(ClockId::Boottime)?,
+                cpu: clock(ClockId::ProcessCPUTime)?,
                 memory,
                 memory_available: (memory + free).min(group.unwrap_or(u64::MAX)),
                 cores: self.cores,
@@ -117,13 +114,8 @@ mod linux {
         line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
     }
 
-    /// User and system time, in hundredths of a second (the kernel's fixed unit for `/proc`).
-    pub(super) fn cpu_ticks(stat: &str) -> Option<u64> {
-        // The second field is the program's name, which may hold blanks and parentheses.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let (user, system): (u64, u64) =
-            (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        Some(user + system)
+    fn clock(which: ClockId) -> Option<Duration> {
+        Duration::try_from(clock_gettime(which)).ok()
     }
 }
 
@@ -140,11 +132,5 @@ mod tests {
         assert!(after.memory_available > after.memory);
         assert!(after.at >= before.at && after.cpu >= before.cpu);
         drop(block);
-    }
-
-    #[test]
-    fn a_program_name_does_not_confuse_the_times() {
-        let stat = "1 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 7 5 0 0 20 0 1 0 1 1 1";
-        assert_eq!(linux::cpu_ticks(stat), Some(12));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io,
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{
@@ -200,7 +200,7 @@ impl DiskStore {
         }
         if targets.iter().any(|target| target.change != Change::Keep) {
             for target in targets {
-                target.check_unchanged(self.options.max_size)?;
+                target.check_unchanged()?;
             }
             // Nothing stops the call after this. It costs no call of the system, so the last look is still the last one.
             call.check()?;
@@ -436,8 +436,7 @@ pub(crate) fn read_whole(file: &File, size: u64, max: u64) -> Result<Vec<u8>, St
     }
     // One byte more than expected: the read that finds the end needs no other buffer.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-    file.take(max.saturating_add(1))
-        .read_to_end(&mut bytes)
+    os::read_all(file, &mut bytes, max.saturating_add(1))
         .map_err(StoreError::when("read the file"))?;
     match bytes.len() as u64 {
         size if size > max => Err(StoreError::TooLarge { size, max }),

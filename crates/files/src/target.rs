@@ -125,9 +125,9 @@ impl<'r> Target<'r> {
     }
 
     /// Notices whoever changes files without asking for the lock.
-    pub fn check_unchanged(&self, max: u64) -> Result<(), Halt> {
-        if let (Times::Coarse, Some(stat), Some(version)) = (self.times, &self.stat, &self.version)
-            && self.claim.read(&self.place, stat, max)? != *version.bytes
+    pub fn check_unchanged(&self) -> Result<(), Halt> {
+        if let (Times::Coarse, Some(version)) = (self.times, &self.version)
+            && !self.claim.holds(&self.place, version)?
         {
             return Err(Halt::Retry);
         }
@@ -154,4 +154,31 @@ pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), St
     order
         .into_iter()
         .try_for_each(|(_, index)| lock::wait(call, || targets[index].claim.try_lock()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Root, resolve::resolve};
+    use std::{fs, path::Path};
+
+    /// Whether the times tell depends on the system, so the stamp is made to look as if they did not.
+    #[test]
+    fn a_change_that_the_times_do_not_tell_is_found_by_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        fs::write(&path, "one").unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let place = resolve(root.dir(), Path::new("a.txt")).unwrap();
+        let mut target = Target::claim(place).ok().unwrap();
+        target.load(100).ok().unwrap();
+        target.times = Times::Coarse;
+        assert!(target.check_unchanged().is_ok());
+
+        fs::write(&path, "two").unwrap();
+        target.stat = os::stat(&target.place.folder, &target.place.name).unwrap();
+        assert!(matches!(target.check_unchanged(), Err(Halt::Retry)));
+        target.times = Times::Telling;
+        assert!(target.check_unchanged().is_ok());
+    }
 }

@@ -76,9 +76,11 @@ pub fn plan(text: &str, edits: &[LineEdit], append: Option<&str>) -> Result<Line
 
     let mut draft =
         Draft { text, splices: Vec::new(), first: OnceCell::new(), common: OnceCell::new() };
-    let mut numbered = lines(text).enumerate();
+    let (mut lines, mut passed) = (lines(text), 0);
     for group in inside.chunk_by(|a, b| a.line == b.line) {
-        let Some((_, line)) = numbered.find(|(number, _)| *number == group[0].line) else { break };
+        let number = group[0].line;
+        let Some(line) = lines.nth(number - passed) else { break };
+        passed = number + 1;
         for edit in group {
             match &edit.op {
                 LineOp::Insert(content) => draft.insert(line.start, content),

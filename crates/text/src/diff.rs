@@ -54,26 +54,36 @@ fn render(old: &str, new: &str, changed: &Composed, names: Names<'_>, mut page: 
         page.line("--- ", &file_name(names.old));
         page.line("+++ ", &file_name(names.new));
     }
-    let (mut old, mut new) = (Side::of(old), Side::of(new));
     let near = |above: &Region, below: &Region| {
-        breaks(&old.text[above.old.end..below.old.start]) <= 2 * CONTEXT
+        let between = &old.as_bytes()[above.old.end..below.old.start];
+        memchr_iter(b'\n', between).nth(2 * CONTEXT).is_none()
     };
+    let (mut old, mut new, mut passed) = (Side::of(old), Side::of(new), 0);
     for regions in regions.chunk_by(near) {
-        hunk(&mut old, &mut new, regions, &mut page);
+        passed = hunk(&mut old, &mut new, passed, regions, &mut page);
     }
     page.finish()
 }
 
-/// Writes `changes`, at least one, and the lines around them.
-fn hunk(old: &mut Side<'_>, new: &mut Side<'_>, changes: &[Region], page: &mut Page) {
-    let [first, ..] = changes else { return };
-    let [.., last] = changes else { return };
+/// Writes `changes`, at least one, and the lines around them. Takes and returns how much of the old text is passed.
+fn hunk(
+    old: &mut Side<'_>,
+    new: &mut Side<'_>,
+    passed: usize,
+    changes: &[Region],
+    page: &mut Page,
+) -> usize {
+    let [first, ..] = changes else { return passed };
+    let [.., last] = changes else { return passed };
     let above = above(old.text, first.old.start);
     let below = below(old.text, last.old.end);
-    let (old_span, new_span) = (
-        old.span(first.old.start - above.len()..last.old.end + below.len()),
-        new.span(first.new.start - above.len()..last.new.end + below.len()),
-    );
+    let (start, end) = (first.old.start - above.len(), last.old.end + below.len());
+    // Between two hunks both texts are the same.
+    let skipped = breaks(&old.text[passed..start]);
+    old.lines += skipped;
+    new.lines += skipped;
+    let (old_span, new_span) =
+        (old.span(start..end), new.span(first.new.start - above.len()..last.new.end + below.len()));
     page.line("", &format!("@@ -{old_span} +{new_span} @@"));
     page.lines(" ", above);
     let mut at = first.old.start;
@@ -84,6 +94,7 @@ fn hunk(old: &mut Side<'_>, new: &mut Side<'_>, changes: &[Region], page: &mut P
         at = change.old.end;
     }
     page.lines(" ", below);
+    end
 }
 
 /// The last lines before `at`, the start of a line.
@@ -107,26 +118,25 @@ fn breaks(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// One of the two texts, and how far its lines are counted.
+/// One of the two texts, and how many lines of it are passed.
 struct Side<'a> {
     text: &'a str,
-    offset: usize,
     lines: usize,
 }
 
 impl<'a> Side<'a> {
     fn of(text: &'a str) -> Self {
-        Self { text, offset: 0, lines: 0 }
+        Self { text, lines: 0 }
     }
 
-    /// `range`, not before those asked for so far, as first line (from 1) and number of lines. Nothing is said to be
+    /// Passes `range`, which comes next, and says its first line (from 1) and number of lines. Nothing is said to be
     /// after the line before it.
     fn span(&mut self, range: Range<usize>) -> String {
-        self.lines += breaks(&self.text[self.offset..range.start]);
-        self.offset = range.start;
         let text = &self.text[range];
-        let count = breaks(text) + usize::from(!text.is_empty() && !text.ends_with('\n'));
-        format!("{},{count}", self.lines + usize::from(count > 0))
+        let (above, breaks) = (self.lines, breaks(text));
+        self.lines += breaks;
+        let count = breaks + usize::from(!text.is_empty() && !text.ends_with('\n'));
+        format!("{},{count}", above + usize::from(count > 0))
     }
 }
 

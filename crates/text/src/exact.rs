@@ -167,13 +167,12 @@ impl<'a> Staged<'a> {
     pub fn new(original: &'a Text, max_len: usize) -> Self {
         let text = original.whole().to_owned();
         let bom = text.len() - original.as_str().len();
-        let lines = LineIndex::of(&text);
         Self {
             original,
             text,
             bom,
             max_len,
-            lines,
+            lines: LineIndex::default(),
             rarity: Rarity::of(original.as_str()),
             composed: Composed::new(),
             ending: OnceCell::new(),
@@ -188,6 +187,9 @@ impl<'a> Staged<'a> {
         self.check_size(ranges.len(), ranges.first().map_or(0, Range::len), new.len())?;
         let remembered = &ranges[..ranges.len().min(PLACES).min(1 + self.places_left)];
         self.places_left -= remembered.len().saturating_sub(1);
+        if let Some(last) = remembered.last() {
+            self.lines.reach(&self.text, last.start);
+        }
         let before = remembered.iter().map(|range| self.span(range)).collect();
         for done in &mut self.done {
             for place in &mut done.now {
@@ -205,7 +207,7 @@ impl<'a> Staged<'a> {
             self.composed.then(range.clone(), new.len());
         } else {
             self.text = splice::replace_each(&self.text, &ranges, &new);
-            self.lines = LineIndex::of(&self.text);
+            self.lines = LineIndex::default();
             match &ranges[..] {
                 [first, .., last] if ranges.len() > SPLICES => {
                     let gaps = (last.end - first.start) - ranges.len() * first.len();
@@ -244,7 +246,9 @@ impl<'a> Staged<'a> {
     }
 
     /// The new text, with the byte order mark, how it came about, and what each edit did.
-    pub fn finish(self) -> (String, Composed, Vec<Applied>) {
+    pub fn finish(mut self) -> (String, Composed, Vec<Applied>) {
+        let last = self.done.iter().flat_map(|done| &done.now).map(|range| range.start).max();
+        self.lines.reach(&self.text, last.unwrap_or_default());
         let after = |range: &Range<usize>| self.span(range);
         let applied = self.done.iter().map(|done| {
             let places = done.before.iter().zip(&done.now);
@@ -410,10 +414,10 @@ impl<'a> Staged<'a> {
 
     /// `string` with its line breaks in the file's style; borrowed when that is as they are.
     fn native<'s>(&self, string: &'s str) -> Cow<'s, str> {
-        match self.ending() {
-            Some(ending) if string.contains(['\n', '\r']) => lines::with_ending(string, ending),
-            _ => string.into(),
+        if memchr::memchr2(b'\n', b'\r', string.as_bytes()).is_none() {
+            return string.into();
         }
+        self.ending().map_or(string.into(), |ending| lines::with_ending(string, ending))
     }
 
     /// Whether `old` can only match in the middle of `\r\n`: replacing half of a line break would break the other.

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use memchr::memchr_iter;
+use crate::lines;
 
 /// Bytes in a block, when it is made.
 const BLOCK: usize = 2 * 1024;
 
-/// How many lines end in each block of a text. The blocks cover it without gaps.
-#[derive(Debug)]
+/// How many lines end in each block of a text. The blocks cover its beginning without gaps: as much of it as was asked
+/// about so far.
+#[derive(Debug, Default)]
 pub(crate) struct LineIndex {
     blocks: Vec<Block>,
 }
@@ -20,8 +21,13 @@ struct Block {
 }
 
 impl LineIndex {
-    pub fn of(text: &str) -> Self {
-        Self { blocks: blocks(text, 0..text.len()).collect() }
+    /// Sees to it that nobody who asks for a line at or before `offset` has to count.
+    pub fn reach(&mut self, text: &str, offset: usize) {
+        let covered = self.blocks.iter().map(|block| block.len).sum();
+        if offset >= covered {
+            let end = offset.saturating_add(BLOCK).min(text.len());
+            self.blocks.extend(blocks(text, covered..end));
+        }
     }
 
     /// The line (from 0) that the byte at `offset` of `text` belongs to. `text` is what the index was made of.
@@ -66,12 +72,9 @@ fn blocks(text: &str, part: Range<usize>) -> impl Iterator<Item = Block> + '_ {
     })
 }
 
-/// How many lines of `text` end in `part`: `\r\n` ends one with its `\n`.
+/// How many lines of `text` end in `part`.
 pub(crate) fn breaks(text: &str, part: Range<usize>) -> usize {
-    let bytes = text.as_bytes();
-    let ends_a_line = |at: &usize| bytes.get(part.start + at + 1) != Some(&b'\n');
-    memchr_iter(b'\n', &bytes[part.clone()]).count()
-        + memchr_iter(b'\r', &bytes[part.clone()]).filter(ends_a_line).count()
+    lines::breaks(text.as_bytes(), part)
 }
 
 #[cfg(test)]
@@ -79,24 +82,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::lines;
 
     proptest! {
         #[test]
         fn lines_are_those_of_the_text(
             pieces in prop::collection::vec(("[a\r\n]{0,4}", 1usize..9000), 1..5),
             splices in prop::collection::vec((0usize..40_000, 0usize..20_000, "[a\r\n]{0,5}"), 0..8),
+            reached in prop::collection::vec(0usize..60_000, 8),
             offsets in prop::collection::vec(0usize..60_000, 5),
         ) {
             let mut text: String = pieces.iter().map(|(piece, times)| piece.repeat(*times)).collect();
-            let mut index = LineIndex::of(&text);
-            for (start, len, new) in splices {
+            let mut index = LineIndex::default();
+            for ((start, len, new), reached) in splices.into_iter().zip(reached) {
+                index.reach(&text, reached);
                 let start = start.min(text.len());
                 let range = start..(start + len).min(text.len());
                 text.replace_range(range.clone(), &new);
                 index.splice(&text, &range, new.len());
             }
-            prop_assert_eq!(index.blocks.iter().map(|block| block.len).sum::<usize>(), text.len());
+            prop_assert!(index.blocks.iter().map(|block| block.len).sum::<usize>() <= text.len());
             for offset in offsets.into_iter().filter(|offset| *offset < text.len()) {
                 let line = lines::lines(&text).position(|line| offset < line.next);
                 prop_assert_eq!(Some(index.line_at(&text, offset)), line);

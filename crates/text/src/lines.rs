@@ -75,6 +75,20 @@ impl Iterator for Lines<'_> {
         self.at = start + len + terminator;
         Some(Line { start, end: start + len, next: self.at })
     }
+
+    /// Lines far away are counted, not looked at one by one.
+    fn nth(&mut self, number: usize) -> Option<Line> {
+        let (passed, length) = skip(&self.bytes[self.at..], number);
+        self.at += length;
+        if passed == number { self.next() } else { None }
+    }
+}
+
+/// How many lines of `bytes` end in `part`: `\r\n` ends one with its `\n`.
+pub(crate) fn breaks(bytes: &[u8], part: Range<usize>) -> usize {
+    let ends_a_line = |at: &usize| bytes.get(part.start + at + 1) != Some(&b'\n');
+    memchr_iter(b'\n', &bytes[part.clone()]).count()
+        + memchr_iter(b'\r', &bytes[part.clone()]).filter(ends_a_line).count()
 }
 
 /// How many lines `text` has.
@@ -148,16 +162,12 @@ fn skip(bytes: &[u8], count: usize) -> (usize, usize) {
     const BLOCK: usize = if cfg!(test) { 4 } else { 4096 };
     let (mut ends, mut at) = (0, 0);
     while ends < count && at < bytes.len() {
-        let mut end = bytes.len().min(at + BLOCK);
-        if bytes[end - 1] == b'\r' && bytes.get(end) == Some(&b'\n') {
-            end += 1;
-        }
-        let Tally { lf, crlf, cr } = Tally::of(&bytes[at..end]);
-        let more = lf + crlf + cr;
+        let end = bytes.len().min(at + BLOCK);
+        let more = breaks(bytes, at..end);
         if ends + more >= count {
-            let mut lines = Lines { bytes, at };
-            let last = lines.nth(count - ends - 1);
-            return (count, last.map_or(bytes.len(), |line| line.next));
+            // Those behind the last that ends here may go on in the next block.
+            let last = Lines { bytes, at }.take(count - ends).last();
+            return (count, last.map_or(at, |line| line.next));
         }
         (ends, at) = (ends + more, end);
     }
@@ -178,8 +188,10 @@ pub fn common_ending(text: &str) -> Option<Ending> {
 
 /// How all terminated lines of `text` end. `None` when they differ or there are none.
 pub fn uniform_ending(text: &str) -> Option<Ending> {
+    if memchr(b'\r', text.as_bytes()).is_none() {
+        return memchr(b'\n', text.as_bytes()).map(|_| Ending::Lf);
+    }
     match Tally::of(text.as_bytes()) {
-        Tally { lf: 1.., crlf: 0, cr: 0 } => Some(Ending::Lf),
         Tally { lf: 0, crlf: 1.., cr: 0 } => Some(Ending::CrLf),
         Tally { lf: 0, crlf: 0, cr: 1.. } => Some(Ending::Cr),
         _ => None,
@@ -239,6 +251,17 @@ mod tests {
             let found: Vec<_> = lines(text).map(|line| &text[line.start..line.end]).collect();
             assert_eq!(found, contents, "{text:?}");
             assert_eq!(count(text), contents.len(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_line_is_found_by_its_number() {
+        for line in ["abcd\n", "a\r\n", "ab\r"] {
+            let text = line.repeat(9_000 / line.len());
+            let walked: Vec<_> = lines(&text).map(Some).chain([None]).collect();
+            for (number, line) in walked.into_iter().enumerate() {
+                assert_eq!(lines(&text).nth(number), line, "{number} of {}", text.len());
+            }
         }
     }
 
@@ -313,6 +336,20 @@ mod tests {
             prop_assert_eq!(at, text.len());
             let contents: Vec<_> = walked.iter().map(|line| &text[line.start..line.end]).collect();
             prop_assert_eq!(plain(&text), contents.join("\n"));
+        }
+
+        #[test]
+        fn lines_far_away_are_the_same(
+            pieces in prop::collection::vec(("[aé\r\n]{1,5}", 1usize..4000), 1..5),
+            first in 0usize..9000,
+            second in 0usize..9000,
+        ) {
+            let text: String = pieces.iter().map(|(piece, times)| piece.repeat(*times)).collect();
+            let walked: Vec<_> = lines(&text).collect();
+            let mut lines = lines(&text);
+            prop_assert_eq!(lines.nth(first), walked.get(first).copied());
+            let second = second.min(first);
+            prop_assert_eq!(lines.nth(second), walked.get(first + 1 + second).copied());
         }
 
         #[test]

@@ -1,6 +1,6 @@
 //! What the answers of several tools have in common.
 
-use files::{Durable, Hash, Saved, StoreError};
+use files::{Durable, Hash, Saved, StoreError, Version};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
@@ -18,8 +18,9 @@ pub(crate) struct ErrorShape {
 
 /// What a call that writes did to its file, or would do.
 pub(crate) struct Outcome {
-    /// The hash that was, if there was a file, and the one that is or would be.
+    /// See [`hash_before`].
     pub before: Option<Hash>,
+    /// The hash that is or would be.
     pub after: Hash,
     pub changed: bool,
     pub mode: Mode,
@@ -76,6 +77,16 @@ impl Outcome {
     }
 }
 
+/// The hash that was, if somebody wants to know: of a large file it takes as long as much of the edit.
+pub(crate) fn hash_before(
+    version: Option<&Version>,
+    expected: Option<Hash>,
+    mode: Mode,
+) -> Option<Hash> {
+    let is_wanted = expected.is_some() || mode == Mode::DryRun;
+    version.filter(|_| is_wanted).map(|version| Hash::of(&version.bytes))
+}
+
 /// Refuses a file that is not what the caller last saw.
 pub(crate) fn check_hash(
     name: &str,
@@ -86,6 +97,10 @@ pub(crate) fn check_hash(
         Some(_) if expected != current => Err(Failure::stale(name, current)),
         _ => Ok(()),
     }
+}
+
+pub(crate) fn has_nul(text: &str) -> bool {
+    memchr::memchr(0, text.as_bytes()).is_some()
 }
 
 /// What else there is to know about a file that was saved.

@@ -24,13 +24,14 @@ pub(super) struct Copied {
 /// Gives `temp` the attributes of `original`. The mode comes last: the other steps clear or widen bits of it.
 pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
-    // Where nobody is allowed to change owners, the right one may be there from the start.
-    let has = |fits: fn(&Stat, &Stat) -> bool| stat_open(temp).is_ok_and(|temp| fits(&temp, stat));
-    let owner_kept = retry_on_intr(|| fchown(temp, uid, gid)).is_ok()
-        || has(|temp, stat| (temp.uid, temp.gid) == (stat.uid, stat.gid));
+    // The right owner is mostly there from the start, also where nobody is allowed to change it.
+    let new = stat_open(temp).ok();
+    let has = |fits: fn(&Stat, &Stat) -> bool| new.as_ref().is_some_and(|new| fits(new, stat));
+    let owner_kept = has(|new, stat| (new.uid, new.gid) == (stat.uid, stat.gid))
+        || retry_on_intr(|| fchown(temp, uid, gid)).is_ok();
     let group_kept = owner_kept
-        || retry_on_intr(|| fchown(temp, None, gid)).is_ok()
-        || has(|temp, stat| temp.gid == stat.gid);
+        || has(|new, stat| new.gid == stat.gid)
+        || retry_on_intr(|| fchown(temp, None, gid)).is_ok();
     let xattr::Kept { acl: acl_kept, others: others_kept } = xattr::copy(original, temp);
 
     let mut mode = stat.mode;
@@ -143,8 +144,9 @@ mod xattr {
             .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
             .filter(|name| !OF_THE_BYTES.contains(name))
             .collect();
-        if !names.contains(&ACL) {
-            // The folder's default list may have given the new file one.
+        // The folder's default list may have given the new file one. To look costs less than to remove nothing.
+        if !names.contains(&ACL) && retry_on_intr(|| fgetxattr_query(to, ACL)) != Err(Errno::NODATA)
+        {
             let _ = retry_on_intr(|| fremovexattr(to, ACL));
         }
         let mut all = Kept { acl: true, others: true };

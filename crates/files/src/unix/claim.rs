@@ -7,12 +7,12 @@
 use std::fs::File;
 
 use rustix::{
-    fs::{FlockOperation, OFlags, SeekFrom, seek},
+    fs::{FlockOperation, OFlags},
     io::{Errno, retry_on_intr},
 };
 
 use super::{Kind, Stat};
-use crate::{StoreError, disk::read_whole, resolve::Place};
+use crate::{StoreError, Version, disk::read_whole, resolve::Place};
 
 pub(crate) struct Claim {
     /// `None`: the file was missing.
@@ -71,7 +71,15 @@ impl Claim {
     /// The bytes of the file that [`Claim::look`] found.
     pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
         debug_assert!(place.stat.is_some());
-        self.file.as_ref().map_or(Ok(Vec::new()), |file| read_anew(file, stat.stamp.size, max))
+        self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
+    }
+
+    /// Whether the file is still what [`Claim::read`] gave.
+    pub fn holds(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
+        debug_assert!(place.stat.is_some());
+        self.file.as_ref().map_or(Ok(version.bytes.is_empty()), |file| {
+            super::holds(file, &version.bytes).map_err(StoreError::when("read the file"))
+        })
     }
 
     /// What somebody who takes no lock wrote into the file since it was looked at, even if it has been replaced: it is
@@ -81,7 +89,7 @@ impl Claim {
         let written = |stat: &Stat| (stat.stamp.size, stat.stamp.modified);
         match super::stat_open(file) {
             Ok(now) if written(&now) != written(stat) => {
-                read_anew(file, now.stamp.size, max).map(Some)
+                read_whole(file, now.stamp.size, max).map(Some)
             }
             _ => Ok(None),
         }
@@ -90,12 +98,6 @@ impl Claim {
     pub(super) fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
-}
-
-/// From the beginning, wherever it was read to before.
-fn read_anew(file: &File, size: u64, max: u64) -> Result<Vec<u8>, StoreError> {
-    retry_on_intr(|| seek(file, SeekFrom::Start(0))).map_err(StoreError::when("read the file"))?;
-    read_whole(file, size, max)
 }
 
 /// Without waiting; the lock goes when the file is closed. A file system that has no locks is refused, since an edit

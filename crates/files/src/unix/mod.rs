@@ -8,6 +8,7 @@ use std::{ffi::OsStr, fs::File, io, os::unix::ffi::OsStringExt, path::PathBuf};
 
 use cap_std::fs::Dir;
 use rustix::{
+    buffer::spare_capacity,
     fs::{Access, AtFlags, FileType, Mode, OFlags},
     io::{Errno, retry_on_intr},
 };
@@ -125,6 +126,44 @@ pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> 
     }
 }
 
+/// Reads a file from its beginning to its end, or up to `most` bytes.
+pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
+    const MORE: u64 = 64 * 1024;
+    while (bytes.len() as u64) < most {
+        if bytes.len() == bytes.capacity() {
+            let more = MORE.max(bytes.len() as u64).min(most - bytes.len() as u64);
+            bytes.reserve_exact(usize::try_from(more).unwrap_or_default());
+        }
+        if read_at(file, bytes.len() as u64, bytes)? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Adds what is in a file from `offset` on to `bytes`, as much as one call gives and they have room for. The file's own
+/// position stays where it is, so that it need not be set back.
+fn read_at(file: &File, offset: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    Ok(retry_on_intr(|| rustix::io::pread(file, spare_capacity(bytes), offset))?)
+}
+
+/// Whether a file holds `bytes` and nothing else. It is read piece by piece: memory for all of it would cost more than
+/// the reading.
+pub(crate) fn holds(file: &File, bytes: &[u8]) -> io::Result<bool> {
+    let mut piece = Vec::with_capacity(64 * 1024);
+    let mut rest = bytes;
+    loop {
+        piece.clear();
+        if read_at(file, (bytes.len() - rest.len()) as u64, &mut piece)? == 0 {
+            return Ok(rest.is_empty());
+        }
+        match rest.strip_prefix(piece.as_slice()) {
+            Some(unread) => rest = unread,
+            None => return Ok(false),
+        }
+    }
+}
+
 /// Opens for reading what [`stat`] found to be a regular file; `None` if it no longer is one.
 pub(crate) fn open_read(dir: &Dir, name: &OsStr) -> io::Result<Option<File>> {
     open(dir, name, OFlags::RDONLY)
@@ -176,4 +215,47 @@ pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreEr
         remove(dir, name).map_err(failed)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    /// Neither the size that was told nor where the file was read to before matters.
+    #[test]
+    fn a_file_is_read_to_its_end_or_to_the_limit() {
+        let bytes: Vec<u8> = (0..=250).cycle().take(300_000).collect();
+        let file = file(&bytes);
+        for (told, most, expected) in
+            [(0, 400_000, 300_000), (300_000, 400_000, 300_000), (9, 300_000, 300_000), (9, 7, 7)]
+        {
+            let mut read = Vec::with_capacity(told.min(most) + 1);
+            read.shrink_to(most);
+            read_all(&file, &mut read, most as u64).unwrap();
+            assert!(read == bytes[..expected], "{told} {most}: {}", read.len());
+        }
+    }
+
+    #[test]
+    fn a_file_holds_all_of_its_bytes_and_no_others() {
+        let bytes = [b"abc".repeat(50_000), b"end".into()].concat();
+        for size in [0, 1, 64 * 1024 - 1, 64 * 1024, 64 * 1024 + 1, bytes.len()] {
+            let (bytes, next) = (&bytes[..size], b'!');
+            let file = file(bytes);
+            assert!(holds(&file, bytes).unwrap(), "{size}");
+            assert!(holds(&file, bytes).unwrap(), "{size}, once more");
+            assert!(!holds(&file, &[bytes, &[next]].concat()).unwrap(), "{size}: less");
+            if let Some((last, others)) = bytes.split_last() {
+                assert!(!holds(&file, others).unwrap(), "{size}: more");
+                assert!(!holds(&file, &[others, &[last ^ 1]].concat()).unwrap(), "{size}: other");
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BUSY, Stat};
-use crate::{StoreError, disk::read_whole, resolve::Place};
+use crate::{StoreError, Version, disk::read_whole, resolve::Place};
 
 const FILE_ATTRIBUTE_HIDDEN: u32 = 0x2;
 const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
@@ -95,10 +95,16 @@ impl Claim {
 
     /// The bytes of the file that [`Claim::look`] found. It is closed again: an open file is hard to replace.
     pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
-        let failed = |error: io::Error| StoreError::os("open the file", error);
-        let file = super::open_read(&place.folder, &place.name).map_err(failed)?;
-        let file = file.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        read_whole(&file, stat.stamp.size, max)
+        read_whole(&open_present(place)?, stat.stamp.size, max)
+    }
+
+    /// Whether the file is still what [`Claim::read`] gave.
+    pub fn holds(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
+        let size = version.bytes.len() as u64;
+        let mut bytes = Vec::with_capacity(version.bytes.len() + 1);
+        super::read_all(&open_present(place)?, &mut bytes, size + 1)
+            .map_err(StoreError::when("read the file"))?;
+        Ok(bytes == *version.bytes)
     }
 
     /// What is not open cannot be seen once it is replaced.
@@ -110,4 +116,11 @@ impl Claim {
     pub fn written_since(&self, _: &Stat, _: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(None)
     }
+}
+
+/// The file, which was there a moment ago.
+fn open_present(place: &Place<'_>) -> Result<File, StoreError> {
+    let failed = |error: io::Error| StoreError::os("open the file", error);
+    let file = super::open_read(&place.folder, &place.name).map_err(failed)?;
+    file.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }

@@ -9,7 +9,13 @@
 mod claim;
 mod temp;
 
-use std::{ffi::OsStr, fs::File, io, path::PathBuf, time::SystemTime};
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, Read},
+    path::PathBuf,
+    time::SystemTime,
+};
 
 use cap_fs_ext::{DirExt, FollowSymlinks, MetadataExt, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
@@ -118,6 +124,11 @@ pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Reads a file that was opened just now to its end, or up to `most` bytes.
+pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
+    file.take(most).read_to_end(bytes).map(drop)
 }
 
 /// Opens for reading what [`stat`] found to be a regular file; `None` if it no longer is one.

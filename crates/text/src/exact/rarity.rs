@@ -10,7 +10,7 @@ pub(super) struct Rarity([u8; 256]);
 impl Rarity {
     pub fn of(text: &str) -> Self {
         const SAMPLES: usize = 64;
-        const SAMPLE: usize = 128;
+        const SAMPLE: usize = 32;
         let mut ranks = [0_u8; 256];
         for sample in text.as_bytes().chunks((text.len() / SAMPLES).max(SAMPLE)) {
             for byte in sample.iter().take(SAMPLE) {

@@ -191,11 +191,11 @@ pub(super) fn faults<'a>(
             (Operation::Insert, None) => {
                 faults.push(Complaint::new("Content is required for insert operation", blank));
             }
-            (_, Some(content)) if content.contains('\0') => faults.push(nul.clone()),
+            (_, Some(content)) if answer::has_nul(content) => faults.push(nul.clone()),
             _ => {}
         }
     }
-    if append.is_some_and(|text| text.contains('\0')) {
+    if append.is_some_and(answer::has_nul) {
         faults.push(nul);
     }
     faults
@@ -239,8 +239,9 @@ pub(super) struct Edited {
     pub total_lines: usize,
     pub created: bool,
     pub changed: bool,
-    /// The hash that was, if there was a file, and the one that is or would be.
+    /// See [`answer::hash_before`].
     pub before: Option<Hash>,
+    /// The hash that is or would be.
     pub after: Hash,
     pub diff: String,
     pub notes: Vec<String>,
@@ -281,8 +282,8 @@ fn change(
                 "give `edits` or `append`, or `create_if_missing: true` for a new empty file",
             ));
     }
-    let current = version.map(|version| Hash::of(&version.bytes));
-    answer::check_hash(&request.name, request.expected, current)?;
+    let before = answer::hash_before(version, request.expected, request.mode);
+    answer::check_hash(&request.name, request.expected, before)?;
     if version.is_none() && request.create == Create::Never {
         return Err(super::not_found(&request.name)
             .with_hint("set `create_if_missing` to true to create it"));
@@ -302,7 +303,6 @@ fn change(
     let names = Names { old: &request.name, new: &request.name };
     // Nothing to put in makes no file, unless that is what was asked for.
     let created = version.is_none() && (!new.is_empty() || request.create == Create::Always);
-    let changed = created || new != old.whole();
     let diff = diff::unified_within(
         old.whole(),
         &new,
@@ -310,12 +310,13 @@ fn change(
         names,
         cx.limits.diff_lines,
     );
+    let changed = created || !diff.is_empty();
     let edited = Edited {
         lines_modified: plan.lines_modified,
         total_lines: plan.total_lines,
         created,
         changed,
-        before: current,
+        before,
         after: Hash::of(new.as_bytes()),
         diff,
         notes: Vec::new(),

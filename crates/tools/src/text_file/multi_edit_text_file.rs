@@ -120,7 +120,7 @@ impl Tool for MultiEditTextFile {
     fn check(&self) -> Vec<Complaint> {
         let mut faults = Vec::new();
         for (index, edit) in self.edits.iter().enumerate() {
-            if edit.new_string.contains('\0') {
+            if answer::has_nul(&edit.new_string) {
                 faults.push(super::nul_in(&format!("edits[{index}].new_string")));
             }
             if edit.replace_all == Some(true) && edit.near_line.is_some() {
@@ -185,17 +185,18 @@ struct Edited {
     applied: Vec<Applied>,
     diff: String,
     changed: bool,
-    /// The hash that was, and the one that is or would be.
-    before: Hash,
+    /// See [`answer::hash_before`].
+    before: Option<Hash>,
+    /// The hash that is or would be.
     after: Hash,
 }
 
 impl MultiEditTextFile {
     fn change(&self, version: Option<&Version>, cx: &Context) -> Result<(String, Edited), Failure> {
         let version = version.ok_or_else(|| super::not_found(&self.path, Act::Edit))?;
-        let before = Hash::of(&version.bytes);
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
-        answer::check_hash(&super::short(&self.path), expected, Some(before))?;
+        let before = answer::hash_before(Some(version), expected, Mode::of(self.dry_run));
+        answer::check_hash(&super::short(&self.path), expected, before)?;
         let old = Text::decode(version.bytes.clone())
             .map_err(|reason| super::not_text(&self.path, &reason, Act::Edit))?;
         let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
@@ -211,7 +212,7 @@ impl MultiEditTextFile {
         let (new, composed, applied) = staged.finish();
         let name = super::file_name(&self.path);
         let diff = diff::unified(old.whole(), &new, &composed, Names { old: name, new: name });
-        let (changed, after) = (new != old.whole(), Hash::of(new.as_bytes()));
+        let (changed, after) = (!diff.is_empty(), Hash::of(new.as_bytes()));
         Ok((new, Edited { applied, diff, changed, before, after }))
     }
 
@@ -233,7 +234,7 @@ impl MultiEditTextFile {
         let Edited { applied, diff, changed, before, after } = edited;
         let notes = notes(&applied).into_iter().chain(saved).collect();
         let mode = Mode::of(self.dry_run);
-        let outcome = Outcome { before: Some(before), after, changed, mode, notes };
+        let outcome = Outcome { before, after, changed, mode, notes };
         let (count, hash) = (applied.len(), outcome.hash());
         let plural = if count == 1 { "" } else { "s" };
         let words = outcome.lines(Some(format!("{count} edit{plural} applied")));

@@ -73,7 +73,7 @@ impl Tool for WriteTextFile {
     }
 
     fn check(&self) -> Vec<Complaint> {
-        self.content.contains('\0').then(|| super::nul_in("content")).into_iter().collect()
+        answer::has_nul(&self.content).then(|| super::nul_in("content")).into_iter().collect()
     }
 
     fn target(&self) -> Option<&str> {
@@ -147,8 +147,9 @@ struct Written {
     created: bool,
     changed: bool,
     bom_kept: bool,
-    /// The hash that was, if there was a file, and the one that is or would be.
+    /// See [`answer::hash_before`].
     before: Option<Hash>,
+    /// The hash that is or would be.
     after: Hash,
     /// Of a dry run.
     diff: Option<String>,
@@ -156,8 +157,8 @@ struct Written {
 
 impl WriteTextFile {
     fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Written), Failure> {
-        let before = old.map(|old| Hash::of(&old.bytes));
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
+        let before = answer::hash_before(old, expected, Mode::of(self.dry_run));
         answer::check_hash(&super::short(&self.path), expected, before)?;
         // A mark that the old text had is not seen by whoever writes the new one.
         let had_bom = old.is_some_and(|old| old.bytes.starts_with(BOM.as_bytes()));

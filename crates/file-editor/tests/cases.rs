@@ -317,7 +317,8 @@ impl Player for InProcess {
             Ok(reply) => {
                 let texts = reply.blocks.iter().map(ToString::to_string).collect();
                 meta = reply.meta.map(Value::Object);
-                (texts, reply.data.map(Value::Object), false)
+                let written = reply.written.map(|json| serde_json::from_str(&json).unwrap());
+                (texts, reply.data.map(Value::Object).or(written), false)
             }
             Err(failure) => {
                 let text = server::fault::text(entry.dialect, &failure);
@@ -337,6 +338,9 @@ impl Player for InProcess {
         let entry = tools::PLAIN.iter().find(|entry| entry.name == name).unwrap();
         match self.run(entry, params) {
             Ok(reply) => {
+                if let Some(json) = reply.written {
+                    return json!({ "result": serde_json::from_str::<Value>(&json).unwrap() });
+                }
                 let mut result = json!({});
                 let content =
                     reply.blocks.first().map(|text| ("content".into(), json!(text.to_string())));

@@ -66,12 +66,7 @@ impl Place {
     }
 
     fn count_lines(&self, counts: &LineCounts, entries: &[Entry]) -> usize {
-        let call = call();
-        let count = |entry: &Entry| {
-            let path = FilePath::flat(entry.name.to_str().unwrap()).unwrap();
-            counts.count(&self.store, &path, entry, &call).unwrap()
-        };
-        entries.iter().map(count).sum()
+        counts.count(&self.store, entries, &call()).into_iter().flatten().sum()
     }
 }
 

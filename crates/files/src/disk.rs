@@ -15,9 +15,13 @@ use std::{
     },
 };
 
+use text::LineRange;
+
 use crate::{
-    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Root, Saved, Stamp, Stop, Store,
-    StoreError, Version,
+    Call, Change, Decide, DirPath, Durable, Entry, Excerpt, FilePath, Root, Saved, Stamp, Stop,
+    Store, StoreError, Version,
+    folder_names::FolderNames,
+    landmarks::{self, Landmarks},
     lock::Backoff,
     os::{self, Kind, Temp},
     resolve::{Folder, Place, open_folder, resolve, uninterrupted},
@@ -53,6 +57,8 @@ pub struct DiskStore {
     root: Arc<Root>,
     options: DiskOptions,
     sweeps: Sweeps,
+    landmarks: Landmarks,
+    names: FolderNames,
     /// Unnamed temporary files turned out not to work here.
     named_only: AtomicBool,
 }
@@ -82,7 +88,14 @@ impl From<StoreError> for Halt {
 
 impl DiskStore {
     pub fn open(root: Arc<Root>, options: DiskOptions) -> DiskStore {
-        DiskStore { root, options, sweeps: Sweeps::default(), named_only: AtomicBool::new(false) }
+        DiskStore {
+            root,
+            options,
+            sweeps: Sweeps::default(),
+            landmarks: Landmarks::default(),
+            names: FolderNames::default(),
+            named_only: AtomicBool::new(false),
+        }
     }
 
     /// For tests: as if the file system had no unnamed temporary files.
@@ -136,6 +149,26 @@ impl DiskStore {
         }
         let bytes = read_whole(&file, stat.stamp.size, self.options.max_size)?;
         Ok(Some(Version::new(bytes, stat.stamp)))
+    }
+
+    /// A regular file of the root's own folder; `None` if it is anything else, or odd. It was looked at a moment ago, so
+    /// it is opened without another look, and what was appended meanwhile is left alone.
+    fn read_plain(&self, at: &FilePath, buffer: &mut Vec<u8>) -> Option<Stamp> {
+        let path = at.as_path();
+        if path.parent() != Some(Path::new("")) {
+            return None;
+        }
+        let file = os::open_read(self.root.dir(), path.file_name()?).ok()??;
+        let stat = os::stat_open(&file).ok()?;
+        let size = stat.stamp.size;
+        // Some file systems say 0 of what they make up as it is read.
+        if stat.kind != Kind::File || !(1..=self.options.max_size).contains(&size) {
+            return None;
+        }
+        buffer.clear();
+        buffer.reserve(usize::try_from(size).ok()?);
+        os::read_all(&file, buffer, size).ok()?;
+        Some(stat.stamp)
     }
 
     fn attempt(
@@ -333,6 +366,19 @@ impl Store for DiskStore {
         }
     }
 
+    fn read_listed(
+        &self,
+        at: &FilePath,
+        buffer: &mut Vec<u8>,
+        call: &Call,
+    ) -> Result<Option<Stamp>, StoreError> {
+        call.check()?;
+        if let Some(stamp) = self.read_plain(at, buffer) {
+            return Ok(Some(stamp));
+        }
+        Ok(self.read(at, call)?.map(|version| version.move_into(buffer)))
+    }
+
     fn size(&self, at: &FilePath) -> Option<u64> {
         let place = resolve(self.root.dir(), at.as_path()).ok()?;
         place.regular().ok()?.map(|stat| stat.stamp.size)
@@ -342,13 +388,23 @@ impl Store for DiskStore {
         self.options.durability != Durability::None
     }
 
+    fn excerpt(&self, at: &FilePath, lines: LineRange, call: &Call) -> Option<Excerpt> {
+        let place = resolve(self.root.dir(), at.as_path()).ok()?;
+        // Most files are not worth opening for it.
+        if place.regular().ok()??.stamp.size < landmarks::LARGE {
+            return None;
+        }
+        let file = os::open_read(&place.folder, &place.name).ok()??;
+        self.landmarks.excerpt(&file, self.options.max_size, lines, call)
+    }
+
     fn list(
         &self,
         at: &DirPath,
         call: &Call,
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        walk::list(self.root.dir(), at, call, each)
+        walk::list(self.root.dir(), at, &self.names, call, each)
     }
 
     fn walk(

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// XXH3-64 of a file's bytes, written as 16 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,6 +11,11 @@ pub struct Hash(u64);
 impl Hash {
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(xxh3_64(bytes))
+    }
+
+    /// The same of bytes that were taken in piece by piece.
+    pub(crate) fn of_all(taken: &Xxh3) -> Hash {
+        Hash(taken.digest())
     }
 }
 

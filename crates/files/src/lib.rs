@@ -14,7 +14,9 @@ mod call;
 mod disk;
 mod editor;
 mod faulty;
+mod folder_names;
 mod hash;
+mod landmarks;
 mod line_counts;
 mod lock;
 mod memory;
@@ -48,7 +50,7 @@ pub use memory::MemoryStore;
 pub use root::{DirPath, FilePath, PathError, Root};
 pub use sandbox::{Access, Sandbox};
 pub use stage::{Folders, Stage, StageError};
-pub use store::{Change, Decide, Durable, Entry, Saved, Stamp, Stop, Store, Version};
+pub use store::{Change, Decide, Durable, Entry, Excerpt, Saved, Stamp, Stop, Store, Version};
 
 /// Why a store could not do what was asked. Every file is as it was, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]

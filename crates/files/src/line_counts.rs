@@ -1,15 +1,19 @@
-//! How many lines a listed file has, remembered as long as its stamp stays the same.
+//! How many lines listed files have, remembered as long as their stamps stay the same.
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasherDefault, Hash, Hasher},
     mem,
-    sync::{Mutex, PoisonError},
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use crate::{Call, Entry, FilePath, Stamp, Store};
 
-/// Counts kept before the older half is dropped. About 100 bytes each.
+/// Counts kept before the older half is dropped. About 50 bytes each.
 const GENERATION: usize = 32_768;
 
 /// A bounded cache of line counts. A file younger than two seconds is counted each time: it may change again without
@@ -18,14 +22,60 @@ const GENERATION: usize = 32_768;
 pub struct LineCounts(Mutex<Generations>);
 
 /// `None`: not text.
-#[derive(Clone, Copy, Debug)]
-struct Count(Option<usize>);
+type Count = Option<u32>;
+
+/// Stands for a stamp, at a third of its size. That two stamps have the same is as likely as a fault of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key(u64, u64);
+
+impl Key {
+    fn of(stamp: &Stamp) -> Key {
+        let Stamp { device, inode, size, modified, changed } = *stamp;
+        let mut bytes = [0; 56];
+        for (at, number) in [device, inode, size].into_iter().enumerate() {
+            bytes[at * 8..][..8].copy_from_slice(&number.to_ne_bytes());
+        }
+        bytes[24..40].copy_from_slice(&modified.to_ne_bytes());
+        bytes[40..].copy_from_slice(&changed.to_ne_bytes());
+        let hash = xxh3_128(&bytes);
+        #[expect(clippy::cast_possible_truncation, reason = "its two halves")]
+        Key(hash as u64, (hash >> 64) as u64)
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+/// For keys that are hashes themselves.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+type Counts = HashMap<Key, Count, BuildHasherDefault<AsItIs>>;
 
 /// What is found in the old generation moves to the young one; when that is full it becomes the old one.
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<Stamp, Count>,
-    old: HashMap<Stamp, Count>,
+    young: Counts,
+    old: Counts,
 }
 
 impl LineCounts {
@@ -33,47 +83,67 @@ impl LineCounts {
         LineCounts::default()
     }
 
-    /// The lines of the file that `entry` lists; `None` for one that is too large, not text, or cannot be read. After
-    /// a run of these ask [`Call::check`] whether time ran out.
-    pub fn count(
+    /// The lines of each file that is listed, by its path from the root; `None` for one that is too large, not text, or
+    /// cannot be read. Ask [`Call::check`] afterwards whether time ran out.
+    pub fn count(&self, store: &dyn Store, entries: &[Entry], call: &Call) -> Vec<Option<usize>> {
+        let keys: Vec<_> = entries.iter().map(|entry| Key::of(&entry.stamp)).collect();
+        let known = self.find(&keys);
+        let mut buffer = Vec::new();
+        let count = |(entry, known): (&Entry, Option<Count>)| match known {
+            Some(known) => known.and_then(|count| usize::try_from(count).ok()),
+            None => self.count_anew(store, entry, &mut buffer, call),
+        };
+        entries.iter().zip(known).map(count).collect()
+    }
+
+    fn count_anew(
         &self,
         store: &dyn Store,
-        at: &FilePath,
         entry: &Entry,
+        buffer: &mut Vec<u8>,
         call: &Call,
     ) -> Option<usize> {
-        if let Some(known) = self.find(entry.stamp) {
-            return known.0;
+        let at = FilePath::below(Path::new(&entry.name)).ok()?;
+        let stamp = store.read_listed(&at, buffer, call).ok()??;
+        let count = count_lines(buffer);
+        if stamp.is_settled(SystemTime::now()) {
+            self.keep(&stamp, count);
         }
-        let version = store.read(at, call).ok()??;
-        let count = Count(count_lines(&version.bytes));
-        if version.stamp.is_settled(SystemTime::now()) {
-            self.keep(version.stamp, count);
-        }
-        count.0
+        count
     }
 
-    fn find(&self, stamp: Stamp) -> Option<Count> {
-        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&count) = generations.young.get(&stamp) {
-            return Some(count);
-        }
-        let count = generations.old.remove(&stamp)?;
-        generations.insert(stamp, count);
-        Some(count)
+    fn find(&self, keys: &[Key]) -> Vec<Option<Count>> {
+        let mut generations = self.generations();
+        keys.iter().map(|&key| generations.find(key)).collect()
     }
 
-    fn keep(&self, stamp: Stamp, count: Count) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(stamp, count);
+    fn keep(&self, stamp: &Stamp, count: Option<usize>) {
+        // Nobody has a file of so many lines that they are not worth another look.
+        if let Ok(count) = count.map(u32::try_from).transpose() {
+            self.generations().insert(Key::of(stamp), count);
+        }
+    }
+
+    fn generations(&self) -> MutexGuard<'_, Generations> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Generations {
-    fn insert(&mut self, stamp: Stamp, count: Count) {
+    fn find(&mut self, key: Key) -> Option<Count> {
+        if let Some(&count) = self.young.get(&key) {
+            return Some(count);
+        }
+        let count = self.old.remove(&key)?;
+        self.insert(key, count);
+        Some(count)
+    }
+
+    fn insert(&mut self, key: Key, count: Count) {
         if self.young.len() >= GENERATION {
             self.old = mem::take(&mut self.young);
         }
-        self.young.insert(stamp, count);
+        self.young.insert(key, count);
     }
 }
 
@@ -108,6 +178,22 @@ mod tests {
     }
 
     #[test]
+    fn every_part_of_a_stamp_counts() {
+        let same = Stamp { device: 1, inode: 2, size: 3, modified: 4, changed: 5 };
+        assert_eq!(Key::of(&same), Key::of(&same.clone()));
+        for other in [
+            Stamp { device: 6, ..same },
+            Stamp { inode: 6, ..same },
+            Stamp { size: 6, ..same },
+            Stamp { modified: 6, ..same },
+            Stamp { changed: 6, ..same },
+            Stamp { changed: -5, ..same },
+        ] {
+            assert_ne!(Key::of(&same), Key::of(&other), "{other:?}");
+        }
+    }
+
+    #[test]
     fn a_count_is_kept_while_the_stamp_is_the_same() {
         let (store, counts) = (MemoryStore::new(10), LineCounts::new());
         let call = Call::until(Instant::now() + Duration::from_secs(10));
@@ -116,7 +202,7 @@ mod tests {
             let mut count = None;
             store
                 .list(&DirPath::root(), &call, &mut |entry| {
-                    count = counts.count(&store, &at, &entry, &call);
+                    count = counts.count(&store, &[entry], &call)[0];
                     ControlFlow::Continue(())
                 })
                 .unwrap();
@@ -137,8 +223,8 @@ mod tests {
         let counts = LineCounts::new();
         let stamp = |inode: usize| Stamp { inode: inode as u64, ..Stamp::MISSING };
         for inode in 0..GENERATION * 3 {
-            counts.keep(stamp(inode), Count(Some(inode)));
-            assert!(counts.find(stamp(0)).is_some(), "{inode}");
+            counts.keep(&stamp(inode), Some(inode));
+            assert_eq!(counts.find(&[Key::of(&stamp(0))]), [Some(Some(0))], "{inode}");
         }
         let generations = counts.0.lock().unwrap();
         assert!(generations.young.len() + generations.old.len() <= 2 * GENERATION);

@@ -52,6 +52,11 @@ impl Root {
         FilePath::flat(name)
     }
 
+    /// Whether [`Root::flat_name`] takes the name.
+    pub fn takes_flat_name(&self, name: &str) -> bool {
+        FilePath::check_flat(name).is_ok()
+    }
+
     /// A file anywhere below the root, by an absolute path that begins with the root as it was given or as it is
     /// without links. `..` is kept, not folded: what it means depends on what is a link.
     pub fn absolute(&self, path: &str) -> Result<FilePath, PathError> {
@@ -114,6 +119,10 @@ pub struct FilePath(PathBuf);
 impl FilePath {
     /// What [`Root::flat_name`] makes; the rules are the same in every root.
     pub fn flat(name: &str) -> Result<FilePath, PathError> {
+        FilePath::check_flat(name).map(|()| FilePath(PathBuf::from(name)))
+    }
+
+    fn check_flat(name: &str) -> Result<(), PathError> {
         if !(1..=NAME_MAX).contains(&name.len()) {
             Err(PathError::Length)
         } else if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
@@ -125,7 +134,7 @@ impl FilePath {
         } else if cfg!(windows) && is_reserved_on_windows(name) {
             Err(PathError::Reserved)
         } else {
-            Ok(FilePath(PathBuf::from(name)))
+            Ok(())
         }
     }
 

@@ -2,10 +2,12 @@
 
 use std::{
     ffi::OsString,
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     sync::Arc,
     time::{Duration, SystemTime},
 };
+
+use text::{LineRange, Text};
 
 use crate::{Call, DirPath, FilePath, Hash, StoreError};
 
@@ -21,6 +23,16 @@ pub trait Store: Send + Sync {
         self.read(at, call)
     }
 
+    /// Reads a file that was listed a moment ago into `buffer`, for whoever looks at many and keeps none; its stamp.
+    fn read_listed(
+        &self,
+        at: &FilePath,
+        buffer: &mut Vec<u8>,
+        call: &Call,
+    ) -> Result<Option<Stamp>, StoreError> {
+        Ok(self.read(at, call)?.map(|version| version.move_into(buffer)))
+    }
+
     /// How many bytes a file has, where that can be told without reading it. It may be another number by the time it is.
     fn size(&self, _at: &FilePath) -> Option<u64> {
         None
@@ -29,6 +41,12 @@ pub trait Store: Send + Sync {
     /// Whether an update comes back only when the disk has what it wrote, which takes longer than all the rest of it.
     fn waits_for_disk(&self) -> bool {
         true
+    }
+
+    /// Lines of a file that is text, where that takes less than to read all of it. `None` where it does not, and for
+    /// whatever is odd: [`Store::read`] tells.
+    fn excerpt(&self, _at: &FilePath, _lines: LineRange, _call: &Call) -> Option<Excerpt> {
+        None
     }
 
     /// Every regular file of one folder and every link that leads to one inside the root, in no order. Hidden files
@@ -85,6 +103,24 @@ impl Version {
     pub(crate) fn new(bytes: Vec<u8>, stamp: Stamp) -> Version {
         Version { bytes: Arc::new(bytes), stamp, note: None }
     }
+
+    pub(crate) fn move_into(self, buffer: &mut Vec<u8>) -> Stamp {
+        *buffer = Arc::unwrap_or_clone(self.bytes);
+        self.stamp
+    }
+}
+
+/// Lines of a file, and what is known of the rest of it.
+#[derive(Clone, Debug)]
+pub struct Excerpt {
+    /// With all their terminators, and without the byte order mark of the file.
+    pub text: Text,
+    /// Which lines these are, counted from 0: those that were asked for, as far as there are any.
+    pub lines: Range<usize>,
+    /// Lines of the whole file.
+    pub total: usize,
+    /// Of the whole file.
+    pub hash: Hash,
 }
 
 /// What becomes of a file.
@@ -197,11 +233,7 @@ impl Stamp {
 
 /// A time given in nanoseconds since 1970; one no clock can show becomes 1970.
 pub(crate) fn system_time(nanos: i128) -> SystemTime {
-    let span = u64::try_from(nanos.unsigned_abs() / 1_000_000_000)
-        .ok()
-        .zip(u32::try_from(nanos.unsigned_abs() % 1_000_000_000).ok())
-        .map(|(seconds, nanos)| Duration::new(seconds, nanos));
-    let time = span.and_then(|span| {
+    let time = span(nanos.unsigned_abs()).and_then(|span| {
         if nanos < 0 {
             SystemTime::UNIX_EPOCH.checked_sub(span)
         } else {
@@ -209,6 +241,15 @@ pub(crate) fn system_time(nanos: i128) -> SystemTime {
         }
     });
     time.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+fn span(nanos: u128) -> Option<Duration> {
+    // Up to the year 2554, and many times as quick.
+    if let Ok(nanos) = u64::try_from(nanos) {
+        return Some(Duration::from_nanos(nanos));
+    }
+    let seconds = u64::try_from(nanos / 1_000_000_000).ok()?;
+    Some(Duration::new(seconds, u32::try_from(nanos % 1_000_000_000).ok()?))
 }
 
 /// One row of a listing.
@@ -232,6 +273,8 @@ mod tests {
         assert_eq!(system_time(0), epoch);
         assert_eq!(system_time(1_500_000_000), epoch + Duration::from_millis(1500));
         assert_eq!(system_time(-1_500_000_000), epoch - Duration::from_millis(1500));
+        let far = Duration::new(1 << 40, 5);
+        assert_eq!(system_time((1_i128 << 40) * 1_000_000_000 + 5), epoch + far);
         assert_eq!(system_time(i128::MAX), epoch);
     }
 

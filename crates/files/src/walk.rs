@@ -13,35 +13,23 @@ use cap_std::fs::{Dir, DirEntry};
 
 use crate::{
     Call, DirPath, Entry, StoreError,
+    folder_names::FolderNames,
     os::{self, Kind, Stat},
     resolve::{open_folder, resolve, uninterrupted},
     root::PATH_MAX,
     store::system_time,
-    temp_name,
 };
 
 /// Names that a walk holds at once, of all the folders it is in. It reads a folder again for more.
 const HELD: usize = 1024;
 
-/// What may be a file, hidden or not.
-fn names(folder: &Dir) -> io::Result<Vec<OsString>> {
-    uninterrupted(|| {
-        let mut names = Vec::new();
-        for entry in folder.entries()? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if !is_folder && !temp_name::is_ours(&name) {
-                names.push(name);
-            }
-        }
-        Ok(names)
-    })
-}
+/// Files that are looked at between two looks at the clock.
+const UNCHECKED: usize = 32;
 
 pub(crate) fn list(
     root: &Dir,
     at: &DirPath,
+    known: &FolderNames,
     call: &Call,
     each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
@@ -50,16 +38,19 @@ pub(crate) fn list(
     if os::is_removed(&folder) {
         return Err(StoreError::NoFolder);
     }
-    for name in names(&folder).map_err(StoreError::when("read the folder"))? {
-        call.check()?;
+    let names = known.of(&folder).map_err(StoreError::when("read the folder"))?;
+    for (index, name) in names.iter().enumerate() {
+        if index % UNCHECKED == 0 {
+            call.check()?;
+        }
         // What vanished meanwhile, leads outside or cannot be looked at is not a file one could read.
-        let stat = match os::stat(&folder, &name) {
+        let stat = match os::stat(&folder, name) {
             Ok(Some(stat)) if stat.kind == Kind::Link => {
-                resolve(root, &at.as_path().join(&name)).ok().and_then(|place| place.stat)
+                resolve(root, &at.as_path().join(name)).ok().and_then(|place| place.stat)
             }
             stat => stat.ok().flatten(),
         };
-        if let Some(entry) = stat.and_then(|stat| entry(name, &stat))
+        if let Some(entry) = stat.and_then(|stat| entry(name.clone(), &stat))
             && each(entry).is_break()
         {
             break;

@@ -15,17 +15,24 @@ use std::{
         net::UnixListener,
     },
     path::Path,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use common::{Disk, MAX, append, at, call, call_for};
-use files::{Change, DirPath, Durability, Durable, LineCounts, Root, Saved, Store, StoreError};
+use files::{
+    Change, DirPath, DiskOptions, DiskStore, Durability, Durable, Hash, LineCounts, Root, Saved,
+    Store, StoreError,
+};
 use rustix::{
     fs::{CWD, FileType, FlockOperation, Mode, XattrFlags, flock, getxattr, mknodat, setxattr},
     process::geteuid,
 };
+use text::LineRange;
 
 /// Both ways to a temporary file.
 fn disks() -> [Disk; 2] {
@@ -809,11 +816,9 @@ fn line_counts_follow_the_file() {
     disk.put("binary", b"\0\n");
     disk.put("huge", "x".repeat(2000));
     let count = || {
-        let count = |entry: &files::Entry| {
-            let name = entry.name.to_str().unwrap();
-            (name.to_string(), counts.count(&disk.store, &at(name), entry, &call()))
-        };
-        list(&disk).iter().map(count).collect::<Vec<_>>()
+        let entries = list(&disk);
+        let names = entries.iter().map(|entry| entry.name.to_str().unwrap().to_string());
+        names.zip(counts.count(&disk.store, &entries, &call())).collect::<Vec<_>>()
     };
     let rows = |lines| {
         [("a", Some(lines)), ("binary", None), ("huge", None), ("link", Some(lines))]
@@ -828,6 +833,100 @@ fn line_counts_follow_the_file() {
     assert_eq!(count(), rows(5));
     disk.append("a", "six").unwrap();
     assert_eq!(count(), rows(6));
+}
+
+// --- lines of large files
+
+/// Texts of more than 256 KB, with all line ends, long lines, and byte order marks at the beginning and elsewhere.
+fn large_texts() -> Vec<String> {
+    let mut texts: Vec<String> = ["a line\n", "é\r\n", "\r", "\n\r\r\n", "漢\u{feff}\n\u{feff}😀"]
+        .map(|line| line.repeat(300_000 / line.len()))
+        .into();
+    let mixed: String = (0..60_000_usize)
+        .map(|index| {
+            let length = if index % 9973 == 0 { 90_000 } else { index * 7919 % 23 };
+            "ä".repeat(length / 2) + ["\n", "\r\n", "\r", "\n\n"][index * 31 % 101 % 4]
+        })
+        .collect();
+    texts.push(format!("\u{feff}{mixed}"));
+    texts.push(mixed + "no end");
+    texts
+}
+
+#[test]
+fn lines_of_a_large_file_are_those_of_the_whole_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Arc::new(Root::open(dir.path()).unwrap());
+    let options = DiskOptions { max_size: 10 << 20, durability: Durability::None };
+    let store = DiskStore::open(root, options);
+    let texts = large_texts();
+    for (index, text) in texts.iter().enumerate() {
+        fs::write(dir.path().join(index.to_string()), text).unwrap();
+    }
+    let lines = |first, last| LineRange { first, last };
+    assert!(store.excerpt(&at("0"), lines(0, 0), &call()).is_none(), "it is young");
+    thread::sleep(Duration::from_millis(2100));
+    let mut found_by = 0;
+    for (index, text) in texts.iter().enumerate() {
+        let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let total = text::lines::count(body);
+        for part in 0..50 {
+            let first = total * part / 49;
+            for range in [lines(first, first + part), lines(first, usize::MAX), lines(0, first)] {
+                let whole = text::lines::select(body, range);
+                let Some(found) = store.excerpt(&at(&index.to_string()), range, &call()) else {
+                    let size = whole.map_or(0, |whole| whole.bytes.len());
+                    assert!(size + 3 * 64 * 1024 > text.len() / 2, "{index} {range:?}");
+                    continue;
+                };
+                found_by += 1;
+                assert_eq!((found.total, found.hash), (total, Hash::of(text.as_bytes())));
+                match whole {
+                    Some(whole) => {
+                        assert!(found.text.as_str() == &body[whole.bytes], "{index} {range:?}");
+                        assert_eq!(found.lines, whole.first..whole.last + 1, "{index}");
+                    }
+                    None => assert!(found.lines.is_empty() && found.text.as_str().is_empty()),
+                }
+            }
+        }
+        assert!(store.excerpt(&at(&index.to_string()), lines(2, 1), &call()).is_none());
+    }
+    assert!(found_by > 400, "{found_by} of 1050");
+}
+
+#[test]
+fn what_cannot_be_excerpted_is_left_to_a_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Arc::new(Root::open(dir.path()).unwrap());
+    let options = DiskOptions { max_size: 1 << 20, durability: Durability::None };
+    let store = DiskStore::open(root, options);
+    let large = "line\n".repeat(100_000);
+    let put = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    put("text", large.as_bytes());
+    put("small", b"line\n");
+    put("huge", large.repeat(3).as_bytes());
+    put("nul", format!("{large}\0{large}").as_bytes());
+    put("broken", &[large.as_bytes(), b"\xff", large.as_bytes()].concat());
+    put("cut-short", &[large.as_bytes(), b"\xe2\x82"].concat());
+    fs::create_dir(dir.path().join("folder")).unwrap();
+    symlink("text", dir.path().join("link")).unwrap();
+    symlink(dir.path().join("text"), dir.path().join("outward")).unwrap();
+    thread::sleep(Duration::from_millis(2100));
+    let total = |name: &str| {
+        let first_lines = LineRange { first: 0, last: 9 };
+        store.excerpt(&at(name), first_lines, &call()).map(|found| found.total)
+    };
+    for name in ["small", "huge", "nul", "broken", "cut-short", "folder", "outward", "missing"] {
+        assert_eq!(total(name), None, "{name}");
+    }
+    assert_eq!((total("text"), total("link")), (Some(100_000), Some(100_000)));
+    // Changed, and young again; replaced, by a file that is.
+    put("text", large.to_uppercase().as_bytes());
+    assert_eq!(total("link"), None);
+    put("new", large.as_bytes());
+    fs::rename(dir.path().join("new"), dir.path().join("text")).unwrap();
+    assert_eq!(total("text"), None);
 }
 
 // --- the root

@@ -488,11 +488,14 @@ impl Mcp {
     ) -> Result<CallToolResult, ErrorData> {
         let structured = self.calls.options.structured == Structured::On;
         match outcome {
-            Ok(Reply { blocks, data, meta, .. }) => {
+            Ok(Reply { blocks, data, written, meta, .. }) => {
                 let content = blocks.into_iter().map(|block| text(block, parked));
                 let content = content.map(ContentBlock::text).collect();
                 let mut result = CallToolResult::success(content);
-                result.structured_content = data.map(Value::Object).filter(|_| structured);
+                if structured {
+                    let written = written.map(|json| park(Block::of_json(json), parked).into());
+                    result.structured_content = data.map(Value::Object).or(written);
+                }
                 result.meta = meta.map(MetaObject);
                 Ok(result)
             }
@@ -522,6 +525,11 @@ pub fn text(block: Block, parked: &SharedParked) -> String {
     if block.len() < wire::LARGE {
         return block.to_string();
     }
+    park(block, parked)
+}
+
+/// Leaves a block with the transport; what stands for it.
+fn park(block: Block, parked: &SharedParked) -> String {
     let mut parked = lock(parked);
     parked.blocks.push(block);
     wire::marker(parked.blocks.len() - 1)

@@ -215,14 +215,18 @@ pub fn invalid_params(id: &RequestId, detail: &str) -> Refusal {
     Refusal::new(Some(id.clone()), fault::INVALID_PARAMS, "Invalid params").with_detail(detail)
 }
 
-/// The answer of a plain method: its only text is its `content`, and a marker stands for it.
-pub fn plain_object(Reply { blocks, data, .. }: Reply) -> (Map<String, Value>, Vec<Block>) {
+/// The answer of a plain method: its only text is its `content`, and a marker stands for it. One stands for all of the
+/// answer, if that is JSON already.
+pub fn plain_object(Reply { blocks, data, written, .. }: Reply) -> (Value, Vec<Block>) {
+    if let Some(json) = written {
+        return (marker(0).into(), vec![Block::of_json(json)]);
+    }
     let mut object = Map::new();
     if !blocks.is_empty() {
         object.insert("content".into(), marker(0).into());
     }
     object.extend(data.unwrap_or_default());
-    (object, blocks)
+    (object.into(), blocks)
 }
 
 /// What stands for the `index`-th large text until it is written. Random, and never leaves the process.
@@ -323,8 +327,10 @@ impl Outgoing {
                 let rest = &self.json[self.at.json..];
                 match find_marker(rest, self.at.block) {
                     Some(marker) => {
-                        buffer.extend_from_slice(&rest[..marker.start]);
-                        self.at.json += marker.end;
+                        // What is JSON already stands for the marker's quotes, too.
+                        let quotes = usize::from(block.is_json());
+                        buffer.extend_from_slice(&rest[..marker.start - quotes]);
+                        self.at.json += marker.end + quotes;
                         self.at.seen = Some(0);
                     }
                     None => self.at.block += 1,
@@ -333,7 +339,11 @@ impl Outgoing {
             };
             if let Some((piece, seen)) = block.piece(seen) {
                 self.at.seen = Some(seen);
-                text::escape(piece, buffer);
+                if block.is_json() {
+                    buffer.extend_from_slice(piece.as_bytes());
+                } else {
+                    text::escape(piece, buffer);
+                }
             } else {
                 self.at = Progress { json: self.at.json, block: self.at.block + 1, seen: None };
             }
@@ -397,6 +407,27 @@ mod tests {
         check(&format!(r#"{{"method":"m","params":{{"a":"{long}","id":9}}}}"#), None);
         check(&format!(r#"{{"method":"m","params":{{"a":"{long},\"id\":9}}"#), None);
         check(&long, None);
+    }
+
+    #[test]
+    fn what_is_json_already_is_written_as_it_is() {
+        let value = json!({ "a": ["\"\n", 1], "long": "é\"".repeat(90_000) });
+        let texts = || vec![Block::from("\n".to_owned()), Block::of_json(value.to_string())];
+        let message = json!({ "text": marker(0), "value": marker(1), "end": 1 });
+        let mut written = Vec::new();
+        Outgoing::with_parked(&message, Parked { blocks: texts(), share: None })
+            .write_line(&mut written, &mut Vec::new())
+            .expect("a vector takes all");
+        let expected = json!({ "text": "\n", "value": value, "end": 1 });
+        assert!(written == format!("{expected}\n").into_bytes());
+
+        let reply = Reply { written: Some(value.to_string()), ..Reply::default() };
+        let (object, blocks) = plain_object(reply);
+        written.clear();
+        Outgoing::with_parked(&object, Parked { blocks, share: None })
+            .write_line(&mut written, &mut Vec::new())
+            .expect("a vector takes all");
+        assert!(written == format!("{value}\n").into_bytes());
     }
 
     #[test]

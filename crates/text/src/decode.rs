@@ -42,6 +42,14 @@ impl Text {
         Ok(Self { bytes, bom })
     }
 
+    /// A part of a text. It has no byte order mark, whatever it begins with.
+    pub fn part(text: String) -> Result<Self, NotText> {
+        match memchr(0, text.as_bytes()) {
+            Some(at) => Err(NotText::Nul { at }),
+            None => Ok(Self { bytes: Arc::new(text.into_bytes()), bom: 0 }),
+        }
+    }
+
     pub fn empty() -> Self {
         Self { bytes: Arc::default(), bom: 0 }
     }
@@ -57,8 +65,8 @@ impl Text {
         reason = "checking 10 MB again at every look would cost more than the edit"
     )]
     pub fn whole(&self) -> &str {
-        // SAFETY: `decode` checked these bytes (`empty` has none), and nothing can change them: the field is private,
-        // and an `Arc` that is shared gives no mutable access to the vector.
+        // SAFETY: `decode` checked these bytes (those of `part` were a string, `empty` has none), and nothing can change
+        // them: the field is private, and an `Arc` that is shared gives no mutable access to the vector.
         unsafe { std::str::from_utf8_unchecked(&self.bytes) }
     }
 
@@ -97,6 +105,14 @@ mod tests {
             assert_eq!((text.as_str(), text.whole(), text.has_bom()), (seen, bytes, bom));
         }
         assert_eq!(Text::empty().whole(), "");
+    }
+
+    #[test]
+    fn a_part_has_no_bom() {
+        let part = |text: &str| Text::part(text.into());
+        let text = part("\u{feff}añ").unwrap();
+        assert_eq!((text.as_str(), text.has_bom()), ("\u{feff}añ", false));
+        assert_eq!(part("a\0").unwrap_err(), NotText::Nul { at: 1 });
     }
 
     #[test]

@@ -99,8 +99,13 @@ pub fn count(text: &str) -> usize {
 /// How many lines `bytes` have, whatever their encoding makes of the rest.
 pub fn count_bytes(bytes: &[u8]) -> usize {
     let unterminated = !matches!(bytes.last(), None | Some(b'\n' | b'\r'));
+    count_ends(bytes) + usize::from(unterminated)
+}
+
+/// How many of the lines in `bytes` are terminated.
+pub fn count_ends(bytes: &[u8]) -> usize {
     let Tally { lf, crlf, cr } = Tally::of(bytes);
-    lf + crlf + cr + usize::from(unterminated)
+    lf + crlf + cr
 }
 
 /// How many lines end in which way.

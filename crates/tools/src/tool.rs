@@ -138,6 +138,8 @@ pub struct Reply {
     pub blocks: Vec<Block>,
     /// The same facts as an object.
     pub data: Option<Map<String, Value>>,
+    /// The same, of a tool that has very many and no `data`: an object that is JSON already.
+    pub written: Option<String>,
     /// The file's hash after the call.
     pub hash: Option<Hash>,
     /// Facts about the answer that stand beside it, for a program rather than a model.
@@ -149,7 +151,8 @@ impl Reply {
     pub fn holds(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(Block::holds).sum();
         let objects = self.data.iter().chain(&self.meta);
-        blocks + objects.map(members_hold).sum::<usize>()
+        let written = self.written.as_ref().map_or(0, String::capacity);
+        blocks + objects.map(members_hold).sum::<usize>() + written
     }
 
     /// The same, without files of which it shows but a small part.
@@ -188,6 +191,7 @@ fn value_holds(value: &Value) -> usize {
 pub struct Block {
     head: String,
     body: Option<Slice>,
+    is_json: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -206,19 +210,30 @@ enum Breaks {
 
 impl From<String> for Block {
     fn from(head: String) -> Self {
-        Self { head, body: None }
+        Self { head, ..Self::default() }
     }
 }
 
 impl Block {
     /// `head`, then the lines in `range` of `text`, every line break as `\n`.
     pub fn of_lines(head: String, text: Text, range: Range<usize>) -> Self {
-        Self { head, body: Some(Slice { text, range, breaks: Breaks::Lf }) }
+        let body = Some(Slice { text, range, breaks: Breaks::Lf });
+        Self { head, body, is_json: false }
     }
 
     /// Exactly what is in `range` of `text`.
     pub fn of_text(text: Text, range: Range<usize>) -> Self {
-        Self { head: String::new(), body: Some(Slice { text, range, breaks: Breaks::Exact }) }
+        let body = Some(Slice { text, range, breaks: Breaks::Exact });
+        Self { body, ..Self::default() }
+    }
+
+    /// No text of an answer, but a value in it, written as JSON.
+    pub fn of_json(json: String) -> Self {
+        Self { head: json, body: None, is_json: true }
+    }
+
+    pub fn is_json(&self) -> bool {
+        self.is_json
     }
 
     /// The next piece of the text, for whoever has seen `seen` of it, and what they have seen then. Pieces are

@@ -4,7 +4,13 @@ mod attributes;
 mod claim;
 mod temp;
 
-use std::{ffi::OsStr, fs::File, io, os::unix::ffi::OsStringExt, path::PathBuf};
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io,
+    os::unix::{ffi::OsStringExt, fs::FileExt},
+    path::PathBuf,
+};
 
 use cap_std::fs::Dir;
 use rustix::{
@@ -19,6 +25,10 @@ use crate::{Stamp, StoreError};
 pub(crate) use attributes::umask;
 pub(crate) use claim::{Claim, Look};
 pub(crate) use temp::Temp;
+
+/// Bytes of names that are taken from the system at once: about a thousand names.
+#[cfg(target_os = "linux")]
+const NAMES_AT_ONCE: usize = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -107,6 +117,25 @@ pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
     retry_on_intr(|| rustix::fs::fstat(dir)).ok().map(|stat| Stat::new(&stat).stamp)
 }
 
+/// Whether the file system is known to date a folder whenever a name comes or goes in it. Others may make up its times,
+/// or ask a server for them now and then.
+pub(crate) fn dates_folders(dir: &Dir) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // ext, XFS, Btrfs, tmpfs, F2FS, overlay, ZFS.
+        const DATED: [u32; 7] =
+            [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x794c_7630, 0x2fc1_2fc1];
+        retry_on_intr(|| rustix::fs::fstatfs(dir)).is_ok_and(|found| {
+            u32::try_from(found.f_type & 0xffff_ffff).is_ok_and(|kind| DATED.contains(&kind))
+        })
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = dir;
+        false
+    }
+}
+
 /// Whether the folder has no name left.
 pub(crate) fn is_removed(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::fstat(dir)).is_ok_and(|stat| stat.st_nlink == 0)
@@ -115,6 +144,33 @@ pub(crate) fn is_removed(dir: &Dir) -> bool {
 /// Whether links led in a circle.
 pub(crate) fn is_link_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}
+
+/// Gives each name in a folder, and whether it is known to be a folder's.
+#[cfg(target_os = "linux")]
+pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    // The handle itself may be good for lookups only.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))?;
+    let mut buffer = Vec::with_capacity(NAMES_AT_ONCE);
+    let mut entries = rustix::fs::RawDir::new(dir, buffer.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
+        match entry {
+            Ok(entry) => {
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name != "." && name != ".." {
+                    each(name, entry.file_type() == FileType::Directory);
+                }
+            }
+            Err(Errno::INTR) => {}
+            // It was removed meanwhile.
+            Err(Errno::NOENT) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// `None`: it is not a link, or gone.
@@ -134,7 +190,7 @@ pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Resul
             let more = MORE.max(bytes.len() as u64).min(most - bytes.len() as u64);
             bytes.reserve_exact(usize::try_from(more).unwrap_or_default());
         }
-        if read_at(file, bytes.len() as u64, bytes)? == 0 {
+        if read_more(file, bytes.len() as u64, bytes)? == 0 {
             break;
         }
     }
@@ -143,7 +199,7 @@ pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Resul
 
 /// Adds what is in a file from `offset` on to `bytes`, as much as one call gives and they have room for. The file's own
 /// position stays where it is, so that it need not be set back.
-fn read_at(file: &File, offset: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
+fn read_more(file: &File, offset: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
     Ok(retry_on_intr(|| rustix::io::pread(file, spare_capacity(bytes), offset))?)
 }
 
@@ -154,7 +210,7 @@ pub(crate) fn holds(file: &File, bytes: &[u8]) -> io::Result<bool> {
     let mut rest = bytes;
     loop {
         piece.clear();
-        if read_at(file, (bytes.len() - rest.len()) as u64, &mut piece)? == 0 {
+        if read_more(file, (bytes.len() - rest.len()) as u64, &mut piece)? == 0 {
             return Ok(rest.is_empty());
         }
         match rest.strip_prefix(piece.as_slice()) {
@@ -178,6 +234,11 @@ fn open(dir: &Dir, name: &OsStr, access: OFlags) -> io::Result<Option<File>> {
         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Reads from a place in the file; like any read it may give less than fits.
+pub(crate) fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+    file.read_at(into, at)
 }
 
 pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {

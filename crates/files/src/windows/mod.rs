@@ -13,6 +13,7 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::{self, Read},
+    os::windows::fs::FileExt,
     path::PathBuf,
     time::SystemTime,
 };
@@ -117,6 +118,11 @@ pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
     dir.dir_metadata().ok().map(|found| Stat::new(&found).stamp)
 }
 
+/// A folder's times are not kept up to date at once.
+pub(crate) fn dates_folders(_: &Dir) -> bool {
+    false
+}
+
 /// `None`: it is gone.
 pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
     match dir.read_link_contents(name) {
@@ -142,6 +148,11 @@ fn open(dir: &Dir, name: &OsStr, options: &mut OpenOptions) -> io::Result<Option
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Reads from a place in the file; like any read it may give less than fits.
+pub(crate) fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+    file.seek_read(into, at)
 }
 
 pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {

@@ -154,7 +154,7 @@ fn reply(request: &Request, edited: Edited) -> Reply {
     data.insert("diff".into(), diff.into());
     outcome.add_to(&mut data);
     let hash = outcome.hash();
-    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash, meta: None }
+    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash, ..Reply::default() }
 }
 
 /// The four facts of the contract.

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::time::UNIX_EPOCH;
 
-use files::{DirPath, FilePath, PathError, Root, StoreError};
+use files::{DirPath, Entry, FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::{Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, iso8601, schema};
 
@@ -31,19 +32,15 @@ struct Answer {
     error: crate::answer::ErrorShape,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Row {
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Row {
     /// File name.
-    pub name: String,
+    name: String,
     /// Time of last change, ISO-8601 in UTC.
-    pub modified: String,
+    modified: String,
     /// Number of lines, -1 if unable to count.
-    pub lines: i64,
-}
-
-pub(super) struct Listing {
-    pub rows: Vec<Row>,
-    pub skipped: usize,
+    lines: i64,
 }
 
 impl Tool for ListFiles {
@@ -65,60 +62,138 @@ impl Tool for ListFiles {
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let Listing { rows, skipped } = list(cx)?;
-        let mut text = String::from("Files in directory:\n\n");
-        for Row { name, modified, lines } in &rows {
-            let _ = writeln!(text, "name: {name}, modified: {modified}, lines: {lines}");
-        }
-        let gap = if rows.is_empty() { "" } else { "\n" };
-        let _ = write!(text, "{gap}Total files: {}", rows.len());
+        let listing = list(cx)?;
+        let mut text = String::with_capacity(64 + ROW * listing.files.len());
+        text.push_str("Files in directory:\n\n");
+        let mut object = Object::of(&listing);
+        listing.show(|row| {
+            let Shown { name, modified, lines } = row;
+            text.extend(["name: ", name, ", modified: ", modified, ", lines: ", lines, "\n"]);
+            object.add(&row);
+        });
+        let gap = if listing.files.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{gap}Total files: {}", listing.files.len());
         let mut blocks = vec![text.into()];
+        let skipped = listing.skipped;
         if skipped > 0 {
             let note = format!(
                 "{skipped} more not listed: their names hold other characters than letters, digits, `.`, `_` and `-`"
             );
             blocks.push(note.into());
         }
-        let mut data = data(&rows, cx);
-        data.insert("skipped".into(), skipped.into());
-        Ok(Reply { blocks, data: Some(data), hash: None, meta: None })
+        let written = object.finish(&[
+            ("total_count", listing.files.len().into()),
+            ("directory", directory(cx)),
+            ("skipped", skipped.into()),
+        ]);
+        Ok(Reply { blocks, written: Some(written), ..Reply::default() })
     }
 }
 
-pub(super) fn data(rows: &[Row], cx: &Context) -> Map<String, Value> {
-    let mut data = Map::new();
-    data.insert("files".into(), json!(rows));
-    data.insert("total_count".into(), rows.len().into());
-    data.insert("directory".into(), cx.root.path().to_string_lossy().into());
-    data
+/// The same as a plain method.
+pub(super) fn plain(cx: &Context) -> Result<Reply, Failure> {
+    let listing = list(cx)?;
+    let mut object = Object::of(&listing);
+    listing.show(|row| object.add(&row));
+    let written =
+        object.finish(&[("total_count", listing.files.len().into()), ("directory", directory(cx))]);
+    Ok(Reply { written: Some(written), ..Reply::default() })
 }
 
-pub(super) fn list(cx: &Context) -> Result<Listing, Failure> {
-    let mut entries = Vec::new();
+fn directory(cx: &Context) -> Value {
+    cx.root.path().to_string_lossy().into()
+}
+
+struct Listing {
+    /// Sorted by name.
+    files: Vec<Entry>,
+    /// Of each of them; `None`: they cannot be counted.
+    lines: Vec<Option<usize>>,
+    skipped: usize,
+}
+
+impl Listing {
+    /// Shows each file, in order.
+    fn show(&self, mut show: impl FnMut(Shown)) {
+        let (mut modified, mut second) = (String::new(), None);
+        let mut lines = String::new();
+        for (file, count) in self.files.iter().zip(&self.lines) {
+            // Files are often made together.
+            let time = file.modified.duration_since(UNIX_EPOCH).ok();
+            let this_second = time.map(|time| time.as_secs());
+            if second.is_none() || this_second != second {
+                modified = iso8601::seconds(file.modified);
+                second = this_second;
+            }
+            lines.clear();
+            let _ = match count {
+                Some(count) => write!(lines, "{count}"),
+                None => write!(lines, "-1"),
+            };
+            let name = file.name.to_str().unwrap_or_default();
+            show(Shown { name, modified: &modified, lines: &lines });
+        }
+    }
+}
+
+/// A row as it is written.
+struct Shown<'a> {
+    name: &'a str,
+    modified: &'a str,
+    lines: &'a str,
+}
+
+/// About how many bytes a row takes.
+const ROW: usize = 80;
+
+/// The object of an answer, as JSON from the start: as values each row would take a dozen pieces of memory.
+struct Object {
+    json: String,
+    is_first: bool,
+}
+
+impl Object {
+    fn of(listing: &Listing) -> Self {
+        let mut json = String::with_capacity(256 + ROW * listing.files.len());
+        json.push_str("{\"files\":[");
+        Self { json, is_first: true }
+    }
+
+    /// Nothing in a flat name, a time or a number is written in another way in JSON.
+    fn add(&mut self, Shown { name, modified, lines }: &Shown) {
+        let head = if self.is_first { "{\"name\":\"" } else { ",{\"name\":\"" };
+        self.is_first = false;
+        let (modified_is, lines_are) = ("\",\"modified\":\"", "\",\"lines\":");
+        self.json.extend([head, name, modified_is, modified, lines_are, lines, "}"]);
+    }
+
+    fn finish(mut self, more: &[(&str, Value)]) -> String {
+        self.json.push(']');
+        for (name, value) in more {
+            let _ = write!(self.json, ",\"{name}\":{value}");
+        }
+        self.json.push('}');
+        self.json
+    }
+}
+
+fn list(cx: &Context) -> Result<Listing, Failure> {
+    let mut files = Vec::new();
     let mut skipped = 0;
     let outcome = cx.store.list(&DirPath::root(), cx.call, &mut |entry| {
-        let name = entry.name.as_encoded_bytes();
-        if name.starts_with(b".") {
-            return ControlFlow::Continue(());
-        }
-        match entry.name.to_str().and_then(|name| cx.root.flat_name(name).ok()) {
-            Some(path) => entries.push((path, entry)),
-            None => skipped += 1,
+        let is_hidden = entry.name.as_encoded_bytes().starts_with(b".");
+        match entry.name.to_str() {
+            _ if is_hidden => {}
+            Some(name) if cx.root.takes_flat_name(name) => files.push(entry),
+            _ => skipped += 1,
         }
         ControlFlow::Continue(())
     });
     outcome.map_err(|error| refused(&error, cx))?;
-    entries.sort_unstable_by(|(_, one), (_, other)| one.name.cmp(&other.name));
-
-    let mut rows = Vec::with_capacity(entries.len());
-    for (path, entry) in entries {
-        cx.call.check().map_err(|error| refused(&error, cx))?;
-        let lines = cx.line_counts.count(cx.store, &path, &entry, cx.call);
-        let lines = lines.and_then(|count| i64::try_from(count).ok()).unwrap_or(-1);
-        let name = entry.name.to_string_lossy().into_owned();
-        rows.push(Row { name, modified: iso8601::seconds(entry.modified), lines });
-    }
-    Ok(Listing { rows, skipped })
+    files.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    let lines = cx.line_counts.count(cx.store, &files, cx.call);
+    cx.call.check().map_err(|error| refused(&error, cx))?;
+    Ok(Listing { files, lines, skipped })
 }
 
 fn refused(error: &StoreError, cx: &Context) -> Failure {

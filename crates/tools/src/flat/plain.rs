@@ -34,9 +34,7 @@ impl Tool for ListFiles {
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let listing = list_files::list(cx)?;
-        let data = list_files::data(&listing.rows, cx);
-        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: None, meta: None })
+        list_files::plain(cx)
     }
 }
 
@@ -95,12 +93,8 @@ impl Tool for ReadFile {
         }
         let hash = Some(read.hash);
         // The only block becomes the answer's `content`.
-        Ok(Reply {
-            blocks: vec![read.into_block(String::new())],
-            data: Some(data),
-            hash,
-            meta: None,
-        })
+        let blocks = vec![read.into_block(String::new())];
+        Ok(Reply { blocks, data: Some(data), hash, ..Reply::default() })
     }
 }
 
@@ -178,6 +172,6 @@ impl Tool for EditFile {
         };
         let edited = edit_file::edit(cx, &request)?;
         let data = edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
-        Ok(Reply { blocks: Vec::new(), data: Some(data), hash: Some(edited.after), meta: None })
+        Ok(Reply { data: Some(data), hash: Some(edited.after), ..Reply::default() })
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use files::{FilePath, Hash, PathError, Root, StoreError};
+use files::{Excerpt, FilePath, Hash, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::{LineRange, Text, lines};
@@ -83,7 +83,8 @@ impl Tool for ReadFile {
             Some(numbered) => Block::from(head + &numbered),
             None => read.into_block(head),
         };
-        Ok(Reply { blocks: vec![block, summary.into()], data: None, hash: Some(hash), meta: None })
+        let blocks = vec![block, summary.into()];
+        Ok(Reply { blocks, hash: Some(hash), ..Reply::default() })
     }
 }
 
@@ -144,6 +145,18 @@ pub(super) fn read(
     base: Base,
 ) -> Result<Read, Failure> {
     let path = super::path(cx.root, name)?;
+    let range = LineRange {
+        first: start.map_or(0, |line| line.index(base)),
+        last: end.map_or(usize::MAX, |line| line.index(base)),
+    };
+    let is_part = start.is_some() || end.is_some();
+    if let Some(excerpt) = is_part.then(|| cx.store.excerpt(&path, range, cx.call)).flatten() {
+        let Excerpt { text, lines, total, hash } = excerpt;
+        if lines.is_empty() {
+            return Err(past_the_end(base, range, total));
+        }
+        return Ok(Read { bytes: 0..text.as_str().len(), total, part: Some(lines), hash, text });
+    }
     let version = cx
         .store
         .read(&path, cx.call)
@@ -157,17 +170,16 @@ pub(super) fn read(
         let (bytes, total) = (0..body.len(), lines::count(body));
         return Ok(Read { bytes, total, part: None, hash, text });
     }
-    let range = LineRange {
-        first: start.map_or(0, |line| line.index(base)),
-        last: end.map_or(usize::MAX, |line| line.index(base)),
-    };
     let Some(selected) = lines::select(body, range) else {
-        let (start, total) = (base.show(range.first), lines::count(body));
-        let message = format!("Start line {start} exceeds file length {total}");
-        return Err(Failure::new(Kind::Invalid, message.clone())
-            .with_faults(vec![message])
-            .with_hint(base.interval(0..total)));
+        return Err(past_the_end(base, range, lines::count(body)));
     };
     let part = Some(selected.first..selected.last + 1);
     Ok(Read { bytes: selected.bytes, total: selected.total, part, hash, text })
+}
+
+fn past_the_end(base: Base, range: LineRange, total: usize) -> Failure {
+    let message = format!("Start line {} exceeds file length {total}", base.show(range.first));
+    Failure::new(Kind::Invalid, message.clone())
+        .with_faults(vec![message])
+        .with_hint(base.interval(0..total))
 }

@@ -249,7 +249,8 @@ impl MultiEditTextFile {
         }
         outcome.add_to(&mut data);
         let blocks = vec![diff.into(), words.join("\n").into()];
-        Reply { blocks, data: Some(data), hash, meta: super::hash_meta(hash) }
+        let meta = super::hash_meta(hash);
+        Reply { blocks, data: Some(data), hash, meta, ..Reply::default() }
     }
 }
 

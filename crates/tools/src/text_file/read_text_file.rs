@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use files::{FilePath, Hash, PathError, Root, StoreError};
+use files::{Excerpt, FilePath, Hash, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use text::{LineRange, lines};
+use text::{LineRange, Text, lines};
 
 use super::{Act, Loaded};
 use crate::line_number::{Base, LineNumber};
@@ -57,69 +57,77 @@ impl Tool for ReadTextFile {
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let Loaded { text, note } = super::load(&self.path, cx, Act::Read)?;
-        let hash = Hash::of(text.whole().as_bytes());
-
-        let first = self.line.map_or(0, |line| line.index(Base::One));
-        let more = self.limit.map_or(usize::MAX, |limit| limit.index(Base::One));
-        let range = LineRange { first, last: first.saturating_add(more) };
-        let mut page = Page::of(text.as_str(), range);
-        let block = if self.line_numbers == Some(true) {
-            let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
-            page.number(text.as_str(), max_size).into()
-        } else {
-            Block::of_text(text, page.bytes.clone())
-        };
-        let (mut meta, mut summary) = (page.meta(hash), page.summary(hash));
-        if let Some(note) = note {
+        let mut page = self.page(cx)?;
+        let numbered = (self.line_numbers == Some(true)).then(|| page.number(cx.limits));
+        let (mut meta, mut summary) = (page.meta(), page.summary());
+        if let Some(note) = page.note {
             let _ = write!(summary, "\n{note}");
             meta.insert("notes".into(), json!([note]));
         }
-        Ok(Reply {
-            blocks: vec![block, summary.into()],
-            data: None,
-            hash: Some(hash),
-            meta: Some(meta),
-        })
+        let hash = Some(page.hash);
+        let block = match numbered {
+            Some(numbered) => numbered.into(),
+            None => Block::of_text(page.text, page.bytes),
+        };
+        let blocks = vec![block, summary.into()];
+        Ok(Reply { blocks, hash, meta: Some(meta), ..Reply::default() })
     }
 }
 
-/// The lines that were asked for, as far as there are any.
+impl ReadTextFile {
+    fn page(&self, cx: &Context) -> Result<Page, Failure> {
+        let first = self.line.map_or(0, |line| line.index(Base::One));
+        let more = self.limit.map_or(usize::MAX, |limit| limit.index(Base::One));
+        let range = LineRange { first, last: first.saturating_add(more) };
+        if self.line.is_some() || self.limit.is_some() {
+            let at = super::path(cx.root, &self.path, Act::Read)?;
+            if let Some(excerpt) = cx.store.excerpt(&at, range, cx.call) {
+                return Ok(Page::of_excerpt(excerpt, range));
+            }
+        }
+        super::load(&self.path, cx, Act::Read).map(|loaded| Page::of(loaded, range))
+    }
+}
+
+/// The lines that were asked for, as far as there are any: `bytes` of `text`.
 struct Page {
+    text: Text,
     bytes: Range<usize>,
     /// Counted from 0.
     lines: Range<usize>,
     /// Lines of the whole file.
     total: usize,
-    /// Where to go on, counted from 1.
-    next: Option<usize>,
+    /// Of the whole file.
+    hash: Hash,
+    note: Option<&'static str>,
 }
 
 impl Page {
-    fn of(text: &str, range: LineRange) -> Self {
-        let Some(found) = lines::select(text, range) else {
-            let lines = range.first..range.first;
-            return Self { bytes: 0..0, lines, total: lines::count(text), next: None };
+    fn of(Loaded { text, note }: Loaded, range: LineRange) -> Self {
+        let hash = Hash::of(text.whole().as_bytes());
+        let (bytes, lines, total) = match lines::select(text.as_str(), range) {
+            Some(found) => (found.bytes, found.first..found.last + 1, found.total),
+            None => (0..0, range.first..range.first, lines::count(text.as_str())),
         };
-        let next = found.last + 1;
-        Self {
-            bytes: found.bytes,
-            lines: found.first..next,
-            total: found.total,
-            next: (next < found.total).then(|| Base::One.show(next)),
-        }
+        Self { text, bytes, lines, total, hash, note }
+    }
+
+    fn of_excerpt(Excerpt { text, lines, total, hash }: Excerpt, range: LineRange) -> Self {
+        let bytes = 0..text.as_str().len();
+        let lines = if lines.is_empty() { range.first..range.first } else { lines };
+        Self { text, bytes, lines, total, hash, note: None }
     }
 
     /// Each line with its number and a tab before it, as it is otherwise. Numbers can make a file of short lines many
-    /// times as large, so the page ends where `max_size` is reached.
-    fn number(&mut self, text: &str, max_size: usize) -> String {
-        let part = &text[self.bytes.clone()];
+    /// times as large, so the page ends where the largest size of a file is reached.
+    fn number(&mut self, limits: &Limits) -> String {
+        let max_size = usize::try_from(limits.max_size).unwrap_or(usize::MAX);
+        let part = &self.text.as_str()[self.bytes.clone()];
         let mut out = String::with_capacity(part.len() + part.len() / 8);
         for (line, index) in lines::lines(part).zip(self.lines.clone()) {
             if out.len() + (line.next - line.start) > max_size && index > self.lines.start {
                 self.bytes.end = self.bytes.start + line.start;
                 self.lines.end = index;
-                self.next = Some(Base::One.show(index));
                 break;
             }
             let _ = write!(out, "{}\t{}", Base::One.show(index), &part[line.start..line.next]);
@@ -127,20 +135,26 @@ impl Page {
         out
     }
 
-    fn meta(&self, hash: Hash) -> Map<String, Value> {
+    /// Where to go on, counted from 1.
+    fn next(&self) -> Option<usize> {
+        let has_more = !self.lines.is_empty() && self.lines.end < self.total;
+        has_more.then(|| Base::One.show(self.lines.end))
+    }
+
+    fn meta(&self) -> Map<String, Value> {
         let mut meta = Map::new();
         meta.insert("total_lines".into(), self.total.into());
         meta.insert("returned_lines".into(), self.lines.len().into());
-        meta.insert("has_more".into(), self.next.is_some().into());
-        meta.extend(self.next.map(|next| ("next_line".into(), json!(next))));
-        meta.insert("hash".into(), hash.to_string().into());
+        meta.insert("has_more".into(), self.next().is_some().into());
+        meta.extend(self.next().map(|next| ("next_line".into(), json!(next))));
+        meta.insert("hash".into(), self.hash.to_string().into());
         meta
     }
 
-    fn summary(&self, hash: Hash) -> String {
-        let Self { lines, total, .. } = self;
+    fn summary(&self) -> String {
+        let Self { lines, total, hash, .. } = self;
         let (first, last) = (lines.start + 1, lines.end);
-        let next = self.next.map(|next| format!(", next_line {next}")).unwrap_or_default();
+        let next = self.next().map(|next| format!(", next_line {next}")).unwrap_or_default();
         match (lines.is_empty(), total) {
             (true, 0) => format!("0 lines, hash {hash}"),
             (true, _) => format!("no lines from {first} on: the file has {total}, hash {hash}"),

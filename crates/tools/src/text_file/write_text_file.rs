@@ -215,7 +215,8 @@ impl WriteTextFile {
         outcome.add_to(&mut data);
         data.extend(diff.map(|diff| ("diff".into(), diff.into())));
         let (blocks, hash) = (vec![text.into(), words.join("\n").into()], outcome.hash());
-        Reply { blocks, data: Some(data), hash, meta: super::hash_meta(hash) }
+        let meta = super::hash_meta(hash);
+        Reply { blocks, data: Some(data), hash, meta, ..Reply::default() }
     }
 
     fn diff(&self, old: Option<&Version>, new: &str, limits: &Limits) -> String {

@@ -127,7 +127,7 @@ impl<'r> Target<'r> {
     /// Notices whoever changes files without asking for the lock.
     pub fn check_unchanged(&self) -> Result<(), Halt> {
         if let (Times::Coarse, Some(version)) = (self.times, &self.version)
-            && !self.claim.holds(&self.place, version)?
+            && !self.claim.begins_with(&self.place, version)?
         {
             return Err(Halt::Retry);
         }

@@ -74,11 +74,11 @@ impl Claim {
         self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
     }
 
-    /// Whether the file is still what [`Claim::read`] gave.
-    pub fn holds(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
+    /// Whether the file still begins with what [`Claim::read`] gave. That nothing follows is for its size to tell.
+    pub fn begins_with(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
         debug_assert!(place.stat.is_some());
-        self.file.as_ref().map_or(Ok(version.bytes.is_empty()), |file| {
-            super::holds(file, &version.bytes).map_err(StoreError::when("read the file"))
+        self.file.as_ref().map_or(Ok(false), |file| {
+            super::begins_with(file, &version.bytes).map_err(StoreError::when("read the file"))
         })
     }
 

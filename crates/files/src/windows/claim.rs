@@ -98,11 +98,10 @@ impl Claim {
         read_whole(&open_present(place)?, stat.stamp.size, max)
     }
 
-    /// Whether the file is still what [`Claim::read`] gave.
-    pub fn holds(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
-        let size = version.bytes.len() as u64;
-        let mut bytes = Vec::with_capacity(version.bytes.len() + 1);
-        super::read_all(&open_present(place)?, &mut bytes, size + 1)
+    /// Whether the file still begins with what [`Claim::read`] gave. That nothing follows is for its size to tell.
+    pub fn begins_with(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
+        let mut bytes = Vec::with_capacity(version.bytes.len());
+        super::read_all(&open_present(place)?, &mut bytes, version.bytes.len() as u64)
             .map_err(StoreError::when("read the file"))?;
         Ok(bytes == *version.bytes)
     }

@@ -16,8 +16,8 @@ use crate::report::{Bar, Report, failure};
 use crate::scene::{self, MB};
 use crate::throughput::{self, Dialect};
 
-/// A server that was just started may still be busy with itself.
-const BEFORE: Duration = Duration::from_secs(1);
+/// A server that was just started does not idle yet.
+const BEFORE: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_secs(10);
 const IDLE: u64 = 4 << 20;
 const SETTLED: u64 = 1 << 20;

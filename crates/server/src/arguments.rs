@@ -1,7 +1,7 @@
 //! A call's arguments, read without a second copy of a large text.
 //!
 //! The parser decodes a text with escapes into a buffer of its own and then copies it, so that a file to be written would
-//! be held three times. A large text is therefore decoded piece by piece.
+//! be held three times. A large text is therefore decoded here.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Result, Value};
 
-/// Bytes of JSON that are worth it, and of one piece.
+/// Bytes of JSON that are worth it.
 const LARGE: usize = 64 * 1024;
 /// How deep a text may be to be found: `edits[0].new_string` is third.
 const DEPTH: usize = 3;
@@ -97,40 +97,44 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// What a JSON text stands for.
+/// What a JSON text stands for. What it may be was looked at when its bytes were found to be one.
 fn text(json: &str) -> Result<String> {
     let mut rest = &json[1..json.len() - 1];
     let mut text = String::with_capacity(rest.len());
-    while !rest.is_empty() {
-        let (piece, more) = rest.split_at(piece(rest));
-        text.push_str(&serde_json::from_str::<String>(&["\"", piece, "\""].concat())?);
-        rest = more;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        let escaped = &rest[at..];
+        let length = escape_length(escaped);
+        match escaped.as_bytes()[1] {
+            b'n' => text.push('\n'),
+            b't' => text.push('\t'),
+            b'r' => text.push('\r'),
+            b'b' => text.push('\u{8}'),
+            b'f' => text.push('\u{c}'),
+            // The parser knows which of them make a character together, and which make none.
+            b'u' => text.push_str(&parse(&escaped[..length])?),
+            itself => text.push(char::from(itself)),
+        }
+        rest = &escaped[length..];
     }
+    text.push_str(rest);
     Ok(text)
 }
 
-/// How long the next piece is: it must not end within an escape sequence, or between the two of a pair.
-fn piece(rest: &str) -> usize {
-    if rest.len() <= LARGE {
-        return rest.len();
+/// How long the escape sequence is that a text begins with, both of a pair counted.
+fn escape_length(escaped: &str) -> usize {
+    let is_first_half = |code: &[u8]| {
+        matches!(code, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..])
+    };
+    match escaped.as_bytes() {
+        code @ [b'\\', b'u', ..] if is_first_half(code) => escaped.floor_char_boundary(12),
+        [b'\\', b'u', ..] => 6,
+        _ => 2,
     }
-    let bytes = rest.as_bytes();
-    let mut end = rest.floor_char_boundary(LARGE);
-    // An escape has up to six bytes, a pair of them twelve.
-    while let Some(start) = memchr::memrchr(b'\\', &bytes[end.saturating_sub(6)..end]) {
-        let start = end.saturating_sub(6) + start;
-        let slashes = bytes[..=start].iter().rev().take_while(|byte| **byte == b'\\').count();
-        let is_pair_begun = matches!(
-            bytes[start + 1..],
-            [b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..]
-        );
-        let len = if bytes.get(start + 1) == Some(&b'u') { 6 } else { 2 };
-        if slashes % 2 == 0 || (start + len <= end && !is_pair_begun) {
-            break;
-        }
-        end = start;
-    }
-    end.max(1)
+}
+
+fn parse(escaped: &str) -> Result<String> {
+    serde_json::from_str(&["\"", escaped, "\""].concat())
 }
 
 #[cfg(test)]
@@ -146,12 +150,31 @@ mod tests {
         }
     }
 
-    /// Each kind of escape, at each place around the end of a piece.
+    /// Each kind of escape, alone and among others.
     #[test]
-    fn pieces_end_between_escapes() {
-        for unit in [r"\n", r"\\", r"\u00e9", r"\ud83d\ude00", r#"\""#, "é", "😀", r"\\\\n", "x"]
-        {
-            for before in 0..14 {
+    fn escapes_are_read_as_ever() {
+        let units = [
+            r"\n",
+            r"\t",
+            r"\r",
+            r"\b",
+            r"\f",
+            r"\/",
+            r"\\",
+            r#"\""#,
+            r"\u0000",
+            r"\u00e9",
+            r"\u00E9n",
+            r"\ud83d\ude00",
+            r"\uD83D\uDE00\n",
+            r"\\\\n",
+            r"\\u0041",
+            "é",
+            "😀",
+            "x",
+        ];
+        for unit in units {
+            for before in 0..3 {
                 let text = "a".repeat(before) + &unit.repeat(3 * LARGE / unit.len());
                 check(&format!("\"{text}\""));
                 check(&format!(
@@ -177,6 +200,17 @@ mod tests {
         let lone = format!("\"{}\\ud83d\"", "a".repeat(LARGE));
         check(&lone);
         check(&format!("\"{}\\ud83dx{}\"", "a".repeat(LARGE - 9), "b".repeat(LARGE)));
+        for half in [
+            r"\ud83d\n",
+            r"\ud83d\ud83d",
+            r"\ude00",
+            r"\ude00\ud83d",
+            r"\ud83d\\\\\\\\",
+            r"\ud83déééé",
+        ] {
+            check(&format!("\"{}{half}\"", "a".repeat(LARGE)));
+            check(&format!("\"{half}{}\"", "a".repeat(LARGE)));
+        }
         check(&format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000)));
         check(&format!("[{}1]", "1,".repeat(LARGE)));
         check(&format!("{{\"a\":\"{}\",\"a\":2}}", "x".repeat(LARGE)));

@@ -37,14 +37,17 @@ pub async fn give_back_when_idle(calls: Arc<Calls>) {
     }
 }
 
-/// One heap for all threads: what each keeps to itself cannot be given back, and ours are not many. To be called before
-/// there are others.
+/// One heap for all threads: what each keeps to itself cannot be given back, and ours are not many. What is freed stays
+/// with it until the server is idle, as far as it is not much: to get it again costs more than to read into it. To be
+/// called before there are others.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "the C library's own interface; it takes two numbers")]
+#[expect(unsafe_code, reason = "the C library's own interface; it takes numbers")]
 pub fn share_one_heap() {
     // SAFETY: no other thread is there yet whose allocations the setting could meet half way.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 8 << 20);
     }
 }
 

@@ -271,7 +271,7 @@ struct Progress {
     seen: Option<usize>,
 }
 
-/// An answer leaves in chunks of about this size: small enough for the cache, large enough for a pipe.
+/// An answer leaves in chunks of this size, or a little more: small enough for the cache, all that a pipe takes.
 const CHUNK: usize = 64 * 1024;
 
 impl Outgoing {
@@ -302,20 +302,17 @@ impl Outgoing {
 
     /// Writes the message and a line break; `buffer` is scratch space.
     pub fn write_line(mut self, out: &mut impl Write, buffer: &mut Vec<u8>) -> io::Result<()> {
-        loop {
-            buffer.clear();
-            let more = self.fill(buffer);
-            if !more {
-                buffer.push(b'\n');
-            }
-            out.write_all(buffer)?;
-            if !more {
-                return Ok(());
-            }
+        buffer.clear();
+        while self.fill(buffer) {
+            // Not a byte more than an empty pipe takes: for that one we would have to wait.
+            out.write_all(&buffer[..CHUNK])?;
+            buffer.drain(..CHUNK);
         }
+        buffer.push(b'\n');
+        out.write_all(buffer)
     }
 
-    /// Puts the next chunk into `buffer`, which is empty; `false` if it was the last.
+    /// Adds to `buffer` until it has a chunk, or a little more; `false` if that was the last.
     pub fn fill(&mut self, buffer: &mut Vec<u8>) -> bool {
         while buffer.len() < CHUNK {
             let Some(block) = self.blocks.get(self.at.block) else {

@@ -3,9 +3,6 @@
 //! The parser decodes a text with escapes into a buffer of its own and then copies it, so that a file to be written would
 //! be held three times. A large text is therefore decoded here.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Result, Value};
 
@@ -35,65 +32,73 @@ pub fn count(json: &[u8]) -> usize {
 }
 
 /// What follows the text that has begun.
-fn after_text(mut rest: &[u8]) -> &[u8] {
-    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
-        if rest[at] == b'"' {
-            return &rest[at + 1..];
+fn after_text(rest: &[u8]) -> &[u8] {
+    let mut escaped = None;
+    for at in memchr::memchr2_iter(b'"', b'\\', rest) {
+        match rest[at] {
+            _ if escaped == Some(at) => {}
+            b'"' => return &rest[at + 1..],
+            _ => escaped = Some(at + 1),
         }
-        rest = rest.get(at + 2..).unwrap_or_default();
     }
     &[]
 }
 
-pub fn read(raw: &RawValue) -> Result<Value> {
-    read_within(raw, DEPTH)
+/// The members of an object, names and values as they stand there; none of what is no object. It must be JSON.
+pub fn members(json: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = json.strip_prefix('{').unwrap_or_default();
+    std::iter::from_fn(move || {
+        rest = rest.trim_ascii_start().trim_start_matches(',').trim_ascii_start();
+        let (name, value) = rest.split_at(name_length(rest)?);
+        let value = value.trim_ascii_start().strip_prefix(':')?.trim_ascii_start();
+        let (value, more) = value.split_at(value_length(value.as_bytes()));
+        rest = more;
+        Some((name, value))
+    })
 }
 
-fn read_within(raw: &RawValue, depth: usize) -> Result<Value> {
-    let json = raw.get();
+fn name_length(json: &str) -> Option<usize> {
+    let text = json.as_bytes().strip_prefix(b"\"")?;
+    Some(json.len() - after_text(text).len())
+}
+
+fn value_length(json: &[u8]) -> usize {
+    let (mut rest, mut depth) = (json, 0_usize);
+    while let Some((&byte, more)) = rest.split_first() {
+        match byte {
+            b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' if depth == 0 => break,
+            b'}' | b']' => depth -= 1,
+            b'{' | b'[' => depth += 1,
+            _ => {}
+        }
+        rest = if byte == b'"' { after_text(more) } else { more };
+        if depth == 0 && matches!(byte, b'"' | b'}' | b']') {
+            break;
+        }
+    }
+    json.len() - rest.len()
+}
+
+/// Of JSON.
+pub fn read(json: &str) -> Result<Value> {
+    read_within(json, DEPTH)
+}
+
+fn read_within(json: &str, depth: usize) -> Result<Value> {
     match json.as_bytes().first() {
         _ if json.len() < LARGE || depth == 0 => serde_json::from_str(json),
         Some(b'"') => text(json).map(Value::String),
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(json)?;
-            items.into_iter().map(|item| read_within(item, depth - 1)).collect()
+            items.into_iter().map(|item| read_within(item.get(), depth - 1)).collect()
         }
         Some(b'{') => {
-            let Members(members) = serde_json::from_str(json)?;
-            let read = |(name, raw)| Ok((name, read_within(raw, depth - 1)?));
-            members.into_iter().map(read).collect::<Result<Map<_, _>>>().map(Value::Object)
+            let read = |(name, value)| {
+                Ok((serde_json::from_str::<String>(name)?, read_within(value, depth - 1)?))
+            };
+            members(json).map(read).collect::<Result<Map<_, _>>>().map(Value::Object)
         }
         _ => serde_json::from_str(json),
-    }
-}
-
-/// The members of an object, in order, not read any further.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Each;
-
-        impl<'de> Visitor<'de> for Each {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-
-        deserializer.deserialize_map(Each)
     }
 }
 
@@ -143,7 +148,7 @@ mod tests {
 
     fn check(json: &str) {
         let raw: &RawValue = serde_json::from_str(json).expect("a value");
-        let (ours, theirs) = (read(raw), serde_json::from_str::<Value>(json));
+        let (ours, theirs) = (read(raw.get()), serde_json::from_str::<Value>(json));
         match (ours, theirs) {
             (Ok(ours), Ok(theirs)) => assert!(ours == theirs, "they differ"),
             (ours, theirs) => assert_eq!(ours.is_err(), theirs.is_err()),
@@ -182,6 +187,32 @@ mod tests {
                 ));
             }
         }
+    }
+
+    #[test]
+    fn members_are_found_as_they_stand() {
+        let check = |json: &str, expected: &[(&str, &str)]| {
+            let found: Vec<_> = members(json).collect();
+            assert_eq!(found, expected, "{json}");
+            // What serde finds in it is the same.
+            let theirs: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+            let name = |name| serde_json::from_str::<String>(name).expect("a name");
+            let value = |value| serde_json::from_str::<Value>(value).expect("a value");
+            let ours: Map<_, _> = found.iter().map(|(n, v)| (name(n), value(v))).collect();
+            assert_eq!(ours, theirs, "{json}");
+        };
+        check("{}", &[]);
+        check("{ }", &[]);
+        check("null", &[]);
+        check("[1]", &[]);
+        check("\"{\"", &[]);
+        check(r#"{"a":1}"#, &[(r#""a""#, "1")]);
+        check(r#"{ "a" : -1.5e3 , "b":null}"#, &[(r#""a""#, "-1.5e3"), (r#""b""#, "null")]);
+        check(r#"{"a\"":"\\","b":"}\"{,"}"#, &[(r#""a\"""#, r#""\\""#), (r#""b""#, r#""}\"{,""#)]);
+        check(
+            "{\"a\":[{\"b\":[]},\"]\"]\n,\t\"c\":{\"d\":{}} }",
+            &[("\"a\"", "[{\"b\":[]},\"]\"]"), ("\"c\"", "{\"d\":{}}")],
+        );
     }
 
     #[test]

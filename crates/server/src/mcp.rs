@@ -1,5 +1,6 @@
 //! MCP: the tools as `rmcp` lists and calls them, in every protocol version it knows.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -55,13 +56,9 @@ pub enum Given {
 }
 
 /// What `tools/call` must be given, and what it may be given.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ToolCall<'a> {
     pub name: String,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(rename = "_meta")]
+    arguments: Option<&'a str>,
     pub meta: Option<Small<RequestMetaObject>>,
     request_state: Option<String>,
     input_responses: Option<Small<HashMap<String, Value>>>,
@@ -83,13 +80,40 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Small<T> {
 
 impl<'a> ToolCall<'a> {
     pub fn parse(id: &RequestId, params: Option<&'a RawValue>) -> Result<Self, Refusal> {
-        let params = params.map_or("null", RawValue::get);
-        serde_json::from_str(params).map_err(|_| {
+        let call = params.and_then(|params| Self::read(params.get()));
+        call.ok_or_else(|| {
             wire::invalid_params(
                 id,
                 "`params` must hold `name`, a string; `_meta` and `inputResponses` are objects of at most 256 \
                  names and values",
             )
+        })
+    }
+}
+
+impl<'a> ToolCall<'a> {
+    /// Each member at most once. What is asked for besides is nobody's business here.
+    fn read(params: &'a str) -> Option<Self> {
+        let [mut name, mut arguments, mut meta, mut request_state, mut input_responses] = [None; 5];
+        for (member, value) in arguments::members(params) {
+            let place = match serde_json::from_str::<Cow<str>>(member).ok()?.as_ref() {
+                "name" => &mut name,
+                "arguments" => &mut arguments,
+                "_meta" => &mut meta,
+                "requestState" => &mut request_state,
+                "inputResponses" => &mut input_responses,
+                _ => continue,
+            };
+            if place.replace(value).is_some() {
+                return None;
+            }
+        }
+        Some(Self {
+            name: serde_json::from_str(name?).ok()?,
+            arguments: arguments.filter(|arguments| *arguments != "null"),
+            meta: serde_json::from_str(meta.unwrap_or("null")).ok()?,
+            request_state: serde_json::from_str(request_state.unwrap_or("null")).ok()?,
+            input_responses: serde_json::from_str(input_responses.unwrap_or("null")).ok()?,
         })
     }
 }

@@ -245,7 +245,7 @@ impl Reader {
         room: &mut Option<Room>,
         is_alone: bool,
     ) -> Result<Taken, Refusal> {
-        let arguments = wire::arguments(id, params)?;
+        let arguments = wire::arguments(id, params.map(RawValue::get))?;
         let arrived = self.calls.arrive(entry, arguments, id.to_string(), None);
         let recall = arrived.recall().clone();
         let runs = is_alone && self.at_once.may_run(entry);

@@ -8,6 +8,7 @@ use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use files::Hash;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tools::{Dialect, Entry, Failure, Kind, Reply};
 
@@ -36,7 +37,9 @@ pub async fn answer(
         let faults = vec![arguments::TOO_MANY.into()];
         return failed(entry, &Failure::new(Kind::Invalid, "Invalid params").with_faults(faults));
     }
-    let arguments = match serde_json::from_slice(&body).and_then(arguments::read) {
+    let arguments = match serde_json::from_slice::<&RawValue>(&body)
+        .and_then(|body| arguments::read(body.get()))
+    {
         Ok(arguments @ Value::Object(_)) => arguments,
         Ok(_) => {
             return refuse(StatusCode::BAD_REQUEST, fault::INVALID_REQUEST, "Invalid Request");

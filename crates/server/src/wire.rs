@@ -193,8 +193,8 @@ fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
 }
 
 /// The arguments of a call: an object, or nothing.
-pub fn arguments(id: &RequestId, given: Option<&RawValue>) -> Result<Value, Refusal> {
-    if given.is_some_and(|given| arguments::count(given.get().as_bytes()) > arguments::MOST) {
+pub fn arguments(id: &RequestId, given: Option<&str>) -> Result<Value, Refusal> {
+    if given.is_some_and(|given| arguments::count(given.as_bytes()) > arguments::MOST) {
         return Err(invalid_params(id, arguments::TOO_MANY));
     }
     match given.map_or(Ok(Value::Null), arguments::read) {

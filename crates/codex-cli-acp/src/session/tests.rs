@@ -49,12 +49,12 @@ fn session() -> Arc<Session> {
 }
 
 fn call(id: &str) -> Begun {
-    let (tool, path) = ("read_text_file", Some("/work/a".to_owned()));
+    let (tool, path) = ("read_text_file", Some("/project/a".to_owned()));
     Begun { id: Some(id.to_owned()), tool, effect: Effect::Reads, path }
 }
 
 fn begin(session: &Session, id: &str) {
-    session.begin(&call(id), &json!({ "path": "/work/a" }));
+    session.begin(&call(id), &json!({ "path": "/project/a" }));
 }
 
 fn end(session: &Session, id: &str) {
@@ -65,7 +65,7 @@ fn end(session: &Session, id: &str) {
 fn item(session: &Arc<Session>, moment: &str, thread: &str, id: &str) {
     let item = json!({
         "type": "mcpToolCall", "id": id, "server": "file_editor", "tool": "read_text_file",
-        "arguments": { "path": "/work/a" }, "error": null,
+        "arguments": { "path": "/project/a" }, "error": null,
     });
     session.hear(moment, &json!({ "threadId": thread, "item": item }));
 }
@@ -111,7 +111,7 @@ async fn a_call_begins_and_ends_once_whichever_stream_is_first() {
         .await;
         let expected = ["tool_call a pending", "tool_call_update a completed"];
         assert_eq!(short(&told), expected, "{order:?}");
-        assert_eq!(told[0]["locations"][0]["path"], "/work/a", "{order:?}");
+        assert_eq!(told[0]["locations"][0]["path"], "/project/a", "{order:?}");
     }
 }
 

@@ -101,7 +101,7 @@ mod update {
             let mut change = |versions: &[Option<Version>]| {
                 let mut bytes = versions[0].as_ref().unwrap().bytes.to_vec();
                 bytes[0] = if bytes[0] == b'l' { b'L' } else { b'l' };
-                Ok(vec![Change::Write(bytes)])
+                Ok(vec![Change::write(bytes)])
             };
             place.store.update(&paths, &call(), &mut change).unwrap()
         });

@@ -523,7 +523,7 @@ mod tests {
         let call = Call::until(Instant::now() + Duration::from_secs(10));
         let (mut targets, _) = store.find_targets(&paths).ok().unwrap();
         lock_all(&mut targets, &call).unwrap();
-        let write = || Change::Write(b"new".into());
+        let write = || Change::write(b"new");
         for (target, change) in
             targets.iter_mut().zip([write(), Change::Remove, Change::Keep, write(), write()])
         {

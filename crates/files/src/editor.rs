@@ -64,7 +64,7 @@ struct Buffer<'a> {
     /// As it was last read.
     seen: Option<Version>,
     /// What is to be written, if anything.
-    new: Option<Vec<u8>>,
+    new: Option<Arc<Vec<u8>>>,
     /// Somebody else's change was noticed.
     contested: bool,
 }
@@ -188,7 +188,8 @@ impl<E: Editor> EditorStore<E> {
     /// does a new file.
     fn put_back(&self, written: &[&Buffer<'_>], call: &Call) {
         for Buffer { at, seen, new, .. } in written.iter().rev() {
-            let is_ours = self.editor.read(at, call).is_ok_and(|now| now == *new);
+            let is_ours =
+                self.editor.read(at, call).is_ok_and(|now| now.as_ref() == new.as_deref());
             if let (true, Some(old)) = (is_ours, seen) {
                 let _ = self.editor.write(at, &old.bytes, call);
             }
@@ -202,12 +203,13 @@ impl<E: Editor> EditorStore<E> {
             return Saved { contested: buffer.contested, ..Saved::kept(stamp) };
         };
         // It is written, so a read that fails now is no failure; it has noticed nobody.
-        let now = self.editor.read(at, call).unwrap_or_else(|_| Some(new.clone()));
-        let restyled = now.as_ref().filter(|now| *now != new && unstyled(now) == unstyled(new));
+        let now = self.editor.read(at, call).unwrap_or_else(|_| Some(new.to_vec()));
+        let is_same = now.as_ref() == Some(&**new);
+        let restyled = now.as_ref().filter(|now| !is_same && unstyled(now) == unstyled(new));
         Saved {
             created: seen.is_none(),
             durable: Durable::No,
-            contested: *contested || (now.as_ref() != Some(new) && restyled.is_none()),
+            contested: *contested || (!is_same && restyled.is_none()),
             restyled: restyled.map(|now| Hash::of(now)),
             ..Saved::kept(now.as_deref().map_or(Stamp::MISSING, stamp))
         }

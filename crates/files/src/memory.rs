@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     ops::ControlFlow,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
@@ -76,8 +76,8 @@ impl Files {
         let old = self.version(at);
         let kept = old.as_ref().map_or(Stamp::MISSING, |old| old.stamp);
         let (created, stamp) = match change {
-            Change::Write(bytes) if old.as_ref().is_none_or(|old| *old.bytes != bytes) => {
-                (old.is_none(), self.put(at, bytes))
+            Change::Write(bytes) if old.as_ref().is_none_or(|old| old.bytes != bytes) => {
+                (old.is_none(), self.put(at, Arc::unwrap_or_clone(bytes)))
             }
             Change::Keep | Change::Write(_) => (false, kept),
             Change::Remove => {

@@ -128,8 +128,15 @@ pub struct Excerpt {
 pub enum Change {
     Keep,
     /// The whole new contents. The same bytes as before count as `Keep`: the file is not touched.
-    Write(Vec<u8>),
+    Write(Arc<Vec<u8>>),
     Remove,
+}
+
+impl Change {
+    /// These are the new contents.
+    pub fn write(bytes: impl Into<Vec<u8>>) -> Change {
+        Change::Write(Arc::new(bytes.into()))
+    }
 }
 
 /// The change gave up. Its reason stays with whoever wrote the closure; see [`crate::Stage`].

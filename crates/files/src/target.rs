@@ -89,7 +89,7 @@ impl<'r> Target<'r> {
     pub fn plan(&mut self, change: Change, max: u64) -> Result<(), StoreError> {
         let change = match (change, &self.version) {
             (Change::Remove, None) => Change::Keep,
-            (Change::Write(bytes), Some(version)) if bytes == *version.bytes => Change::Keep,
+            (Change::Write(bytes), Some(version)) if bytes == version.bytes => Change::Keep,
             (Change::Write(bytes), _) if bytes.len() as u64 > max => {
                 return Err(StoreError::TooLarge { size: bytes.len() as u64, max });
             }

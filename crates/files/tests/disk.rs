@@ -350,7 +350,7 @@ fn two_paths_may_be_one_file() {
         disk.put("a", "one");
         symlink("a", disk.dir.path().join("link")).unwrap();
         let both = [at("link"), at("a")];
-        let write = |text: &str| Change::Write(text.into());
+        let write = |text: &str| Change::write(text);
         let update =
             |changes: Vec<Change>| disk.store.update(&both, &call(), &mut |_| Ok(changes.clone()));
 
@@ -499,7 +499,7 @@ fn an_outsider_who_renames_is_noticed() {
                 }
                 let old =
                     versions[0].as_ref().map(|version| version.bytes.to_vec()).unwrap_or_default();
-                Ok(vec![Change::Write([&old, &b"!"[..]].concat())])
+                Ok(vec![Change::write([&old, &b"!"[..]].concat())])
             })
             .unwrap();
         assert_eq!((runs, disk.text("a").as_str()), (3, "!"));
@@ -515,7 +515,7 @@ fn someone_who_never_stops_changing_the_file_wins_in_time() {
     let outcome = disk.store.update(&[at("a")], &call_for(Duration::from_millis(200)), &mut |_| {
         runs += 1;
         disk.put("a", "x".repeat(runs));
-        Ok(vec![Change::Write(b"ours".into())])
+        Ok(vec![Change::write(b"ours")])
     });
     assert!(matches!(outcome, Err(StoreError::TimedOut)));
     assert!(runs > 1);
@@ -578,7 +578,7 @@ fn whoever_has_the_lock_finishes_though_the_server_stops() {
     let stopping = call();
     let saved = disk.store.update(&[at("a")], &stopping, &mut |_| {
         stopping.stop.set();
-        Ok(vec![Change::Write(b"two".into())])
+        Ok(vec![Change::write(b"two")])
     });
     saved.unwrap();
     assert_eq!(disk.text("a"), "two");
@@ -644,7 +644,7 @@ fn opposite_orders_do_not_block_each_other() {
         let paths = names.map(at);
         for _ in 0..50 {
             let add = |version: &Option<files::Version>| {
-                Change::Write([&version.as_ref().unwrap().bytes[..], b"x"].concat())
+                Change::write([&version.as_ref().unwrap().bytes[..], b"x"].concat())
             };
             disk.store
                 .update(&paths, &call(), &mut |versions| Ok(versions.iter().map(add).collect()))
@@ -757,7 +757,7 @@ fn failures_leave_nothing_behind() {
             let cancelled = call();
             let outcome = disk.store.update(&[at(name)], &cancelled, &mut |_| {
                 cancelled.cancel.set();
-                Ok(vec![Change::Write(b"two".into())])
+                Ok(vec![Change::write(b"two")])
             });
             assert!(matches!(outcome, Err(StoreError::Cancelled)));
         }

@@ -27,7 +27,7 @@ fn replace(store: &dyn Store, old: &str, new: &str) -> Result<Saved, StoreError>
         if text.matches(old).count() != 1 {
             return Err(Stop);
         }
-        Ok(vec![Change::Write(text.replacen(old, new, 1).into_bytes())])
+        Ok(vec![Change::write(text.replacen(old, new, 1).into_bytes())])
     })?;
     Ok(saved.into_iter().next().unwrap())
 }
@@ -38,7 +38,7 @@ fn type_in(buffers: &mut Buffers, text: &str) {
 }
 
 fn write(text: &str) -> Change {
-    Change::Write(text.into())
+    Change::write(text)
 }
 
 // --- nobody types
@@ -330,7 +330,7 @@ fn a_kept_file_counts_among_several() {
     });
     let store = store(editor);
     let saved = store.update(&[at("a"), at("b")], &call(), &mut |versions| {
-        Ok(vec![Change::Keep, Change::Write(versions[0].as_ref().unwrap().bytes.to_vec())])
+        Ok(vec![Change::Keep, Change::write(versions[0].as_ref().unwrap().bytes.to_vec())])
     });
     let contested: Vec<_> = saved.unwrap().iter().map(|saved| saved.contested).collect();
     assert_eq!(contested, [true, false]);
@@ -551,7 +551,7 @@ fn threads_on_one_store_lose_nothing_and_find_nobody_else() {
     let store = store(FakeEditor::quiet(&[("a", ""), ("b", "")]));
     let add = |names: [&str; 2]| {
         let add = |version: &Option<files::Version>| {
-            Change::Write([&version.as_ref().unwrap().bytes[..], b"x"].concat())
+            Change::write([&version.as_ref().unwrap().bytes[..], b"x"].concat())
         };
         for _ in 0..50 {
             let saved = store.update(&names.map(at), &call(), &mut |versions| {

@@ -31,7 +31,7 @@ fn file(dir: &Path, below: &str) -> FilePath {
 }
 
 fn write(text: &str) -> Change {
-    Change::Write(text.into())
+    Change::write(text)
 }
 
 /// Changes a file, making the folders it is in.
@@ -48,7 +48,7 @@ fn change(
 fn append(disk: &Disk, below: &str, text: &str) -> Result<Saved, StageError<&'static str>> {
     change(&disk.store, &file(disk.dir.path(), below), |version| {
         let old = version.map(|version| version.bytes.to_vec()).unwrap_or_default();
-        Ok(Change::Write([&old, text.as_bytes()].concat()))
+        Ok(Change::write([&old, text.as_bytes()].concat()))
     })
 }
 

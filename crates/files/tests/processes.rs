@@ -213,7 +213,7 @@ fn child_makes_folders() {
     let outcome =
         Stage::new(&store).with_folders(Folders::Made).update_one(&path, &call(), |version| {
             let old = version.map(|version| version.bytes.to_vec()).unwrap_or_default();
-            Ok::<_, ()>((Change::Write([&old, letter.as_bytes()].concat()), ()))
+            Ok::<_, ()>((Change::write([&old, letter.as_bytes()].concat()), ()))
         });
     let note = match outcome {
         Ok(_) => "saved",

@@ -223,7 +223,7 @@ fn file(dir: &Path, below: &str) -> FilePath {
 /// Writes a file, making the folders it is in.
 fn write(store: &dyn Store, at: &FilePath, text: &str) -> Result<Saved, StageError<()>> {
     let stage = Stage::new(store).with_folders(Folders::Made);
-    stage.update_one(at, &call(), |_| Ok((Change::Write(text.into()), ()))).map(|(saved, ())| saved)
+    stage.update_one(at, &call(), |_| Ok((Change::write(text), ()))).map(|(saved, ())| saved)
 }
 
 fn remove(store: &dyn Store, at: FilePath) -> Result<Vec<Saved>, StoreError> {

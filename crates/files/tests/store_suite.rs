@@ -42,7 +42,7 @@ impl Subject {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<Saved, StoreError> {
-        self.change(name, &Change::Write(text.into()))
+        self.change(name, &Change::write(text))
     }
 
     fn change(&self, name: &str, change: &Change) -> Result<Saved, StoreError> {
@@ -309,14 +309,14 @@ fn cancelling_during_the_change_leaves_everything(subject: &Subject) {
         let cancelled = call();
         let outcome = subject.store.update(&[at(name)], &cancelled, &mut |_| {
             cancelled.cancel.set();
-            Ok(vec![Change::Write(b"two".into())])
+            Ok(vec![Change::write(b"two")])
         });
         assert!(matches!(outcome, Err(StoreError::Cancelled)));
 
         let late = call_for(Duration::from_millis(30));
         let outcome = subject.store.update(&[at(name)], &late, &mut |_| {
             thread::sleep(Duration::from_millis(40));
-            Ok(vec![Change::Write(b"two".into())])
+            Ok(vec![Change::write(b"two")])
         });
         assert!(matches!(outcome, Err(StoreError::TimedOut)));
     }
@@ -341,7 +341,7 @@ fn an_outsider_is_noticed_before_publishing(subject: &Subject) {
             (subject.put)("a", "outside");
         }
         seen.push(text.clone());
-        Ok(vec![Change::Write(format!("{text}!").into_bytes())])
+        Ok(vec![Change::write(format!("{text}!").into_bytes())])
     });
     assert!(!saved.unwrap()[0].created);
     seen.dedup();
@@ -358,7 +358,7 @@ fn an_outsider_who_creates_the_file_first_is_noticed(subject: &Subject) {
             (subject.put)("a", "outside");
         }
         seen.push(text.clone());
-        Ok(vec![Change::Write(text.map_or("new".into(), |text| format!("{text}!").into_bytes()))])
+        Ok(vec![Change::write(text.map_or("new".into(), |text| format!("{text}!").into_bytes()))])
     });
     assert!(!saved.unwrap()[0].created, "the outsider made it");
     seen.dedup();
@@ -376,7 +376,7 @@ fn several_files_at_once(subject: &Subject) {
         let texts: Vec<_> = versions.iter().map(|one| one.as_ref().map(text_of)).collect();
         let found = ["three", "", "one", "two"].map(|text| (!text.is_empty()).then(|| text.into()));
         assert_eq!(texts, found);
-        let write = |text: &str| Change::Write(text.into());
+        let write = |text: &str| Change::write(text);
         Ok(vec![write("THREE"), write("NEW"), Change::Keep, write("TWO")])
     });
     let created: Vec<_> = saved.unwrap().into_iter().map(|saved| saved.created).collect();
@@ -390,7 +390,7 @@ fn removing_one_of_several_files(subject: &Subject) {
     (subject.put)("a", "one");
     (subject.put)("b", "two");
     let saved = subject.store.update(&[at("b"), at("a")], &call(), &mut |_| {
-        Ok(vec![Change::Remove, Change::Write(b"ONE".into())])
+        Ok(vec![Change::Remove, Change::write(b"ONE")])
     });
     assert_eq!(saved.unwrap()[0].stamp, Stamp::MISSING);
     assert_eq!(subject.names(), ["a"]);
@@ -400,7 +400,7 @@ fn removing_one_of_several_files(subject: &Subject) {
 fn several_files_or_none(subject: &Subject) {
     (subject.put)("a", "one");
     let outcome = subject.store.update(&[at("a"), at("b")], &call(), &mut |_| {
-        Ok(vec![Change::Write(b"two".into()), Change::Write("x".repeat(2000).into())])
+        Ok(vec![Change::write(b"two"), Change::write("x".repeat(2000))])
     });
     assert!(matches!(outcome, Err(StoreError::TooLarge { size: 2000, max: MAX })));
     assert_eq!(subject.text("a").unwrap(), "one");
@@ -409,7 +409,7 @@ fn several_files_or_none(subject: &Subject) {
 
 fn one_path_given_twice_is_one_file(subject: &Subject) {
     (subject.put)("a", "one");
-    let write = |text: &str| Change::Write(text.into());
+    let write = |text: &str| Change::write(text);
     let update = |changes: [Change; 2]| {
         subject.store.update(&[at("a"), at("a")], &call(), &mut |versions| {
             let [one, other] = versions else { panic!("two paths") };
@@ -523,7 +523,7 @@ fn a_stage_gives_back_the_callers_own_values(subject: &Subject) {
     let edit = |expected: Option<Hash>| {
         stage.update_one(&at("a"), &call(), |version| {
             let hash = version.map(|version| Hash::of(&version.bytes));
-            if hash == expected { Ok((Change::Write(b"one".into()), "done")) } else { Err("stale") }
+            if hash == expected { Ok((Change::write(b"one"), "done")) } else { Err("stale") }
         })
     };
     let (saved, value) = edit(None).unwrap();
@@ -568,7 +568,7 @@ fn an_editor_refuses_what_it_has_no_message_for() {
     let removed = subject.change("a", &Change::Remove).map(drop);
     assert_eq!(why(removed), "permission denied: an editor cannot remove files");
     let both = subject.store.update(&[at("a"), at("b")], &call(), &mut |_| {
-        Ok(vec![Change::Remove, Change::Write(b"two".into())])
+        Ok(vec![Change::Remove, Change::write(b"two")])
     });
     assert_eq!(why(both.map(drop)), "permission denied: an editor cannot remove files");
     let listed = subject.store.list(&DirPath::root(), &call(), &mut |_| unreachable!());

@@ -15,6 +15,11 @@ const DEPTH: usize = 3;
 pub const MOST: usize = 1 << 18;
 pub const TOO_MANY: &str = "the arguments hold more than 262144 names and values";
 
+pub fn are_too_many(json: &[u8]) -> bool {
+    // So many take more bytes than that.
+    json.len() > MOST && count(json) > MOST
+}
+
 /// How many names and values there are in JSON, counted without reading it.
 pub fn count(json: &[u8]) -> usize {
     let (mut rest, mut count) = (json, 1);
@@ -33,15 +38,7 @@ pub fn count(json: &[u8]) -> usize {
 
 /// What follows the text that has begun.
 fn after_text(rest: &[u8]) -> &[u8] {
-    let mut escaped = None;
-    for at in memchr::memchr2_iter(b'"', b'\\', rest) {
-        match rest[at] {
-            _ if escaped == Some(at) => {}
-            b'"' => return &rest[at + 1..],
-            _ => escaped = Some(at + 1),
-        }
-    }
-    &[]
+    text::end_of_text(rest).map_or(&[], |end| &rest[end + 1..])
 }
 
 /// The members of an object, names and values as they stand there; none of what is no object. It must be JSON.
@@ -87,7 +84,7 @@ pub fn read(json: &str) -> Result<Value> {
 fn read_within(json: &str, depth: usize) -> Result<Value> {
     match json.as_bytes().first() {
         _ if json.len() < LARGE || depth == 0 => serde_json::from_str(json),
-        Some(b'"') => text(json).map(Value::String),
+        Some(b'"') => read_text(json).map(Value::String),
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(json)?;
             items.into_iter().map(|item| read_within(item.get(), depth - 1)).collect()
@@ -102,44 +99,10 @@ fn read_within(json: &str, depth: usize) -> Result<Value> {
     }
 }
 
-/// What a JSON text stands for. What it may be was looked at when its bytes were found to be one.
-fn text(json: &str) -> Result<String> {
-    let mut rest = &json[1..json.len() - 1];
-    let mut text = String::with_capacity(rest.len());
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..at]);
-        let escaped = &rest[at..];
-        let length = escape_length(escaped);
-        match escaped.as_bytes()[1] {
-            b'n' => text.push('\n'),
-            b't' => text.push('\t'),
-            b'r' => text.push('\r'),
-            b'b' => text.push('\u{8}'),
-            b'f' => text.push('\u{c}'),
-            // The parser knows which of them make a character together, and which make none.
-            b'u' => text.push_str(&parse(&escaped[..length])?),
-            itself => text.push(char::from(itself)),
-        }
-        rest = &escaped[length..];
-    }
-    text.push_str(rest);
-    Ok(text)
-}
-
-/// How long the escape sequence is that a text begins with, both of a pair counted.
-fn escape_length(escaped: &str) -> usize {
-    let is_first_half = |code: &[u8]| {
-        matches!(code, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..])
-    };
-    match escaped.as_bytes() {
-        code @ [b'\\', b'u', ..] if is_first_half(code) => escaped.floor_char_boundary(12),
-        [b'\\', b'u', ..] => 6,
-        _ => 2,
-    }
-}
-
-fn parse(escaped: &str) -> Result<String> {
-    serde_json::from_str(&["\"", escaped, "\""].concat())
+/// What a JSON text stands for; why not, the parser tells.
+fn read_text(json: &str) -> Result<String> {
+    let inner = &json[1..json.len() - 1];
+    text::unescape(inner).map_or_else(|| serde_json::from_str(json), Ok)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub async fn answer(
         Ok(received) => received,
         Err(refusal) => return refusal,
     };
-    if arguments::count(&body) > arguments::MOST {
+    if arguments::are_too_many(&body) {
         let faults = vec![arguments::TOO_MANY.into()];
         return failed(entry, &Failure::new(Kind::Invalid, "Invalid params").with_faults(faults));
     }

@@ -194,7 +194,7 @@ fn id_in_tail(tail: &[u8]) -> Option<RequestId> {
 
 /// The arguments of a call: an object, or nothing.
 pub fn arguments(id: &RequestId, given: Option<&str>) -> Result<Value, Refusal> {
-    if given.is_some_and(|given| arguments::count(given.as_bytes()) > arguments::MOST) {
+    if given.is_some_and(|given| arguments::are_too_many(given.as_bytes())) {
         return Err(invalid_params(id, arguments::TOO_MANY));
     }
     match given.map_or(Ok(Value::Null), arguments::read) {

@@ -61,6 +61,38 @@ fn decode_other_letters(bencher: Bencher, size: usize) {
     bencher.counter(count).bench(|| Text::decode(black_box(&bytes).clone()));
 }
 
+mod of_json {
+    use super::*;
+
+    #[divan::bench(args = SIZES)]
+    fn escape(bencher: Bencher, size: usize) {
+        let (text, mut out) = (source(size), Vec::with_capacity(2 * size));
+        bencher.counter(BytesCount::of_str(&text)).bench_local(|| {
+            out.clear();
+            text::escape(black_box(&text), &mut out);
+        });
+    }
+
+    #[divan::bench(args = SIZES)]
+    fn unescape(bencher: Bencher, size: usize) {
+        let json = escaped(size);
+        bencher.counter(BytesCount::of_str(&json)).bench(|| text::unescape(black_box(&json)));
+    }
+
+    #[divan::bench(args = SIZES)]
+    fn find_the_end(bencher: Bencher, size: usize) {
+        let json = escaped(size) + "\"";
+        let find = || text::end_of_text(black_box(json.as_bytes()));
+        bencher.counter(BytesCount::of_str(&json)).bench(find);
+    }
+
+    fn escaped(size: usize) -> String {
+        let mut json = Vec::new();
+        text::escape(&source(size), &mut json);
+        String::from_utf8(json).unwrap()
+    }
+}
+
 mod of_lines {
     use super::*;
 

@@ -2,8 +2,8 @@
 
 #![expect(clippy::inline_always, reason = "this is most of the time that a large read takes")]
 
-/// How many bytes are looked at at once.
-const BLOCK: usize = 16;
+use crate::block::{self, BLOCK, Special};
+
 const WORD: usize = 8;
 /// What a block becomes at the most, and a block more, since whole ones are written.
 const LONGEST: usize = 6 * BLOCK + BLOCK;
@@ -18,7 +18,7 @@ pub fn escape(text: &str, out: &mut Vec<u8>) {
         out.resize(at + piece.len() + piece.len() / 4 + LONGEST, 0);
         while let Some((block, after)) = rest.split_first_chunk() {
             let place = make_room(out, at);
-            let special = special_bytes(*block);
+            let special = block::find(*block, ESCAPES);
             if special.count_ones() > FEW {
                 at += escape_bytes(block, place);
                 rest = after;
@@ -65,47 +65,8 @@ fn escape_bytes(bytes: &[u8], place: &mut [u8]) -> usize {
 /// If there are more in a block it is gone through byte by byte.
 const FEW: u32 = 3;
 
-/// A bit for each byte that is escaped.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn special_bytes(block: [u8; BLOCK]) -> u16 {
-    #[expect(unsafe_code, reason = "what every such processor has must still be asked for")]
-    // SAFETY: there is no x86-64 without SSE2.
-    unsafe {
-        special_bytes_by_sse2(block)
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse2")]
-#[inline]
-fn special_bytes_by_sse2(block: [u8; BLOCK]) -> u16 {
-    use std::arch::x86_64::{
-        _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
-        _mm_set1_epi8,
-    };
-    let [low, high] = [0, WORD].map(|at| {
-        let word = block[at..].first_chunk().copied();
-        i64::from_le_bytes(word.unwrap_or_default())
-    });
-    let block = _mm_set_epi64x(high, low);
-    let is = |byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte.cast_signed()));
-    let is_control = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1f)), block);
-    let special = _mm_or_si128(is_control, _mm_or_si128(is(b'"'), is(b'\\')));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "16 bits are set at most"
-    )]
-    let bits = _mm_movemask_epi8(special) as u16;
-    bits
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn special_bytes(block: [u8; BLOCK]) -> u16 {
-    let is_special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    block.iter().rev().fold(0, |bits, byte| bits << 1 | u16::from(is_special(*byte)))
-}
+/// What has to be escaped.
+const ESCAPES: Special = Special { bytes: *b"\"\\", up_to: Some(0x1f) };
 
 /// What stands for each byte, and how much of it counts.
 static ESCAPED: [([u8; WORD], usize); 256] = {

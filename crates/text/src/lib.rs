@@ -10,13 +10,14 @@
 //! - [`nearest`]: why a string was not found, and where it nearly fits
 //! - [`splice`]: applying splices, and [`Composed`]: what a sequence of them did
 //! - [`diff`]: what they did, as a unified diff
-//! - [`escape`]: a text as JSON has it
+//! - [`escape`], [`unescape`]: a text as JSON has it, and back
 //!
 //! Offsets are bytes and lines count from 0; callers that speak another base convert.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod blanks;
+mod block;
 pub mod by_line;
 mod changes;
 mod decode;
@@ -28,6 +29,7 @@ pub mod lines;
 pub mod nearest;
 mod positions;
 pub mod splice;
+mod unescape;
 
 use std::ops::Range;
 
@@ -39,6 +41,7 @@ pub use escape::escape;
 pub use exact::{LineSpan, StringEdit, StringError};
 pub use lines::{Ending, Line, LineRange, Selected};
 pub use splice::{Composed, Region, Splice};
+pub use unescape::{end_of_text, unescape};
 
 /// Why an edit of lines could not be applied. The text is untouched in every case.
 ///

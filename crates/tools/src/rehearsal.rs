@@ -78,8 +78,8 @@ impl Changed {
     fn of(before: Option<&Version>, change: Option<Change>) -> Option<Self> {
         let before = before.map(|version| Arc::clone(&version.bytes));
         match change {
-            Some(Change::Write(after)) if before.as_deref() != Some(&after) => {
-                Some(Self { before, after: Arc::new(after) })
+            Some(Change::Write(after)) if before.as_ref() != Some(&after) => {
+                Some(Self { before, after })
             }
             _ => None,
         }

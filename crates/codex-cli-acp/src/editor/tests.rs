@@ -211,7 +211,7 @@ fn calls_at_one_file_take_turns_by_whatever_path_they_come() {
     let write = |path: usize, call: &Call, meanwhile: &mut dyn FnMut()| {
         session.store.update(&paths[path..=path], call, &mut |_| {
             meanwhile();
-            Ok(vec![Change::Write(b"two".into())])
+            Ok(vec![Change::write(b"two")])
         })
     };
     let late = Call::until(Instant::now() + Duration::from_millis(20));

@@ -99,7 +99,7 @@ pub fn append(
         let mut bytes =
             versions[0].as_ref().map(|version| version.bytes.to_vec()).unwrap_or_default();
         bytes.extend_from_slice(text.as_bytes());
-        Ok(vec![Change::Write(bytes)])
+        Ok(vec![Change::write(bytes)])
     })?;
     let [saved] = saved.try_into().unwrap();
     Ok(saved)

@@ -252,7 +252,7 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
     let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
         let (bytes, edited) = change(cx, request, version)?;
         let change = match request.mode {
-            Mode::Write if edited.changed => Change::Write(bytes),
+            Mode::Write if edited.changed => Change::write(bytes),
             Mode::Write | Mode::DryRun => Change::Keep,
         };
         Ok((change, edited))

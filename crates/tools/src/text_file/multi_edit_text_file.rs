@@ -160,7 +160,7 @@ impl Tool for MultiEditTextFile {
             size.set(new.len());
             let change = match Mode::of(self.dry_run) {
                 Mode::DryRun => Change::Keep,
-                Mode::Write => Change::Write(new.into_bytes()),
+                Mode::Write => Change::write(new.into_bytes()),
             };
             Ok((change, edited))
         });

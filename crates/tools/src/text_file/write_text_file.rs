@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use files::{
     Change, DirPath, FilePath, Folders, Hash, PathError, Root, Stage, StageError, StoreError,
@@ -18,7 +19,7 @@ use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, schema};
 
-const BOM: &str = "\u{feff}";
+const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// Write a whole text file, creating or overwriting it. To change parts of a file use `multi_edit_text_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -88,16 +89,17 @@ impl Tool for WriteTextFile {
         super::refused(target, error, limits, Act::Write)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(mut self, cx: &Context) -> Result<Reply, Failure> {
         let path = super::path(cx.root, &self.path, Act::Write)?;
         let folders = match self.create_dirs {
             Some(true) => Folders::Made,
             Some(false) | None => Folders::Found,
         };
         let size = Cell::new(self.content.len());
+        let content = Arc::new(std::mem::take(&mut self.content).into_bytes());
         let outcome =
             Stage::new(cx.store).with_folders(folders).update_one(&path, cx.call, |version| {
-                let (bytes, written) = self.change(version, cx)?;
+                let (bytes, written) = self.change(&content, version, cx)?;
                 size.set(bytes.len());
                 let change = match Mode::of(self.dry_run) {
                     Mode::DryRun => Change::Keep,
@@ -156,34 +158,39 @@ struct Written {
 }
 
 impl WriteTextFile {
-    fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Written), Failure> {
+    fn change(
+        &self,
+        content: &Arc<Vec<u8>>,
+        old: Option<&Version>,
+        cx: &Context,
+    ) -> Result<(Arc<Vec<u8>>, Written), Failure> {
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
         let before = answer::hash_before(old, expected, Mode::of(self.dry_run));
         answer::check_hash(&super::short(&self.path), expected, before)?;
         // A mark that the old text had is not seen by whoever writes the new one.
-        let had_bom = old.is_some_and(|old| old.bytes.starts_with(BOM.as_bytes()));
-        let bom_kept = had_bom && !self.content.starts_with(BOM);
-        let mark = if bom_kept { BOM } else { "" };
-        let text = [mark, &self.content].concat();
-        let (size, max) = (text.len() as u64, cx.limits.max_size);
+        let had_bom = old.is_some_and(|old| old.bytes.starts_with(BOM));
+        let bom_kept = had_bom && !content.starts_with(BOM);
+        let with_mark = || Arc::new([BOM, content].concat());
+        let bytes = if bom_kept { with_mark() } else { Arc::clone(content) };
+        let (size, max) = (bytes.len() as u64, cx.limits.max_size);
         if size > max {
             let error = StoreError::TooLarge { size, max };
             return Err(Self::refused(&self.path, &error, cx.limits)
                 .with_hint("the content is that large; the limit is set by --max-size"));
         }
         let written = Written {
-            size: text.len(),
+            size: bytes.len(),
             created: old.is_none(),
-            changed: old.is_none_or(|old| *old.bytes != *text.as_bytes()),
+            changed: old.is_none_or(|old| old.bytes != bytes),
             bom_kept,
             before,
-            after: Hash::of(text.as_bytes()),
+            after: Hash::of(&bytes),
             diff: match Mode::of(self.dry_run) {
-                Mode::DryRun => Some(self.diff(old, &text, cx.limits)),
+                Mode::DryRun => Some(self.diff(old, &bytes, cx.limits)),
                 Mode::Write => None,
             },
         };
-        Ok((text.into_bytes(), written))
+        Ok((bytes, written))
     }
 
     fn reply(&self, written: Written, notes: Vec<String>) -> Reply {
@@ -219,10 +226,10 @@ impl WriteTextFile {
         Reply { blocks, data: Some(data), hash, meta, ..Reply::default() }
     }
 
-    fn diff(&self, old: Option<&Version>, new: &str, limits: &Limits) -> String {
+    fn diff(&self, old: Option<&Version>, new: &[u8], limits: &Limits) -> String {
         let old = old.map_or(Ok(Text::empty()), |old| Text::decode(old.bytes.clone()));
         // What is not text has no lines that could differ.
-        let Ok(old) = old else { return String::new() };
+        let (Ok(old), Ok(new)) = (old, str::from_utf8(new)) else { return String::new() };
         let name = super::file_name(&self.path);
         let mut changed = Composed::new();
         changed.then(0..old.whole().len(), new.len());

@@ -1,0 +1,220 @@
+//! What stands between the quotes of a JSON text.
+
+use crate::block::{self, WINDOW};
+
+/// Where the quote is that ends a text that has begun.
+#[inline(never)]
+pub fn end_of_text(json: &[u8]) -> Option<usize> {
+    let mut is_escaped = false;
+    windows(json).find_map(|(at, window)| {
+        let escaped = escaped_bytes(block::positions(&window, b'\\'), &mut is_escaped);
+        let quotes = block::positions(&window, b'"') & !escaped;
+        (quotes != 0).then(|| at + quotes.trailing_zeros() as usize)
+    })
+}
+
+/// All of it, the last window filled up with what means nothing.
+#[inline]
+fn windows(json: &[u8]) -> impl Iterator<Item = (usize, [u8; WINDOW])> {
+    let (windows, rest) = json.as_chunks();
+    let mut last = [0; WINDOW];
+    last[..rest.len()].copy_from_slice(rest);
+    let starts = (0..).step_by(WINDOW);
+    starts.zip(windows.iter().copied().chain([last]))
+}
+
+/// Of 64 bytes, those that a backslash stands before that is not escaped itself; `is_first`: the first one is, and then
+/// whether the one behind the last is.
+///
+/// Of a row of backslashes every other one is escaped, and so is what follows it if it has an odd number. Taken from a
+/// number whose odd bits are set, a row that begins at an even place turns all of them and the bit behind it, and one
+/// that begins at an odd place none.
+#[inline]
+fn escaped_bytes(backslashes: u64, is_first: &mut bool) -> u64 {
+    const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+    let first = u64::from(*is_first);
+    let unescaped = backslashes & !first;
+    let turned = ((unescaped << 1) | ODD).wrapping_sub(unescaped) ^ ODD;
+    *is_first = (turned & backslashes) >> 63 == 1;
+    turned ^ (backslashes | first)
+}
+
+/// What a text stands for that JSON has between quotes. `None` for what may not be there, or is half of a character.
+#[inline(never)]
+pub fn unescape(json: &str) -> Option<String> {
+    let mut text =
+        Unescaped { json: json.as_bytes(), seen: 0, out: vec![0; json.len() + WINDOW], at: 0 };
+    for (start, window) in windows(text.json) {
+        let mut backslashes = block::positions(&window, b'\\');
+        while backslashes != 0 {
+            text.escape_at(start + backslashes.trailing_zeros() as usize)?;
+            backslashes &= backslashes - 1;
+        }
+    }
+    text.finish()
+}
+
+/// A text on its way.
+struct Unescaped<'a> {
+    json: &'a [u8],
+    /// How much of it was read.
+    seen: usize,
+    /// What it becomes, which only gets shorter; the last of what is copied may reach beyond its end.
+    out: Vec<u8>,
+    at: usize,
+}
+
+impl Unescaped<'_> {
+    /// There is a backslash. It may be part of an escape that was read.
+    #[inline]
+    fn escape_at(&mut self, at: usize) -> Option<()> {
+        if at < self.seen {
+            return Some(());
+        }
+        self.copy_until(at);
+        let (character, length) = read_escape(&self.json[at..])?;
+        self.at += character.encode_utf8(&mut self.out[self.at..]).len();
+        self.seen = at + length;
+        Some(())
+    }
+
+    #[inline]
+    fn copy_until(&mut self, end: usize) {
+        const SHORT: usize = 32;
+        let (plain, out) = (&self.json[self.seen..], &mut self.out[self.at..]);
+        let length = end - self.seen;
+        // Between two escapes there is little as a rule, and to copy more is quicker than to count.
+        match (plain.first_chunk::<SHORT>(), out.first_chunk_mut()) {
+            (Some(plain), Some(out)) if length <= SHORT => *out = *plain,
+            _ => out[..length].copy_from_slice(&plain[..length]),
+        }
+        (self.seen, self.at) = (end, self.at + length);
+    }
+
+    fn finish(mut self) -> Option<String> {
+        self.copy_until(self.json.len());
+        self.out.truncate(self.at);
+        String::from_utf8(self.out).ok()
+    }
+}
+
+/// The character that an escape stands for, and how many bytes that takes.
+#[inline]
+fn read_escape(json: &[u8]) -> Option<(char, usize)> {
+    let character = match json.get(1)? {
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'u' => return read_unicode(json),
+        itself @ (b'"' | b'\\' | b'/') => char::from(*itself),
+        _ => return None,
+    };
+    Some((character, 2))
+}
+
+/// Characters beyond 0xFFFF take two of them, neither of which is one alone.
+fn read_unicode(json: &[u8]) -> Option<(char, usize)> {
+    let unit = |json: &[u8]| {
+        let digits = json.strip_prefix(b"\\u")?.first_chunk::<4>()?;
+        let add = |unit, digit: &u8| Some(unit << 4 | char::from(*digit).to_digit(16)?);
+        digits.iter().try_fold(0, add)
+    };
+    let first = unit(json)?;
+    if let Some(character) = char::from_u32(first) {
+        return Some((character, 6));
+    }
+    let second = unit(&json[6..])?;
+    let ((0xd800..0xdc00), (0xdc00..0xe000)) = (first, second) else { return None };
+    char::from_u32(0x1_0000 + ((first & 0x3ff) << 10) + (second & 0x3ff)).map(|both| (both, 12))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As `serde_json` reads it.
+    fn check(json: &str) {
+        let quoted = format!("\"{json}\"");
+        let expected = serde_json::from_str::<String>(&quoted).ok();
+        assert_eq!(unescape(json), expected, "{json}");
+        if expected.is_some() {
+            let more = format!("{quoted}, \"another\"");
+            assert_eq!(end_of_text(&more.as_bytes()[1..]), Some(json.len()), "{json}");
+            assert_eq!(end_of_text(json.as_bytes()), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn every_escape_in_every_place() {
+        let escapes = [
+            r"\n",
+            r"\t",
+            r"\r",
+            r"\b",
+            r"\f",
+            r"\/",
+            r"\\",
+            r#"\""#,
+            r"\u0000",
+            r"\u00e9",
+            r"\u00E9n",
+            r"\uFFFF",
+            r"\ud83d\ude00",
+            r"\uD83D\uDE00\n",
+            r"\\\\n",
+            r"\\u0041",
+            "é",
+            "😀",
+            "x",
+        ];
+        for escape in escapes {
+            for length in 0..40 {
+                let filler = "x".repeat(length);
+                check(&format!("{filler}{escape}{filler}{escape}{escape}"));
+                check(&format!("{filler}{escape}{filler}{escape}\\n{filler}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_none() {
+        let wrong = [
+            r"\ud83d",
+            r"\ud83dx",
+            r"\ud83d\n",
+            r"\ud83d\ud83d",
+            r"\ud83d\u0041",
+            r"\ude00",
+            r"\ude00\ud83d",
+            r"\ud83déééé",
+            r"\x",
+            r"\u12",
+            r"\u+123",
+            r"\u12é",
+            r"\U0041",
+        ];
+        for wrong in wrong {
+            for length in 0..40 {
+                let filler = "x".repeat(length);
+                check(&format!("{filler}{wrong}{filler}"));
+            }
+        }
+        assert_eq!(unescape("\\"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text(text in "(?s)([a-z ]{0,40}[\\x00-\\x22\\\\äß\u{2028}\u{10ffff}])*") {
+            let json = serde_json::to_string(&text).unwrap();
+            check(&json[1..json.len() - 1]);
+        }
+
+        #[test]
+        fn any_backslashes(json in "([a-f]{0,20}\\\\{0,5}[nud8c]{0,3}[0-9]{0,4}){0,9}") {
+            check(&json);
+        }
+    }
+}

@@ -1,20 +1,10 @@
-//! Which of sixteen bytes are special, found at once.
+//! Which of many bytes are special, found at once.
 
 #![expect(clippy::inline_always, reason = "most of the time that a large text takes is spent here")]
 
-/// How many bytes are looked at at once.
-pub(crate) const BLOCK: usize = 16;
-
-/// A bit for each of them in a word.
+/// How many bytes are looked at at once: each is a bit of a word.
 pub(crate) const WINDOW: usize = 64;
-
-/// A bit for each place where `byte` is, the first one lowest.
-#[inline(always)]
-pub(crate) fn positions(window: &[u8; WINDOW], byte: u8) -> u64 {
-    let special = Special { bytes: [byte; 2], up_to: None };
-    let (blocks, _) = window.as_chunks();
-    blocks.iter().rev().fold(0, |bits, block| bits << BLOCK | u64::from(find(*block, special)))
-}
+const BLOCK: usize = 16;
 
 /// What to look for.
 #[derive(Clone, Copy)]
@@ -24,10 +14,43 @@ pub(crate) struct Special {
     pub up_to: Option<u8>,
 }
 
+impl Special {
+    pub const fn only(byte: u8) -> Self {
+        Self { bytes: [byte; 2], up_to: None }
+    }
+}
+
+/// All of it, and where each window begins. The last one is filled up with blanks.
+#[inline(always)]
+pub(crate) fn windows(bytes: &[u8]) -> impl Iterator<Item = (usize, [u8; WINDOW])> {
+    let (windows, rest) = bytes.as_chunks();
+    let mut last = [b' '; WINDOW];
+    last[..rest.len()].copy_from_slice(rest);
+    let starts = (0..).step_by(WINDOW);
+    starts.zip(windows.iter().copied().chain([last]))
+}
+
+/// Copies the first bytes. There is little to copy as a rule, and then more is quicker than to count: what is behind it
+/// in `to` may be written to.
+#[inline(always)]
+pub(crate) fn copy(from: &[u8], length: usize, to: &mut [u8]) {
+    match (from.first_chunk::<WINDOW>(), to.first_chunk_mut()) {
+        (Some(from), Some(to)) if length <= WINDOW => *to = *from,
+        _ => to[..length].copy_from_slice(&from[..length]),
+    }
+}
+
 /// A bit for each byte that is special, the first one lowest.
+#[inline(always)]
+pub(crate) fn find(window: &[u8; WINDOW], special: Special) -> u64 {
+    let (blocks, _) = window.as_chunks();
+    let add = |bits, block: &_| bits << BLOCK | u64::from(find_in_block(*block, special));
+    blocks.iter().rev().fold(0, add)
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) fn find(block: [u8; BLOCK], special: Special) -> u16 {
+fn find_in_block(block: [u8; BLOCK], special: Special) -> u16 {
     #[expect(unsafe_code, reason = "what every such processor has must still be asked for")]
     // SAFETY: there is no x86-64 without SSE2.
     unsafe {
@@ -69,7 +92,7 @@ fn find_by_sse2(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn find(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
+fn find_in_block(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
     let is_special = |byte: &u8| bytes.contains(byte) || up_to.is_some_and(|last| *byte <= last);
     block.iter().rev().fold(0, |bits, byte| bits << 1 | u16::from(is_special(byte)))
 }

@@ -2,45 +2,56 @@
 
 #![expect(clippy::inline_always, reason = "this is most of the time that a large read takes")]
 
-use crate::block::{self, BLOCK, Special};
+use crate::block::{self, Special, WINDOW, windows};
 
 const WORD: usize = 8;
-/// What a block becomes at the most, and a block more, since whole ones are written.
-const LONGEST: usize = 6 * BLOCK + BLOCK;
+/// What a window becomes at the most, and a window more, since whole ones are written.
+const LONGEST: usize = 6 * WINDOW + WINDOW;
 /// Room is made for so many bytes at a time.
-const PIECE: usize = 256 * BLOCK;
+const PIECE: usize = 64 * WINDOW;
+
+/// What has to be escaped.
+const ESCAPES: Special = Special { bytes: *b"\"\\", up_to: Some(0x1f) };
+/// If there are more in a window it is gone through byte by byte.
+const FEW: u32 = 12;
 
 /// Appends `text` as `serde_json` would write it, without the quotes.
 pub fn escape(text: &str, out: &mut Vec<u8>) {
     for piece in text.as_bytes().chunks(PIECE) {
-        let (mut rest, mut at) = (piece, out.len());
+        let mut at = out.len();
         // As a rule not all of it is needed, and seldom more.
         out.resize(at + piece.len() + piece.len() / 4 + LONGEST, 0);
-        while let Some((block, after)) = rest.split_first_chunk() {
-            let place = make_room(out, at);
-            let special = block::find(*block, ESCAPES);
-            if special.count_ones() > FEW {
-                at += escape_bytes(block, place);
-                rest = after;
-                continue;
-            }
-            place[..BLOCK].copy_from_slice(block);
-            if special == 0 {
-                at += BLOCK;
-                rest = after;
+        for (start, window) in windows(piece) {
+            let (rest, place) = (&piece[start..], make_room(out, at));
+            let length = rest.len().min(WINDOW);
+            let special = block::find(&window, ESCAPES);
+            at += if special.count_ones() > FEW {
+                escape_bytes(&rest[..length], place)
             } else {
-                // What stands for the first goes over it, and what comes after it is looked at again.
-                let plain = special.trailing_zeros() as usize;
-                at += plain + escape_bytes(&rest[plain..=plain], &mut place[plain..]);
-                rest = &rest[plain + 1..];
-            }
+                escape_few(rest, length, special, place)
+            };
         }
-        at += escape_bytes(rest, make_room(out, at));
         out.truncate(at);
     }
 }
 
-/// Where the next block goes.
+/// The first `length` bytes, of which these are special; how many they became.
+#[inline(always)]
+fn escape_few(bytes: &[u8], length: usize, mut special: u64, place: &mut [u8]) -> usize {
+    let (mut seen, mut at) = (0, 0);
+    while special != 0 {
+        let next = special.trailing_zeros() as usize;
+        block::copy(&bytes[seen..], next - seen, &mut place[at..]);
+        at += next - seen;
+        at += escape_bytes(&bytes[next..=next], &mut place[at..]);
+        seen = next + 1;
+        special &= special - 1;
+    }
+    block::copy(&bytes[seen..], length - seen, &mut place[at..]);
+    at + length - seen
+}
+
+/// Where the next window goes.
 #[inline(always)]
 fn make_room(out: &mut Vec<u8>, at: usize) -> &mut [u8] {
     if out.len() < at + LONGEST {
@@ -61,12 +72,6 @@ fn escape_bytes(bytes: &[u8], place: &mut [u8]) -> usize {
         at + length
     })
 }
-
-/// If there are more in a block it is gone through byte by byte.
-const FEW: u32 = 3;
-
-/// What has to be escaped.
-const ESCAPES: Special = Special { bytes: *b"\"\\", up_to: Some(0x1f) };
 
 /// What stands for each byte, and how much of it counts.
 static ESCAPED: [([u8; WORD], usize); 256] = {

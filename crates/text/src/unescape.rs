@@ -1,26 +1,19 @@
 //! What stands between the quotes of a JSON text.
 
-use crate::block::{self, WINDOW};
+use crate::block::{self, Special, WINDOW, windows};
+
+const BACKSLASH: Special = Special::only(b'\\');
+const QUOTE: Special = Special::only(b'"');
 
 /// Where the quote is that ends a text that has begun.
 #[inline(never)]
 pub fn end_of_text(json: &[u8]) -> Option<usize> {
     let mut is_escaped = false;
     windows(json).find_map(|(at, window)| {
-        let escaped = escaped_bytes(block::positions(&window, b'\\'), &mut is_escaped);
-        let quotes = block::positions(&window, b'"') & !escaped;
+        let escaped = escaped_bytes(block::find(&window, BACKSLASH), &mut is_escaped);
+        let quotes = block::find(&window, QUOTE) & !escaped;
         (quotes != 0).then(|| at + quotes.trailing_zeros() as usize)
     })
-}
-
-/// All of it, the last window filled up with what means nothing.
-#[inline]
-fn windows(json: &[u8]) -> impl Iterator<Item = (usize, [u8; WINDOW])> {
-    let (windows, rest) = json.as_chunks();
-    let mut last = [0; WINDOW];
-    last[..rest.len()].copy_from_slice(rest);
-    let starts = (0..).step_by(WINDOW);
-    starts.zip(windows.iter().copied().chain([last]))
 }
 
 /// Of 64 bytes, those that a backslash stands before that is not escaped itself; `is_first`: the first one is, and then
@@ -45,7 +38,7 @@ pub fn unescape(json: &str) -> Option<String> {
     let mut text =
         Unescaped { json: json.as_bytes(), seen: 0, out: vec![0; json.len() + WINDOW], at: 0 };
     for (start, window) in windows(text.json) {
-        let mut backslashes = block::positions(&window, b'\\');
+        let mut backslashes = block::find(&window, BACKSLASH);
         while backslashes != 0 {
             text.escape_at(start + backslashes.trailing_zeros() as usize)?;
             backslashes &= backslashes - 1;
@@ -80,14 +73,8 @@ impl Unescaped<'_> {
 
     #[inline]
     fn copy_until(&mut self, end: usize) {
-        const SHORT: usize = 32;
-        let (plain, out) = (&self.json[self.seen..], &mut self.out[self.at..]);
         let length = end - self.seen;
-        // Between two escapes there is little as a rule, and to copy more is quicker than to count.
-        match (plain.first_chunk::<SHORT>(), out.first_chunk_mut()) {
-            (Some(plain), Some(out)) if length <= SHORT => *out = *plain,
-            _ => out[..length].copy_from_slice(&plain[..length]),
-        }
+        block::copy(&self.json[self.seen..], length, &mut self.out[self.at..]);
         (self.seen, self.at) = (end, self.at + length);
     }
 

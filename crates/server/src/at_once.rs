@@ -30,9 +30,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// So often nothing was found to be under way, and it is looked no more until the next call.
 const ENOUGH: u32 = 100;
 
-/// A call, ready to be run.
+/// A request, ready to be run.
 pub enum Short {
-    Tool(JsonRpcRequest<ClientRequest>),
+    Request(JsonRpcRequest<ClientRequest>),
     Plain(Working, Arrived),
 }
 
@@ -59,9 +59,14 @@ impl AtOnce {
         let _ = self.peer.set(peer);
     }
 
-    /// Whether such a call may be run now: nothing else is under way, and so nothing has to come before it.
-    pub fn may_run(&self, entry: &tools::Entry) -> bool {
-        self.peer.get().is_some() && self.calls.is_short(entry) && self.flights.are_none()
+    /// Whether a request may be answered now: nothing else is under way, and so nothing has to come before it.
+    pub fn may_run(&self) -> bool {
+        self.peer.get().is_some() && self.flights.are_none()
+    }
+
+    /// Whether such a call may.
+    pub fn may_call(&self, entry: &tools::Entry) -> bool {
+        self.calls.is_short(entry) && self.may_run()
     }
 
     /// Runs a call and answers it; `false` if somebody else reads by now.
@@ -69,7 +74,7 @@ impl AtOnce {
         let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
         self.began.notify_one();
         match call {
-            Short::Tool(request) => self.run_tool(request, runtime),
+            Short::Request(request) => self.run_request(request, runtime),
             Short::Plain(working, arrived) => self.run_plain(working, arrived, runtime),
         }
         self.is_mine(turn)
@@ -81,7 +86,7 @@ impl AtOnce {
     }
 
     /// As `rmcp` does it, but here.
-    fn run_tool(&self, request: JsonRpcRequest<ClientRequest>, runtime: &Handle) {
+    fn run_request(&self, request: JsonRpcRequest<ClientRequest>, runtime: &Handle) {
         let Some(peer) = self.peer.get() else { return };
         let JsonRpcRequest { id, mut request, .. } = request;
         let mut context = RequestContext::new(id.clone(), peer.clone());

@@ -88,13 +88,13 @@ enum Taken {
 }
 
 impl Reader {
-    /// Starts the thread that reads stdin, and another one whenever that is kept from reading.
-    pub fn start(
+    /// What it makes of lines that it does not run itself comes out at the other end.
+    pub fn new(
         calls: Arc<Calls>,
         flights: Arc<Flights>,
         aside: Aside,
         at_once: Arc<AtOnce>,
-    ) -> io::Result<mpsc::Receiver<Incoming>> {
+    ) -> (Arc<Self>, mpsc::Receiver<Incoming>) {
         let (messages, receiver) = mpsc::channel(64);
         let longest = calls.limits.max_size + ENVELOPE;
         let budget = IN_FLIGHT.max(2 * longest);
@@ -105,18 +105,21 @@ impl Reader {
         let stdin: pipe::Stdin = io::stdin();
         let lines = BufReader::with_capacity(64 * 1024, stdin);
         let input = Mutex::new(Input { lines, waiting: None });
-        let looked_after = Arc::clone(&at_once);
         let runtime = Handle::current();
         let reader =
             Self { calls, flights, aside, at_once, room, messages, longest, input, runtime };
-        let reader = Arc::new(reader);
-        Arc::clone(&reader).start_thread()?;
-        let reader = Arc::downgrade(&reader);
+        (Arc::new(reader), receiver)
+    }
+
+    /// Starts the thread that reads stdin, and another one whenever that is kept from reading.
+    pub fn start(self: Arc<Self>) -> io::Result<()> {
+        let (at_once, reader) = (Arc::clone(&self.at_once), Arc::downgrade(&self));
+        self.start_thread()?;
         tokio::spawn(async move {
             let read_on = || reader.upgrade().map(Self::start_thread);
-            looked_after.look_after(|| drop(read_on())).await;
+            at_once.look_after(|| drop(read_on())).await;
         });
-        Ok(receiver)
+        Ok(())
     }
 
     fn start_thread(self: Arc<Self>) -> io::Result<()> {
@@ -220,7 +223,7 @@ impl Reader {
         } else if method == "tools/call" {
             self.call_tool(&id, envelope.params, &mut room, is_alone)
         } else {
-            self.request(&id, method, line, &mut room).map(Taken::PassOn)
+            self.request(&id, method, line, &mut room, is_alone)
         };
         Some(outcome.unwrap_or_else(|refusal| self.refuse(refusal, room.flatten())))
     }
@@ -248,7 +251,7 @@ impl Reader {
         let arguments = wire::arguments(id, params.map(RawValue::get))?;
         let arrived = self.calls.arrive(entry, arguments, id.to_string(), None);
         let recall = arrived.recall().clone();
-        let runs = is_alone && self.at_once.may_run(entry);
+        let runs = is_alone && self.at_once.may_call(entry);
         let working = self.start_work(id, room, recall, SharedParked::default())?;
         Ok(if runs {
             Taken::Run(Short::Plain(working, arrived.at_once()))
@@ -266,7 +269,7 @@ impl Reader {
     ) -> Result<Taken, Refusal> {
         let call = ToolCall::parse(id, params)?;
         let carried = Carried::take(&self.calls, id, &call, Some(self.aside.clone()))?;
-        let runs = is_alone && self.at_once.may_run(carried.entry);
+        let runs = is_alone && self.at_once.may_call(carried.entry);
         let carried = if runs { carried.at_once() } else { carried };
         let working = self.start_work(id, room, carried.recall(), Arc::clone(&carried.parked))?;
 
@@ -277,7 +280,7 @@ impl Reader {
         }
         let request = ClientRequest::CallToolRequest(request);
         Ok(match ClientJsonRpcMessage::request(request, id.clone()) {
-            JsonRpcMessage::Request(request) if runs => Taken::Run(Short::Tool(request)),
+            JsonRpcMessage::Request(request) if runs => Taken::Run(Short::Request(request)),
             message => Taken::PassOn(Incoming::Message(Box::new(message))),
         })
     }
@@ -289,7 +292,8 @@ impl Reader {
         method: &str,
         line: &[u8],
         room: &mut Option<Room>,
-    ) -> Result<Incoming, Refusal> {
+        is_alone: bool,
+    ) -> Result<Taken, Refusal> {
         if !mcp::SERVED.contains(&method) {
             return Err(mcp::method_not_found(id, method));
         }
@@ -301,8 +305,9 @@ impl Reader {
             let parked = Arc::clone(&carried.parked);
             let working = self.start_work(id, room, carried.recall(), parked)?;
             request.request.extensions_mut().insert(carried.holding(working));
-            return Ok(Incoming::Message(Box::new(message)));
+            return Ok(Taken::PassOn(Incoming::Message(Box::new(message))));
         }
+        let runs = is_alone && self.at_once.may_run();
         self.calls.log_request(method, id);
         let flight = Flight {
             room: room.take().flatten(),
@@ -311,7 +316,10 @@ impl Reader {
             state: State::Answering,
         };
         self.take_off(id, flight)?;
-        Ok(Incoming::Message(Box::new(message)))
+        Ok(match message {
+            JsonRpcMessage::Request(request) if runs => Taken::Run(Short::Request(request)),
+            message => Taken::PassOn(Incoming::Message(Box::new(message))),
+        })
     }
 
     fn start_work(

@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout_at;
 use tools::Entry;
 
@@ -27,7 +27,7 @@ use crate::mcp::{Mcp, Parked};
 use crate::reader::{Incoming, Reader};
 use crate::signal::Signals;
 use crate::wire::{Outgoing, Refusal, plain_object};
-use crate::writer::{Answers, start_writer};
+use crate::writer::Answers;
 use crate::{fault, memory, watch};
 
 /// How long calls may go on after the end of input before those that wait for a lock are refused.
@@ -46,8 +46,9 @@ async fn sleep_until(time: Option<Instant>) {
 /// Serves stdin and stdout until the input ends or a signal comes.
 pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     let flights = Arc::new(Flights::default());
-    let (answers, written) = start_writer(Arc::clone(&calls))?;
-    let (answers, questions) = (Arc::new(answers), Arc::new(Questions::default()));
+    let written = Arc::new(Notify::new());
+    let answers = Arc::new(Answers::new(Arc::clone(&calls), Arc::clone(&written)));
+    let questions = Arc::new(Questions::default());
     let way = Arc::downgrade(&answers);
     let say = move |message: Value, share| {
         if let Some(answers) = way.upgrade() {
@@ -59,8 +60,8 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     let mcp = Mcp::new(Arc::clone(&calls));
     let way = Arc::downgrade(&answers);
     let at_once = Arc::new(AtOnce::new(mcp.clone(), Arc::clone(&calls), Arc::clone(&flights), way));
-    let messages =
-        Reader::start(Arc::clone(&calls), Arc::clone(&flights), aside, Arc::clone(&at_once))?;
+    let (reader, messages) =
+        Reader::new(Arc::clone(&calls), Arc::clone(&flights), aside, Arc::clone(&at_once));
     tokio::spawn(watch::watch(Arc::clone(&calls)));
     tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
     let leaving_since = Arc::new(OnceLock::new());
@@ -73,6 +74,7 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     };
     let server = serve_directly::<RoleServer, _, _, _, _>(mcp, transport, None);
     at_once.meet(server.peer().clone());
+    reader.start()?;
     let until_gone = async {
         signals.stop().await;
         leaving_since.get_or_init(Instant::now);

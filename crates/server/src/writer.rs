@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
 use tokio::sync::Notify;
 
@@ -15,9 +15,12 @@ use crate::wire::Outgoing;
 /// What is kept of the buffer between answers.
 const KEPT_BUFFER: usize = 128 * 1024;
 
+type Queue = mpsc::Sender<(Outgoing, Room)>;
+
 /// The way out. An answer's room is given up once it is written.
 pub struct Answers {
-    queue: mpsc::Sender<(Outgoing, Room)>,
+    /// To the thread that writes, once there was something for it; `None` if there can be none.
+    queue: OnceLock<Option<Queue>>,
     out: Arc<Out>,
 }
 
@@ -27,13 +30,23 @@ struct Out {
     buffer: Mutex<Option<Vec<u8>>>,
     /// Answers in the queue or on their way from it.
     queued: AtomicUsize,
+    /// Notified when the last answer is out.
+    done: Arc<Notify>,
 }
 
 impl Answers {
+    pub fn new(calls: Arc<Calls>, done: Arc<Notify>) -> Self {
+        let (buffer, queued) = (Mutex::new(Some(Vec::new())), AtomicUsize::new(0));
+        Self { queue: OnceLock::new(), out: Arc::new(Out { calls, buffer, queued, done }) }
+    }
+
     /// Leaves an answer to the thread that writes.
     pub fn send(&self, answer: Outgoing, room: Room) -> io::Result<()> {
+        let Some(queue) = self.queue.get_or_init(|| start_writer(&self.out).ok()) else {
+            return self.out.write(answer, &mut lock(&self.out.buffer));
+        };
         self.out.queued.fetch_add(1, Ordering::Relaxed);
-        self.queue.send((answer, room)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        queue.send((answer, room)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     /// Writes an answer here and now, if nobody else has something to write.
@@ -44,6 +57,15 @@ impl Answers {
             return self.out.write(answer, &mut buffer);
         }
         self.send(answer, room)
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        // Otherwise the thread says so.
+        if self.queue.get().is_none_or(Option::is_none) {
+            self.out.done.notify_one();
+        }
     }
 }
 
@@ -66,23 +88,19 @@ impl Out {
     }
 }
 
-/// Starts the thread that writes; notified when the last answer is out.
-pub fn start_writer(calls: Arc<Calls>) -> io::Result<(Answers, Arc<Notify>)> {
+fn start_writer(out: &Arc<Out>) -> io::Result<Queue> {
     let (queue, answers) = mpsc::channel::<(Outgoing, Room)>();
-    let out =
-        Arc::new(Out { calls, buffer: Mutex::new(Some(Vec::new())), queued: AtomicUsize::new(0) });
-    let done = Arc::new(Notify::new());
-    let (writing, finished) = (Arc::clone(&out), Arc::clone(&done));
+    let out = Arc::clone(out);
     std::thread::Builder::new().name("stdout".into()).spawn(move || {
         for (answer, room) in answers {
-            let written = writing.write(answer, &mut lock(&writing.buffer));
-            writing.queued.fetch_sub(1, Ordering::Relaxed);
+            let written = out.write(answer, &mut lock(&out.buffer));
+            out.queued.fetch_sub(1, Ordering::Relaxed);
             if written.is_err() {
                 break;
             }
             drop(room);
         }
-        finished.notify_one();
+        out.done.notify_one();
     })?;
-    Ok((Answers { queue, out }, done))
+    Ok(queue)
 }

@@ -2,7 +2,7 @@
 //!
 //! As much as we are allowed to: what cannot be kept does not stop an edit, but it never gives anyone more rights.
 
-use std::{fs::File, sync::OnceLock};
+use std::{fs::File, io::Read as _, sync::OnceLock};
 
 use cap_std::fs::Dir;
 use rustix::{
@@ -88,9 +88,7 @@ pub(super) fn mode_of_new_file(dir: &Dir) -> NewMode {
 pub(crate) fn umask() -> Mode {
     static UMASK: OnceLock<Mode> = OnceLock::new();
     *UMASK.get_or_init(|| {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        if let Some(bits) = told.and_then(|octal| u16::from_str_radix(octal.trim(), 8).ok()) {
+        if let Some(bits) = told_umask() {
             return Mode::from_bits_truncate(bits.into());
         }
         // Elsewhere it can only be asked for by setting it: for a moment, to something strict.
@@ -98,6 +96,15 @@ pub(crate) fn umask() -> Mode {
         rustix::process::umask(umask);
         umask
     })
+}
+
+/// As Linux tells it, in the second line.
+fn told_umask() -> Option<u16> {
+    let mut head = [0; 128];
+    let read = File::open("/proc/self/status").ok()?.read(&mut head).ok()?;
+    let mut lines = str::from_utf8(&head[..read]).ok()?.lines();
+    let octal = lines.find_map(|line| line.strip_prefix("Umask:"))?;
+    u16::from_str_radix(octal.trim(), 8).ok()
 }
 
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]

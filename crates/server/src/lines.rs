@@ -1,6 +1,6 @@
 //! Lines of stdin: whole, or told to be too long without being kept.
 
-use std::io::{self, BufRead, Read};
+use std::io;
 
 /// What is kept of the head and of the tail of a line that is too long.
 const KEPT: usize = 512;
@@ -24,51 +24,107 @@ impl Line {
     }
 }
 
-/// The next line; the last one need not be ended. `None` at the end of input.
-pub fn read_line(input: &mut impl BufRead, longest: u64) -> io::Result<Option<Line>> {
-    let mut line = Vec::new();
-    input.take(longest + 1).read_until(b'\n', &mut line)?;
-    if line.is_empty() {
-        return Ok(None);
+/// All that a pipe holds as a rule.
+const PIECE: usize = 64 * 1024;
+
+/// What was read, and not given out yet.
+#[derive(Default)]
+pub struct Lines {
+    bytes: Vec<u8>,
+    /// How many of them were given out.
+    given: usize,
+}
+
+impl Lines {
+    /// Whether nothing was read beyond the lines that were given out.
+    pub fn is_empty(&self) -> bool {
+        self.given == self.bytes.len()
     }
-    if line.last() == Some(&b'\n') || line.len() as u64 <= longest {
-        return Ok(Some(Line::Whole(line)));
-    }
-    // The rest goes by without being kept.
-    line.truncate(KEPT);
-    line.shrink_to_fit();
-    let (head, mut tail) = (line, Vec::new());
-    loop {
-        let available = input.fill_buf()?;
-        let end = memchr::memchr(b'\n', available);
-        let taken = end.unwrap_or(available.len());
-        tail.extend_from_slice(&available[taken.saturating_sub(KEPT)..taken]);
-        tail.drain(..tail.len().saturating_sub(KEPT));
-        let at_end = available.is_empty();
-        input.consume(taken + usize::from(end.is_some()));
-        if end.is_some() || at_end {
-            return Ok(Some(Line::TooLong { head, tail }));
+
+    /// The next line, with its end; the last one need not have one. `None` at the end of input. `read` appends what there
+    /// is to read, and waits if there is nothing.
+    pub fn next(
+        &mut self,
+        longest: usize,
+        mut read: impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
+    ) -> io::Result<Option<Line>> {
+        let mut seen = 0;
+        loop {
+            let line = &self.bytes[self.given..];
+            let end = memchr::memchr(b'\n', &line[seen..]).map(|end| seen + end);
+            seen = line.len();
+            if end.unwrap_or(seen) > longest {
+                return self.skip(read).map(Some);
+            }
+            if let Some(end) = end {
+                return Ok(Some(Line::Whole(self.give(end + 1))));
+            }
+            if self.read(&mut read)? == 0 {
+                return Ok((seen > 0).then(|| Line::Whole(self.give(seen))));
+            }
         }
+    }
+
+    /// A line that is too long goes by without being kept.
+    fn skip(
+        &mut self,
+        mut read: impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
+    ) -> io::Result<Line> {
+        let head = self.bytes[self.given..].iter().take(KEPT).copied().collect();
+        loop {
+            let line = &self.bytes[self.given..];
+            let (length, end) = (line.len(), memchr::memchr(b'\n', line));
+            let is_over = end.is_some() || {
+                self.given += length.saturating_sub(KEPT);
+                self.read(&mut read)? == 0
+            };
+            if is_over {
+                let tail = self.give(end.map_or(length.min(KEPT), |end| end + 1));
+                let tail = tail.strip_suffix(b"\n").unwrap_or(&tail);
+                let tail = tail[tail.len().saturating_sub(KEPT)..].to_vec();
+                return Ok(Line::TooLong { head, tail });
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        read: &mut impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.bytes.drain(..self.given);
+        self.given = 0;
+        self.bytes.reserve(PIECE);
+        read(&mut self.bytes)
+    }
+
+    fn give(&mut self, length: usize) -> Vec<u8> {
+        let end = self.given + length;
+        // As a rule there is one, and it need not be copied.
+        if end == self.bytes.len() && self.given == 0 {
+            return std::mem::take(&mut self.bytes);
+        }
+        let line = self.bytes[self.given..end].to_vec();
+        self.given = end;
+        line
     }
 }
 
 /// Stdin and stdout as they come: unbuffered, and patient where whoever opened them made them non-blocking.
 #[cfg(unix)]
 pub mod pipe {
-    use std::io::{self, Read, Write};
+    use std::io::{self, Write};
     use std::os::fd::BorrowedFd;
 
+    use rustix::buffer::spare_capacity;
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
 
-    pub struct Stdin;
     pub struct Stdout;
 
-    impl Read for Stdin {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let fd = rustix::stdio::stdin();
-            patiently(fd, PollFlags::IN, || rustix::io::read(fd, &mut *buffer))
-        }
+    /// Appends what there is in stdin, as much as there is room for.
+    pub fn read(bytes: &mut Vec<u8>) -> io::Result<usize> {
+        let fd = rustix::stdio::stdin();
+        patiently(fd, PollFlags::IN, || rustix::io::read(fd, spare_capacity(bytes)))
     }
 
     impl Write for Stdout {
@@ -101,5 +157,80 @@ pub mod pipe {
 
 #[cfg(not(unix))]
 pub mod pipe {
-    pub use std::io::{Stdin, Stdout};
+    use std::io::{self, Read as _};
+
+    pub use std::io::Stdout;
+
+    /// Appends what there is in stdin, as much as there is room for.
+    pub fn read(bytes: &mut Vec<u8>) -> io::Result<usize> {
+        let before = bytes.len();
+        bytes.resize(bytes.capacity(), 0);
+        let read = io::stdin().read(&mut bytes[before..]);
+        bytes.truncate(before + read.as_ref().map_or(0, |read| *read));
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LONGEST: usize = 2000;
+
+    /// Reads all lines of what comes in pieces.
+    fn read(mut pieces: impl Iterator<Item = Vec<u8>>) -> Vec<Line> {
+        let mut lines = Lines::default();
+        let mut next = || {
+            let read = |bytes: &mut Vec<u8>| {
+                let piece = pieces.next().unwrap_or_default();
+                bytes.extend_from_slice(&piece);
+                Ok(piece.len())
+            };
+            lines.next(LONGEST, read).expect("nothing fails here")
+        };
+        let all = std::iter::from_fn(&mut next).collect();
+        assert!(next().is_none() && lines.is_empty());
+        all
+    }
+
+    fn check(text: &str, piece: usize) {
+        let lines = read(text.as_bytes().chunks(piece).map(<[u8]>::to_vec));
+        assert_eq!(lines.len(), text.split_inclusive('\n').count());
+        for (line, expected) in lines.iter().zip(text.split_inclusive('\n')) {
+            let bare = expected.trim_end_matches('\n');
+            match line {
+                Line::Whole(line) => {
+                    assert_eq!(line, expected.as_bytes());
+                    assert!(bare.len() <= LONGEST);
+                }
+                Line::TooLong { head, tail } => {
+                    assert!(bare.len() > LONGEST);
+                    assert_eq!((head.len(), tail.len()), (KEPT, KEPT));
+                    assert!(bare.as_bytes().starts_with(head) && bare.as_bytes().ends_with(tail));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_may_have_so_many_bytes_and_no_more() {
+        for length in [LONGEST - 1, LONGEST, LONGEST + 1, 5 * LONGEST] {
+            let line = "0123456789".repeat(LONGEST)[..length].to_owned();
+            for piece in [1, 7, LONGEST, 20 * LONGEST] {
+                check(&line, piece);
+                check(&format!("a\n{line}\n{line}\n\nb\n{line}"), piece);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_found_whatever_the_pieces(
+            text in "([a-z]{0,9}\n|[0-9]{500}|[0-9]{1900}){0,9}",
+            piece in 1_usize..3000,
+        ) {
+            check(&text, piece);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Stdin: lines become calls here, in the order they came.
 
-use std::io::{self, BufReader};
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
@@ -17,15 +17,15 @@ use crate::at_once::{AtOnce, Short};
 use crate::calls::{Arrived, Calls, Recall};
 use crate::fault;
 use crate::flights::{Flight, Flights, State, Working};
-use crate::lines::{Line, pipe, read_line};
+use crate::lines::{Line, Lines, pipe};
 use crate::mcp::{self, Carried, SharedParked, Small, ToolCall, lock};
 use crate::resources;
 use crate::wire::{self, Envelope, Refusal, Said};
 
 /// What a line may be longer than the largest file, for everything around the text.
-const ENVELOPE: u64 = 64 * 1024;
+const ENVELOPE: usize = 64 * 1024;
 /// Bytes of requests in flight. More wait in the pipe.
-const IN_FLIGHT: u64 = 64 << 20;
+const IN_FLIGHT: usize = 64 << 20;
 /// What a request counts for at least: 4,096 small ones may be in flight.
 const SMALLEST: usize = 16 * 1024;
 
@@ -67,13 +67,13 @@ pub struct Reader {
     room: Arc<Semaphore>,
     messages: mpsc::Sender<Incoming>,
     /// Bytes of a line, at most.
-    longest: u64,
+    longest: usize,
     input: Mutex<Input>,
     runtime: Handle,
 }
 
 struct Input {
-    lines: BufReader<pipe::Stdin>,
+    lines: Lines,
     /// A request that found no room waits here, beside the reader, so that cancellations behind it are still seen; the
     /// next request waits for it.
     waiting: Option<JoinHandle<()>>,
@@ -96,15 +96,10 @@ impl Reader {
         at_once: Arc<AtOnce>,
     ) -> (Arc<Self>, mpsc::Receiver<Incoming>) {
         let (messages, receiver) = mpsc::channel(64);
-        let longest = calls.limits.max_size + ENVELOPE;
-        let budget = IN_FLIGHT.max(2 * longest);
-        let room = Arc::new(Semaphore::new(usize::try_from(budget).unwrap_or(usize::MAX >> 4)));
-        #[cfg(unix)]
-        let stdin = pipe::Stdin;
-        #[cfg(not(unix))]
-        let stdin: pipe::Stdin = io::stdin();
-        let lines = BufReader::with_capacity(64 * 1024, stdin);
-        let input = Mutex::new(Input { lines, waiting: None });
+        let max_size = usize::try_from(calls.limits.max_size).unwrap_or(usize::MAX >> 5);
+        let longest = max_size + ENVELOPE;
+        let room = Arc::new(Semaphore::new(IN_FLIGHT.max(2 * longest)));
+        let input = Mutex::new(Input { lines: Lines::default(), waiting: None });
         let runtime = Handle::current();
         let reader =
             Self { calls, flights, aside, at_once, room, messages, longest, input, runtime };
@@ -131,7 +126,7 @@ impl Reader {
     fn read(self: Arc<Self>) {
         loop {
             let mut input = lock(&self.input);
-            let Ok(Some(line)) = read_line(&mut input.lines, self.longest) else { break };
+            let Ok(Some(line)) = input.lines.next(self.longest, pipe::read) else { break };
             let goes_on = match self.hear(&mut input, line) {
                 None => true,
                 Some(Taken::PassOn(incoming)) => self.pass_on(incoming),
@@ -159,7 +154,7 @@ impl Reader {
         let weight = u32::try_from(line.len().max(SMALLEST)).unwrap_or(u32::MAX);
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(weight) {
             // Those who say several things at once want them done at once.
-            let is_alone = input.lines.buffer().is_empty();
+            let is_alone = input.lines.is_empty();
             return self.take(&line, Some(room), is_alone);
         }
         let reader = Arc::clone(self);

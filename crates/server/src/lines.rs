@@ -93,14 +93,17 @@ impl Lines {
     ) -> io::Result<usize> {
         self.bytes.drain(..self.given);
         self.given = 0;
+        if self.bytes.is_empty() {
+            self.bytes.shrink_to(PIECE);
+        }
         self.bytes.reserve(PIECE);
         read(&mut self.bytes)
     }
 
     fn give(&mut self, length: usize) -> Vec<u8> {
         let end = self.given + length;
-        // As a rule there is one, and it need not be copied.
-        if end == self.bytes.len() && self.given == 0 {
+        // A long line is alone as a rule, and need not be copied.
+        if length >= PIECE / 2 && self.given == 0 && end == self.bytes.len() {
             return std::mem::take(&mut self.bytes);
         }
         let line = self.bytes[self.given..end].to_vec();

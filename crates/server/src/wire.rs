@@ -231,7 +231,8 @@ pub fn plain_object(Reply { blocks, data, written, .. }: Reply) -> (Value, Vec<B
 
 /// What stands for the `index`-th large text until it is written. Random, and never leaves the process.
 pub fn marker(index: usize) -> String {
-    format!("{}:{index}:", *NONCE)
+    let index = index.to_string();
+    [NONCE.as_str(), ":", &index, ":"].concat()
 }
 
 static NONCE: LazyLock<String> = LazyLock::new(|| {

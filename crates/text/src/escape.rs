@@ -16,6 +16,7 @@ const ESCAPES: Special = Special { bytes: *b"\"\\", up_to: Some(0x1f) };
 const FEW: u32 = 12;
 
 /// Appends `text` as `serde_json` would write it, without the quotes.
+#[inline(never)]
 pub fn escape(text: &str, out: &mut Vec<u8>) {
     for piece in text.as_bytes().chunks(PIECE) {
         let mut at = out.len();

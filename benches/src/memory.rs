@@ -17,7 +17,7 @@ use crate::scene::{self, MB};
 use crate::throughput::{self, Dialect};
 
 /// A server that was just started does not idle yet.
-const BEFORE: Duration = Duration::from_secs(5);
+const BEFORE: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_secs(10);
 const IDLE: u64 = 4 << 20;
 const SETTLED: u64 = 1 << 20;

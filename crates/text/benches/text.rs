@@ -74,6 +74,15 @@ mod of_json {
     }
 
     #[divan::bench(args = SIZES)]
+    fn escape_much(bencher: Bencher, size: usize) {
+        let (text, mut out) = (quoted(size), Vec::with_capacity(2 * size));
+        bencher.counter(BytesCount::of_str(&text)).bench_local(|| {
+            out.clear();
+            text::escape(black_box(&text), &mut out);
+        });
+    }
+
+    #[divan::bench(args = SIZES)]
     fn unescape(bencher: Bencher, size: usize) {
         let json = escaped(size);
         bencher.counter(BytesCount::of_str(&json)).bench(|| text::unescape(black_box(&json)));
@@ -84,6 +93,11 @@ mod of_json {
         let json = escaped(size) + "\"";
         let find = || text::end_of_text(black_box(json.as_bytes()));
         bencher.counter(BytesCount::of_str(&json)).bench(find);
+    }
+
+    /// Every third character has to be escaped.
+    fn quoted(size: usize) -> String {
+        "\t\"a\\b\"c\n".repeat(size / 8)
     }
 
     fn escaped(size: usize) -> String {

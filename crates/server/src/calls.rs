@@ -1,13 +1,12 @@
-//! One call, from its arrival to its answer: its place in the file's queue, its thread, its line in the log.
+//! One call, from its arrival to its answer: its place in the file's queue, its thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use files::{Access, Call, Cancel, Hash, Root, Sandbox, Store, StoreError};
-use rmcp::model::RequestId;
-use serde_json::{Map, Value};
+use files::{Access, Call, Cancel, Hash, Root, Store, StoreError};
+use serde_json::Value;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tools::{
@@ -17,13 +16,12 @@ use tools::{
 
 use crate::aside::{Doing, Stage};
 use crate::confirm::{self, Confirm, Desk};
-use crate::fault;
 use crate::folders::{Folder, Folders};
-use crate::log::{Level, Log};
+use crate::log::Log;
+use crate::options::Options;
 use crate::queue::{Place, Queue};
 use crate::room::{Rooms, Share, UNCOUNTED};
-use crate::wire::Refusal;
-use crate::witness::{self, Begun, Witness, Witnessed};
+use crate::witness::{self, Begun, Witnessed};
 
 /// The longest wait for a lock, whatever the timeout.
 const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(30);
@@ -31,64 +29,6 @@ const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(30);
 /// Together no more than the runtime's threads for files.
 const EDITS_ON_THREADS: usize = 32;
 const READS_ON_THREADS: usize = 8;
-
-/// A start that takes longer is worth a warning.
-const STARTUP_TARGET: Duration = Duration::from_millis(100);
-
-const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
-
-const TEXT_INSTRUCTIONS: &str = "by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
-
-/// How a tool's failure is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolErrors {
-    /// As a result with `isError: true`, which models see.
-    Result,
-    /// As a JSON-RPC error.
-    JsonRpc,
-}
-
-/// Whether answers carry `structuredContent`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Structured {
-    On,
-    Off,
-}
-
-/// What a server serves, and how.
-pub struct Options {
-    /// The tools of `tools/list`, in order.
-    pub tools: Vec<&'static Entry>,
-    /// The plain methods.
-    pub methods: Vec<&'static Entry>,
-    /// Refuse whatever is not a read.
-    pub access: Access,
-    pub tool_errors: ToolErrors,
-    pub structured: Structured,
-    /// When a person is asked before anything is written.
-    pub confirm: Confirm,
-    /// Who sees the calls, and is asked in place of that person.
-    pub witness: Option<Arc<dyn Witness>>,
-    /// What an agent is told first, in place of our own words.
-    pub instructions: Option<String>,
-}
-
-impl Options {
-    /// Whether a person may have to be asked about such a call. A plain method has no way to ask.
-    pub fn asks(&self, entry: &Entry) -> bool {
-        let (writes, is_plain) = (entry.effect != Effect::Reads, entry.dialect == Dialect::Plain);
-        self.confirm != Confirm::Never && writes && !is_plain && self.witness.is_none()
-    }
-
-    /// The tools an agent is offered.
-    pub fn offered(&self) -> impl Iterator<Item = &'static Entry> {
-        let access = self.access;
-        self.tools
-            .iter()
-            .copied()
-            .filter(move |entry| access == Access::ReadWrite || entry.effect == Effect::Reads)
-    }
-}
 
 /// Everything calls share.
 pub struct Calls {
@@ -326,23 +266,9 @@ impl Calls {
         &self.folders.at(0).root
     }
 
-    /// What an agent needs to know first. Some clients show only the first 512 characters.
+    /// What an agent needs to know first.
     pub fn instructions(&self) -> String {
-        if let Some(instructions) = &self.options.instructions {
-            return instructions.clone();
-        }
-        let serves = |dialect| self.options.offered().any(|entry| entry.dialect == dialect);
-        let flat = serves(Dialect::Flat).then(|| FLAT_INSTRUCTIONS.to_owned());
-        let paths: Vec<_> = self.folders.paths().collect();
-        let (below, named) = match paths.len() {
-            1 => ("one folder", "folder is"),
-            _ => ("some folders", "folders are"),
-        };
-        let text = serves(Dialect::Text).then(|| {
-            let paths = paths.join(", ");
-            format!("Text files below {below}, {TEXT_INSTRUCTIONS} The {named} {paths}")
-        });
-        flat.into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
+        self.options.instructions(&self.folders.paths().collect::<Vec<_>>())
     }
 
     /// Takes a call in. The order of these calls is the order in which edits of one file are made.
@@ -660,73 +586,6 @@ impl Calls {
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_panicked| internal())
     }
 
-    /// What was refused before it became a call.
-    pub fn log_refusal(&self, refusal: &Refusal) {
-        let mut line = Map::new();
-        line.insert("request_id".into(), refusal.id.as_ref().map(short).into());
-        line.insert("outcome".into(), "error".into());
-        line.insert("code".into(), refusal.code.into());
-        line.insert("category".into(), "client".into());
-        self.log.write_refusal("refused", line);
-    }
-
-    /// Somebody who may not come in.
-    pub fn log_turned_away(&self, status: u16) {
-        let mut line = Map::new();
-        line.insert("outcome".into(), "error".into());
-        line.insert("status".into(), status.into());
-        line.insert("category".into(), "client".into());
-        self.log.write_refusal("turned away", line);
-    }
-
-    /// A request that calls no tool.
-    pub fn log_request(&self, method: &str, id: &RequestId) {
-        let mut line = Map::new();
-        line.insert("operation".into(), method.into());
-        line.insert("request_id".into(), short(id).into());
-        self.log.write(Level::Debug, "request", line);
-    }
-
-    /// The client has gone away.
-    pub fn log_end(&self, error: &std::io::Error) {
-        let mut line = Map::new();
-        line.insert("message".into(), error.to_string().into());
-        self.log.write(Level::Warn, "answers cannot be written", line);
-    }
-
-    /// The first line of the log: what serves, behind which walls, and how long it took to get there.
-    pub fn announce(&self, transport: &str, sandbox: &Sandbox, started: Instant) {
-        let took = started.elapsed();
-        let mut line = Map::new();
-        line.insert("version".into(), env!("CARGO_PKG_VERSION").into());
-        line.insert("transport".into(), transport.into());
-        let tools: Vec<_> = self.options.offered().map(|entry| entry.name).collect();
-        line.insert("tools".into(), tools.into());
-        line.insert("sandbox".into(), sandbox.to_string().into());
-        line.insert("startup_ms".into(), millis(took));
-        self.log.write(Level::Info, "ready", line);
-        if let Sandbox::Failed(reason) = sandbox {
-            let mut line = Map::new();
-            line.insert("message".into(), reason.as_str().into());
-            self.log.write(Level::Warn, "the sandbox could not be entered", line);
-        }
-        if took > STARTUP_TARGET {
-            let mut line = Map::new();
-            line.insert("startup_ms".into(), millis(took));
-            self.log.write(Level::Warn, "startup time exceeded target", line);
-        }
-    }
-
-    /// From now on a panic is a line of the log that says where, and nothing of what was being worked on.
-    pub fn log_panics(self: &Arc<Self>) {
-        let calls = Arc::clone(self);
-        std::panic::set_hook(Box::new(move |panic| {
-            let mut line = Map::new();
-            line.insert("at".into(), panic.location().map(ToString::to_string).into());
-            calls.log.write(Level::Error, "panic", line);
-        }));
-    }
-
     /// Something happens that takes memory, or leaves some behind.
     pub fn stir(&self) {
         self.activity.stirs.fetch_add(1, Ordering::Relaxed);
@@ -756,58 +615,11 @@ impl Calls {
     pub async fn stopped(&self) {
         self.stop.rung().await;
     }
-
-    fn log_call(
-        &self,
-        entry: &Entry,
-        target: Option<String>,
-        request_id: &str,
-        since: Instant,
-        lock_wait: Duration,
-        outcome: &Result<Reply, Failure>,
-    ) {
-        let level = match outcome {
-            Ok(_) => Level::Info,
-            Err(failure) if fault::code(failure.kind).category == "server" => Level::Error,
-            Err(_) => Level::Warn,
-        };
-        if !self.log.enabled(level) {
-            return;
-        }
-        let mut line = Map::new();
-        line.insert("operation".into(), entry.name.into());
-        line.insert("file".into(), target.into());
-        line.insert("request_id".into(), short(&request_id).into());
-        line.insert("duration_ms".into(), millis(since.elapsed()));
-        line.insert("lock_wait_ms".into(), millis(lock_wait));
-        match outcome {
-            Ok(_) => drop(line.insert("outcome".into(), "ok".into())),
-            Err(failure) => {
-                let code = fault::code_of(entry, failure.kind);
-                line.insert("outcome".into(), "error".into());
-                line.insert("code".into(), code.number.into());
-                line.insert("category".into(), code.category.into());
-                line.insert("message".into(), code.about.into());
-            }
-        }
-        self.log.write(level, "call", line);
-    }
 }
 
 /// Whoever waited for their turn waited for a lock.
 fn lock_timeout(error: StoreError) -> StoreError {
     if matches!(error, StoreError::TimedOut) { StoreError::LockTimeout } else { error }
-}
-
-/// What the log says of an id, which may be any text a client likes.
-fn short(id: &impl ToString) -> String {
-    id.to_string().chars().take(80).collect()
-}
-
-fn millis(time: Duration) -> Value {
-    #[expect(clippy::cast_precision_loss, reason = "a duration in a log")]
-    let millis = time.as_micros() as f64 / 1000.0;
-    millis.into()
 }
 
 fn run(prepared: Prepared, cx: &Context) -> Result<Reply, Failure> {

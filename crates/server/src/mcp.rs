@@ -26,9 +26,10 @@ use tools::{Block, Effect, Entry, Failure, Kind, Reply};
 
 use crate::arguments;
 use crate::aside::Aside;
-use crate::calls::{Answered, Arrived, Calls, Recall, Structured, ToolErrors};
+use crate::calls::{Answered, Arrived, Calls, Recall};
 use crate::confirm::{self, Again, Settled, Way};
 use crate::flights::Working;
+use crate::options::{Structured, ToolErrors};
 use crate::room::Share;
 use crate::wire::{self, Refusal};
 use crate::{fault, resources};

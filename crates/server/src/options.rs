@@ -1,0 +1,82 @@
+//! What a server serves, and how; what an agent is told of it first.
+
+use std::sync::Arc;
+
+use files::Access;
+use tools::{Dialect, Effect, Entry};
+
+use crate::confirm::Confirm;
+use crate::witness::Witness;
+
+const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
+
+const TEXT_INSTRUCTIONS: &str = "by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
+
+/// How a tool's failure is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolErrors {
+    /// As a result with `isError: true`, which models see.
+    Result,
+    /// As a JSON-RPC error.
+    JsonRpc,
+}
+
+/// Whether answers carry `structuredContent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structured {
+    On,
+    Off,
+}
+
+/// What a server serves, and how.
+pub struct Options {
+    /// The tools of `tools/list`, in order.
+    pub tools: Vec<&'static Entry>,
+    /// The plain methods.
+    pub methods: Vec<&'static Entry>,
+    /// Refuse whatever is not a read.
+    pub access: Access,
+    pub tool_errors: ToolErrors,
+    pub structured: Structured,
+    /// When a person is asked before anything is written.
+    pub confirm: Confirm,
+    /// Who sees the calls, and is asked in place of that person.
+    pub witness: Option<Arc<dyn Witness>>,
+    /// What an agent is told first, in place of our own words.
+    pub instructions: Option<String>,
+}
+
+impl Options {
+    /// Whether a person may have to be asked about such a call. A plain method has no way to ask.
+    pub fn asks(&self, entry: &Entry) -> bool {
+        let (writes, is_plain) = (entry.effect != Effect::Reads, entry.dialect == Dialect::Plain);
+        self.confirm != Confirm::Never && writes && !is_plain && self.witness.is_none()
+    }
+
+    /// The tools an agent is offered.
+    pub fn offered(&self) -> impl Iterator<Item = &'static Entry> {
+        let access = self.access;
+        self.tools
+            .iter()
+            .copied()
+            .filter(move |entry| access == Access::ReadWrite || entry.effect == Effect::Reads)
+    }
+
+    /// What an agent needs to know first. Some clients show only the first 512 characters.
+    pub fn instructions(&self, folders: &[String]) -> String {
+        if let Some(instructions) = &self.instructions {
+            return instructions.clone();
+        }
+        let serves = |dialect| self.offered().any(|entry| entry.dialect == dialect);
+        let flat = serves(Dialect::Flat).then(|| FLAT_INSTRUCTIONS.to_owned());
+        let (below, named) = match folders.len() {
+            1 => ("one folder", "folder is"),
+            _ => ("some folders", "folders are"),
+        };
+        let text = serves(Dialect::Text).then(|| {
+            let paths = folders.join(", ");
+            format!("Text files below {below}, {TEXT_INSTRUCTIONS} The {named} {paths}")
+        });
+        flat.into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
+    }
+}

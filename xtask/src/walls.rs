@@ -15,7 +15,7 @@ struct Wall {
 const WALLS: &[Wall] = &[
     Wall {
         why: "only `files` calls the file system",
-        folders: &["text", "tools", "server", "file-editor", "codex-cli-acp"],
+        folders: &["text", "code", "model", "tools", "server", "file-editor", "codex-cli-acp"],
         words: &["std::fs", "tokio::fs", "cap_std", "rustix::fs", "File::open", "read_to_string("],
     },
     Wall {
@@ -25,7 +25,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         why: "`tools` does not know how it was called",
-        folders: &["text", "files", "tools"],
+        folders: &["text", "files", "code", "model", "tools"],
         words: &["rmcp", "tokio", "axum", "hyper"],
     },
     Wall {

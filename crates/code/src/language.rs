@@ -1,0 +1,1 @@
+//! Which language a file is in.

@@ -1,0 +1,1 @@
+//! The named parts of a source file.

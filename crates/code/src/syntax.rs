@@ -1,0 +1,1 @@
+//! Where a file does not parse.

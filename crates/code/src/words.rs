@@ -1,0 +1,1 @@
+//! What a text's words are, for a question to be compared with.

@@ -1,0 +1,1 @@
+//! Text written by a language model, if one is configured.

@@ -80,8 +80,8 @@ impl AtOnce {
         self.is_mine(turn)
     }
 
-    /// Ends a turn, unless somebody did already.
-    fn is_mine(&self, turn: u64) -> bool {
+    /// Ends a turn, unless somebody did already: whoever does so reads on.
+    pub fn is_mine(&self, turn: u64) -> bool {
         self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
@@ -115,8 +115,8 @@ impl AtOnce {
         }
     }
 
-    /// Looks after the reader, as long as the server runs: `read_on` starts another one when it is stuck.
-    pub async fn look_after(&self, read_on: impl Fn()) {
+    /// Looks after the reader, as long as the server runs: when it is stuck in a turn, `relieve` starts another one.
+    pub async fn look_after(&self, relieve: impl Fn(u64)) {
         loop {
             self.began.notified().await;
             let (mut last, mut quiet) = (0, 0);
@@ -124,8 +124,8 @@ impl AtOnce {
                 tokio::time::sleep(LOOK).await;
                 let turn = self.turn.load(Ordering::Acquire);
                 let is_at_work = turn % 2 == 1;
-                if is_at_work && turn == last && self.is_mine(turn) {
-                    read_on();
+                if is_at_work && turn == last {
+                    relieve(turn);
                 }
                 quiet = if turn == last && !is_at_work { quiet + 1 } else { 0 };
                 last = turn;

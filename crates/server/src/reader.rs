@@ -109,21 +109,24 @@ impl Reader {
     /// Starts the thread that reads stdin, and another one whenever that is kept from reading.
     pub fn start(self: Arc<Self>) -> io::Result<()> {
         let (at_once, reader) = (Arc::clone(&self.at_once), Arc::downgrade(&self));
-        self.start_thread()?;
+        start_thread(move || self.read())?;
         tokio::spawn(async move {
-            let read_on = || reader.upgrade().map(Self::start_thread);
-            at_once.look_after(|| drop(read_on())).await;
+            // Only a thread that is there takes over: until then the other one reads on when it is done.
+            let relieve = |turn| {
+                let Some(reader) = reader.upgrade() else { return };
+                let _ = start_thread(move || {
+                    if reader.at_once.is_mine(turn) {
+                        reader.read();
+                    }
+                });
+            };
+            at_once.look_after(relieve).await;
         });
         Ok(())
     }
 
-    fn start_thread(self: Arc<Self>) -> io::Result<()> {
-        let thread = std::thread::Builder::new().name("stdin".into());
-        thread.spawn(move || self.read()).map(drop)
-    }
-
     /// Reads to the end, or until somebody else does.
-    fn read(self: Arc<Self>) {
+    fn read(self: &Arc<Self>) {
         loop {
             let mut input = lock(&self.input);
             let Ok(Some(line)) = input.lines.next(self.longest, pipe::read) else { break };
@@ -336,6 +339,10 @@ impl Reader {
         Err(Refusal::new(Some(id.clone()), fault::INVALID_REQUEST, "Invalid Request")
             .with_detail("a request with this `id` is not answered yet"))
     }
+}
+
+fn start_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name("stdin".into()).spawn(work).map(drop)
 }
 
 /// What must not wait behind a request that finds no room: it may be what makes room.

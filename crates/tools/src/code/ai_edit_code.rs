@@ -1,0 +1,326 @@
+//! `ai_edit_code`: lines inserted, replaced or deleted.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use text::diff::{self, Names};
+use text::lines::count;
+use text::{Composed, LineEdit, LineOp, Text, by_line, splice};
+
+use super::conflict;
+use crate::answer::{self, Mode, Outcome, short};
+use crate::line_number::{Base, LineNumber};
+use crate::schema::Fault;
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+
+/// Edit a source file by lines: insert, replace or delete them. Lines are 1-based, `start_line` and `end_line` both included. `code_block` is written as given, with the file's own line breaks; all else stays as it is. Pass a hash you were given as `expected_hash`, and lines that have changed since are not touched.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AiEditCode {
+    /// Path of the file, relative to the folder
+    target_file: String,
+    /// What the edit is to do, in words
+    edit_instruction: String,
+    /// First line to replace or delete; `insert` puts the code before it (one past the last line, or left out: at the end)
+    #[schemars(range(min = 1))]
+    start_line: Option<LineNumber>,
+    /// Last line to replace or delete (default: `start_line`)
+    #[schemars(range(min = 1))]
+    end_line: Option<LineNumber>,
+    /// The code to put there, whole lines; not for `delete`
+    code_block: Option<String>,
+    /// Default: `replace` with `start_line`, else `insert`
+    edit_type: Option<EditType>,
+    /// Hash of the file or of the lines as you last saw them; if neither fits, nothing is written
+    #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
+    expected_hash: Option<String>,
+    /// Answer the same, but write nothing
+    dry_run: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum EditType {
+    Insert,
+    Replace,
+    Delete,
+}
+
+/// What `ai_edit_code` answers.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Answer {
+    status: Status,
+    file_path: String,
+    message: String,
+    diff: String,
+    hash: String,
+    changed: bool,
+    generated_by: String,
+    dry_run: bool,
+    hash_would_be: String,
+    notes: Vec<String>,
+    /// After a failure
+    code: String,
+    error: String,
+    hint: String,
+    /// Of the lines as they are now, when they are not those expected
+    start_line: usize,
+    end_line: usize,
+    lines: Vec<String>,
+    lines_hash: String,
+    moved_to: Lines,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Status {
+    Success,
+    Failure,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Lines {
+    start_line: usize,
+    end_line: usize,
+}
+
+impl Tool for AiEditCode {
+    const NAME: &'static str = "ai_edit_code";
+    const ALIAS: Option<&'static str> = Some("ai_code_editing.edit_file");
+    const TITLE: &'static str = "Edit code";
+    const EFFECT: Effect = Effect::Rewrites;
+    const DIALECT: Dialect = Dialect::Code;
+
+    fn output_schema() -> Option<Map<String, Value>> {
+        Some(schema::answer::<Answer>())
+    }
+
+    fn word(fault: &Fault) -> Option<Complaint> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<Complaint> {
+        let (lines, ends) = (self.start_line.is_some(), self.end_line.is_some());
+        let mut faults = Vec::new();
+        if ends && !lines {
+            faults.push(Complaint::new(
+                "`end_line` was given without `start_line`",
+                "give both, or `start_line` alone for one line",
+            ));
+        }
+        if let (Some(start), Some(end)) = (self.start_line, self.end_line)
+            && start > end
+        {
+            faults.push(Complaint::new(
+                format!("`start_line` {} is after `end_line` {}", start.given(), end.given()),
+                "both lines are included, so they may be the same",
+            ));
+        }
+        match self.edit_type() {
+            EditType::Insert if ends => faults.push(Complaint::new(
+                "`insert` has no `end_line`",
+                "leave it out, or use `replace`",
+            )),
+            EditType::Replace | EditType::Delete if !lines => faults.push(Complaint::new(
+                format!("`{}` needs `start_line`", self.edit_type().name()),
+                "say which lines; `end_line` may be left out for one line",
+            )),
+            EditType::Delete if self.code_block.is_some() => faults.push(Complaint::new(
+                "`delete` cannot have a `code_block`",
+                "leave it out, or use `replace`",
+            )),
+            EditType::Insert | EditType::Replace if self.code_block.is_none() => {
+                faults.push(Complaint::new(
+                    "`edit_instruction` was given without `code_block`, and no model is configured",
+                    "write the code yourself and pass it as `code_block`, with `start_line` and `end_line` to replace lines",
+                ));
+            }
+            _ => {}
+        }
+        if self.code_block.as_deref().is_some_and(answer::has_nul) {
+            faults.push(Complaint::new(
+                "`code_block` contains a NUL character",
+                "a text file cannot hold one",
+            ));
+        }
+        faults
+    }
+
+    fn target(&self) -> Option<&str> {
+        Some(&self.target_file)
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.relative(target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let path = super::path(cx.root, &self.target_file)?;
+        let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
+            let (bytes, edited) = self.change(version, cx)?;
+            let change = match Mode::of(self.dry_run) {
+                Mode::Write if edited.outcome.changed => Change::write(bytes),
+                Mode::Write | Mode::DryRun => Change::Keep,
+            };
+            Ok((change, edited))
+        });
+        match outcome {
+            Ok((saved, mut edited)) => {
+                edited.outcome.after = saved.restyled.unwrap_or(edited.outcome.after);
+                edited.outcome.notes = answer::notes(&saved);
+                Ok(self.reply(edited))
+            }
+            Err(StageError::Change(failure)) => Err(failure),
+            Err(StageError::Store(error)) => {
+                Err(super::refused(&self.target_file, &error, cx.limits))
+            }
+        }
+    }
+}
+
+struct Edited {
+    outcome: Outcome,
+    diff: String,
+}
+
+impl EditType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Replace => "replace",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+impl AiEditCode {
+    fn edit_type(&self) -> EditType {
+        let by_lines = if self.start_line.is_some() { EditType::Replace } else { EditType::Insert };
+        self.edit_type.unwrap_or(by_lines)
+    }
+
+    /// The lines it is about, counted from 0; `None`: the end of the file.
+    fn lines(&self) -> Option<Range<usize>> {
+        let start = self.start_line?.index(Base::One);
+        let last = self.end_line.map_or(start, |end| end.index(Base::One));
+        Some(start..last.saturating_add(1))
+    }
+
+    /// The new contents of the file, and what there is to say about them.
+    fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Edited), Failure> {
+        let old = old.ok_or_else(|| super::not_found(&self.target_file))?;
+        let (bytes, lines) = (&old.bytes, self.lines());
+        let old = Text::decode(bytes.clone())
+            .map_err(|reason| super::not_text(&self.target_file, &reason))?;
+        let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
+        let mode = Mode::of(self.dry_run);
+        let before = (expected.is_some() || mode == Mode::DryRun).then(|| Hash::of(bytes));
+        if let (Some(expected), Some(before)) = (expected, before) {
+            self.check_hash(old.as_str(), before, lines.as_ref(), expected)?;
+        }
+
+        let edits = self.edits(lines, count(old.as_str()))?;
+        let plan = by_line::plan(old.as_str(), &edits, None)
+            .map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+        let splices = splice::shift(plan.splices, old.whole().len() - old.as_str().len());
+        let new = splice::apply(old.whole(), &splices);
+        let (size, max) = (new.len() as u64, cx.limits.max_size);
+        if size > max {
+            let error = StoreError::TooLarge { size, max };
+            return Err(super::refused(&self.target_file, &error, cx.limits));
+        }
+        let changed = Composed::from_splices(&splices);
+        let [a, b] = ["a", "b"].map(|side| format!("{side}/{}", self.target_file));
+        let names = Names { old: &a, new: &b };
+        let diff = diff::unified_within(old.whole(), &new, &changed, names, cx.limits.diff_lines);
+        let outcome = Outcome {
+            before,
+            after: Hash::of(new.as_bytes()),
+            changed: !diff.is_empty(),
+            mode,
+            notes: Vec::new(),
+        };
+        Ok((new.into_bytes(), Edited { outcome, diff }))
+    }
+
+    /// The hash may be that of the file or of the lines: whoever was shown a few lines has no other.
+    fn check_hash(
+        &self,
+        text: &str,
+        file: Hash,
+        lines: Option<&Range<usize>>,
+        expected: Hash,
+    ) -> Result<(), Failure> {
+        let of_lines = || lines.and_then(|lines| conflict::hash_of_lines(text, lines));
+        if expected == file || of_lines() == Some(expected) {
+            return Ok(());
+        }
+        Err(conflict::refuse(&self.target_file, text, file, lines, expected))
+    }
+
+    /// The same as edits of single lines.
+    fn edits(&self, lines: Option<Range<usize>>, total: usize) -> Result<Vec<LineEdit>, Failure> {
+        let kind = self.edit_type();
+        let lines = lines.unwrap_or(total..total + 1);
+        let (last, valid) = match kind {
+            EditType::Insert => (lines.start, 0..total + 1),
+            EditType::Replace | EditType::Delete => (lines.end - 1, 0..total),
+        };
+        if !valid.contains(&last) || !valid.contains(&lines.start) {
+            let line = if valid.contains(&lines.start) { last } else { lines.start };
+            let (line, name) = (Base::One.show(line), kind.name());
+            let message = format!("Line {line} out of range for {name} operation");
+            return Err(Failure::new(Kind::Invalid, message.clone())
+                .with_faults(vec![message])
+                .with_hint(Base::One.interval(valid)));
+        }
+        let code = || self.code_block.clone().unwrap_or_default();
+        let delete = |line| LineEdit { line, op: LineOp::Delete };
+        Ok(match kind {
+            EditType::Insert => vec![LineEdit { line: lines.start, op: LineOp::Insert(code()) }],
+            EditType::Delete => lines.map(delete).collect(),
+            EditType::Replace => {
+                let first = LineEdit { line: lines.start, op: LineOp::Replace(code()) };
+                [first].into_iter().chain(lines.skip(1).map(delete)).collect()
+            }
+        })
+    }
+
+    fn reply(&self, Edited { outcome, diff }: Edited) -> Reply {
+        let message = match (outcome.mode, outcome.changed) {
+            (Mode::Write, true) => "File updated successfully.",
+            (Mode::Write, false) => "Nothing changed: the file already reads so.",
+            (Mode::DryRun, true) => "Dry run: nothing was written.",
+            (Mode::DryRun, false) => "Dry run: nothing would change.",
+        };
+        let path = short(&self.target_file);
+        let mut text = format!("{message}\n{path}");
+        for line in outcome.hash_lines() {
+            let _ = write!(text, "\n{line}");
+        }
+        let mut blocks = vec![text.into()];
+        if !diff.is_empty() {
+            blocks.push(diff.clone().into());
+        }
+        let mut data = Map::new();
+        data.insert("status".into(), "success".into());
+        data.insert("file_path".into(), self.target_file.clone().into());
+        data.insert("message".into(), message.into());
+        data.insert("diff".into(), diff.into());
+        outcome.add_to(&mut data);
+        data.insert("generated_by".into(), "agent".into());
+        let hash = outcome.hash();
+        Reply { blocks, data: Some(data), hash, ..Reply::default() }
+    }
+}

@@ -1,0 +1,101 @@
+//! Source code anywhere below the root, by its path from there: `ai_edit_code`. Lines count from 1.
+
+mod ai_edit_code;
+mod conflict;
+
+pub use ai_edit_code::AiEditCode;
+
+use files::{FilePath, PathError, Root, StoreError};
+use text::NotText;
+
+use crate::answer::{self, megabytes, short};
+use crate::schema::{Fault, Problem};
+use crate::{Complaint, Failure, Kind, Limits};
+
+const RELATIVE: &str = "paths are relative to the folder, for instance `src/main.rs`";
+
+/// The faults that have words of their own.
+fn word(fault: &Fault) -> Option<Complaint> {
+    match (&fault.problem, fault.name()) {
+        (Problem::Malformed { .. }, "expected_hash") => Some(Complaint::new(
+            "`expected_hash` must be 16 hex digits",
+            "give a `hash` or `file_hash` that a tool of this server answered",
+        )),
+        _ => None,
+    }
+}
+
+/// The file at a path, as asked for.
+fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
+    let at = short(path);
+    let invalid =
+        |message: String| Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message]);
+    root.relative(path).map_err(|error| match error {
+        PathError::Outside | PathError::Relative => {
+            Failure::new(Kind::Denied, format!("Permission denied: {at}")).with_hint(format!(
+                "only files below {} can be reached; {RELATIVE}",
+                root.path().display()
+            ))
+        }
+        PathError::Temporary => Failure::new(Kind::Denied, format!("Permission denied: {at}"))
+            .with_hint("names like this are the server's own temporary files"),
+        PathError::Folder | PathError::Dots => {
+            invalid(format!("{at} is not a file")).with_hint("it names a folder; name a file in it")
+        }
+        PathError::Length => invalid(format!("Path too long: {at}"))
+            .with_hint("a name has at most 255 bytes, a path at most 4095"),
+        PathError::Characters => {
+            invalid(format!("Path contains a NUL character: {at}")).with_hint("leave it out")
+        }
+        PathError::Reserved => invalid(format!("Invalid path: {at}"))
+            .with_hint("a name in it cannot be a file's on this system"),
+    })
+}
+
+fn not_found(path: &str) -> Failure {
+    Failure::new(Kind::NotFound, format!("File not found: {}", short(path)))
+        .with_hint(format!("check the spelling; {RELATIVE}"))
+}
+
+fn not_text(path: &str, reason: &NotText) -> Failure {
+    let hint = match reason {
+        NotText::InvalidUtf8 { at } => {
+            format!("it is not UTF-8 text: byte {at} is the first that is not")
+        }
+        NotText::Nul { at } => format!("it has a NUL at byte {at}"),
+    };
+    Failure::new(Kind::from(reason), format!("Cannot edit binary file: {}", short(path)))
+        .with_hint(hint)
+}
+
+/// A store's refusal.
+fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
+    let at = short(path);
+    let message = match error {
+        StoreError::NoFolder => return not_found(path),
+        StoreError::Stale { why, current } => {
+            return Failure::stale(&at, *current).with_hint(*why);
+        }
+        StoreError::Denied { .. } => format!("Permission denied: {at}"),
+        StoreError::ReadOnly => format!("Read-only file system: {at}"),
+        StoreError::IsFolder | StoreError::NotRegular => format!("{at} is not a file"),
+        StoreError::TooLarge { size, max } => {
+            let (size, max) = (megabytes(*size), megabytes(*max));
+            format!("File size {size}MB exceeds maximum limit {max}MB: {at}")
+        }
+        StoreError::LockTimeout => "Failed to acquire file lock within timeout".into(),
+        StoreError::TimedOut => {
+            format!("Operation timed out after {} seconds", limits.timeout.as_secs())
+        }
+        StoreError::DiskFull => format!("Disk full: cannot write to {at}"),
+        StoreError::Unconfirmed => "The outcome is unknown, read the file again".into(),
+        StoreError::Cancelled => "The call was cancelled; nothing was written".into(),
+        StoreError::Stopping => "The server is stopping; nothing was written".into(),
+        StoreError::NoLocks { .. }
+        | StoreError::Write { .. }
+        | StoreError::Io { .. }
+        | StoreError::SameFile
+        | StoreError::Stopped => format!("File system error: {error}"),
+    };
+    Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
+}

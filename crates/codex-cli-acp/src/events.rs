@@ -189,7 +189,7 @@ fn contracted(call: &Begun, outcome: Result<&Reply, &Failure>) -> Value {
             json!({ "status": "completed", "rawOutput": output })
         }
         Effect::Overwrites => json!({ "status": "completed", "rawOutput": pick(data, &WRITTEN) }),
-        Effect::Edits => {
+        Effect::Edits | Effect::Rewrites => {
             let mut output = pick(data, &EDITED);
             for range in output["line_ranges"].as_array_mut().into_iter().flatten() {
                 *range = pick(range.as_object(), &RANGE);

@@ -63,10 +63,11 @@ struct Raw {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
-    /// Toolsets to serve, a comma list of `flat`, `text`, `all` [default: flat]
+    /// Toolsets to serve, a comma list of `flat`, `text`, `code`, `all` [default: flat]
     ///
     /// flat: `list_files`, `read_file`, `edit_file`, addressed by file name, lines from 0.
     /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`, by absolute path, lines from 1.
+    /// code: `ai_edit_code`, by path from the folder, lines from 1.
     #[arg(long, value_name = "LIST", verbatim_doc_comment)]
     tools: Option<String>,
 
@@ -307,8 +308,9 @@ fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
         match name.trim() {
             "flat" => tools.extend(&tools::FLAT),
             "text" => tools.extend(&tools::TEXT),
-            "all" => tools.extend(tools::FLAT.iter().chain(&tools::TEXT)),
-            _ => return Err("--tools must be a comma list of: flat, text, all".into()),
+            "code" => tools.extend(&tools::CODE),
+            "all" => tools.extend(tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)),
+            _ => return Err("--tools must be a comma list of: flat, text, code, all".into()),
         }
     }
     let mut seen = Vec::new();

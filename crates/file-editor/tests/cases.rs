@@ -57,7 +57,11 @@ fn play_all(start: Start) {
     let (mut played, mut wrong) = (0, Vec::new());
     for folder in std::fs::read_dir(cases).unwrap() {
         let folder = folder.unwrap();
-        let tools = if folder.file_name() == "text" { "--tools=text" } else { "--tools=flat" };
+        let tools = match folder.file_name().to_str() {
+            Some("text") => "--tools=text",
+            Some("code") => "--tools=code",
+            _ => "--tools=flat",
+        };
         for case in std::fs::read_dir(folder.path()).unwrap() {
             let path = case.unwrap().path();
             let expected = std::fs::read_to_string(&path).unwrap();
@@ -186,11 +190,18 @@ fn told(what: &[&str], answer: &Value) -> Vec<(String, String)> {
     if is_error == true {
         heads = ["fails".to_owned(), "hints".to_owned()];
         // Each channel says everything: what the texts say stands in the structured error too.
-        if let Some(mut error) = structured.take().map(|mut data| data["error"].take()) {
+        let is_code = structured.as_ref().is_some_and(|data| data["status"] == "failure");
+        let error = |mut data: Value| if is_code { data } else { data["error"].take() };
+        if let Some(mut error) = structured.take().map(error) {
             let error = error.as_object_mut().unwrap();
-            write!(heads[0], " {}", error.remove("code").unwrap()).unwrap();
+            let code = error.remove("code").unwrap();
+            write!(heads[0], " {}", code.as_str().map_or(code.to_string(), String::from)).unwrap();
+            if is_code {
+                assert_eq!(error.remove("status"), Some("failure".into()));
+                assert_eq!(error.remove("error"), error.get("message").cloned());
+            }
             let is_text = tools::TEXT.iter().any(|entry| what == [entry.name]);
-            let prefix = if is_text { "" } else { "Error: " };
+            let prefix = if is_text || is_code { "" } else { "Error: " };
             assert_eq!(prefix.to_owned() + &text(&error.remove("message").unwrap()), texts[0]);
             assert_eq!(error.remove("hint").as_ref().map(text).as_ref(), texts.get(1));
             structured = (!error.is_empty()).then(|| json!(error));
@@ -310,8 +321,10 @@ impl InProcess {
 
 impl Player for InProcess {
     fn tool(&mut self, name: &str, arguments: Value) -> Value {
-        let mut entries = tools::FLAT.iter().chain(&tools::TEXT);
-        let entry = entries.find(|entry| entry.name == name).unwrap();
+        let mut entries = tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE);
+        let is_it = |entry: &&Entry| entry.name == name || entry.alias == Some(name);
+        let entry = entries.find(is_it).unwrap();
+        let target = arguments.get("target_file").and_then(Value::as_str).map(String::from);
         let mut meta = None;
         let (texts, data, is_error) = match self.run(entry, arguments) {
             Ok(reply) => {
@@ -322,7 +335,8 @@ impl Player for InProcess {
             }
             Err(failure) => {
                 let text = server::fault::text(entry.dialect, &failure);
-                let error = json!({ "error": server::fault::object(&failure) });
+                let target = target.as_deref();
+                let error = server::fault::structured(entry.dialect, target, &failure);
                 ([text].into_iter().chain(failure.hint).collect::<Vec<_>>(), Some(error), true)
             }
         };

@@ -63,14 +63,23 @@ impl Root {
         if !Path::new(path).is_absolute() {
             return Err(PathError::Relative);
         }
+        self.relative(path)
+    }
+
+    /// A file anywhere below the root, by its path from there or by an absolute one.
+    pub fn relative(&self, path: &str) -> Result<FilePath, PathError> {
         if path.len() > PATH_MAX {
             return Err(PathError::Length);
         }
         if path.contains('\0') {
             return Err(PathError::Characters);
         }
-        let below = |root: &Path| Path::new(path).strip_prefix(root).ok();
-        let below = below(&self.path).or_else(|| below(&self.resolved));
+        let path_below = |root: &Path| Path::new(path).strip_prefix(root).ok();
+        let below = if Path::new(path).is_absolute() {
+            path_below(&self.path).or_else(|| path_below(&self.resolved))
+        } else {
+            Some(Path::new(path))
+        };
         let below = FilePath::below(below.ok_or(PathError::Outside)?)?;
         if names_a_folder(path) { Err(PathError::Folder) } else { Ok(below) }
     }

@@ -62,17 +62,55 @@ pub fn code_of(entry: &Entry, kind: Kind) -> Code {
 pub fn text(dialect: Dialect, failure: &Failure) -> String {
     match dialect {
         Dialect::Flat | Dialect::Plain => format!("Error: {}", failure.message),
-        Dialect::Text | Dialect::Resource => failure.message.clone(),
+        Dialect::Text | Dialect::Code | Dialect::Resource => failure.message.clone(),
     }
 }
 
-/// `{code, message, hint?, hash?}`, as `structuredContent.error` says it.
+/// What `structuredContent` says of a failure; `target` is the file as it was asked for.
+pub fn structured(dialect: Dialect, target: Option<&str>, failure: &Failure) -> Value {
+    let mut object = Map::new();
+    if dialect != Dialect::Code {
+        object.insert("error".into(), self::object(failure));
+        return object.into();
+    }
+    object.insert("status".into(), "failure".into());
+    object.insert("file_path".into(), target.unwrap_or_default().into());
+    object.insert("message".into(), failure.message.clone().into());
+    object.insert("error".into(), failure.message.clone().into());
+    object.insert("code".into(), name(failure.kind).into());
+    object.extend(details(failure));
+    object.into()
+}
+
+/// `{code, message, hint?, hash?}`.
 pub fn object(failure: &Failure) -> Value {
     let mut error = Map::new();
     error.insert("code".into(), code(failure.kind).number.into());
     error.insert("message".into(), failure.message.clone().into());
     error.extend(details(failure));
     error.into()
+}
+
+/// What the code tools call a kind: the contract has four names, the rest is what it has none for.
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NotFound => "FILE_NOT_FOUND",
+        Kind::Denied | Kind::Declined => "PERMISSION_DENIED",
+        Kind::Stale | Kind::Conflict => "EDIT_CONFLICT",
+        Kind::Invalid
+        | Kind::Unusable
+        | Kind::TooLarge
+        | Kind::NotAFile
+        | Kind::NotText
+        | Kind::NoMatch
+        | Kind::Ambiguous => "INVALID_INPUT",
+        Kind::DiskFull => "DISK_FULL",
+        Kind::TimedOut => "TIMED_OUT",
+        Kind::Cancelled => "CANCELLED",
+        Kind::Stopping => "SERVER_STOPPING",
+        Kind::System => "FILE_SYSTEM_ERROR",
+        Kind::Internal => "INTERNAL_ERROR",
+    }
 }
 
 /// The same as a JSON-RPC error: code, message, data.
@@ -85,6 +123,9 @@ pub fn json_rpc(entry: &Entry, failure: &Failure) -> (i32, String, Value) {
     } else {
         failure.message.clone()
     };
+    if entry.dialect == Dialect::Code {
+        data.insert("code".into(), name(failure.kind).into());
+    }
     data.extend(details(failure));
     (code(failure.kind).number, message, data.into())
 }
@@ -99,5 +140,6 @@ pub fn resource(entry: &Entry, uri: Option<&str>, failure: &Failure) -> (i32, St
 fn details(failure: &Failure) -> impl Iterator<Item = (String, Value)> {
     let hint = failure.hint.clone().map(|hint| ("hint".into(), hint.into()));
     let hash = failure.current.map(|hash| ("hash".into(), hash.to_string().into()));
-    hint.into_iter().chain(hash)
+    let more = failure.details.iter().flat_map(|details| details.as_ref().clone());
+    hint.into_iter().chain(hash).chain(more)
 }

@@ -22,7 +22,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tools::{Block, Effect, Entry, Failure, Kind, Reply};
+use tools::{Block, Dialect, Effect, Entry, Failure, Kind, Reply};
 
 use crate::arguments;
 use crate::aside::Aside;
@@ -39,6 +39,8 @@ use crate::{fault, resources};
 #[derive(Clone)]
 pub struct Carried {
     pub entry: &'static Entry,
+    /// The file as it was asked for, for the code tools' failures.
+    target: Option<String>,
     arrived: Arc<Mutex<Option<Arrived>>>,
     aside: Option<Aside>,
     again: Again,
@@ -132,16 +134,19 @@ impl Carried {
             refusal.with_data(error.data.unwrap_or_default())
         })?;
         let arguments = wire::arguments(id, call.arguments)?;
+        let target = (entry.dialect == Dialect::Code)
+            .then(|| arguments.get("target_file")?.as_str().map(String::from));
         let call_id = call.meta.as_ref().and_then(|Small(meta)| meta.get("callId")?.as_str());
         let arrived = calls.arrive(entry, arguments, id.to_string(), call_id);
         let answers = call.input_responses.clone().map(|Small(answers)| answers);
         let again = Again::new(call.request_state.clone(), answers);
-        Ok(Self { again, ..Self::new(arrived, aside) })
+        Ok(Self { again, target: target.flatten(), ..Self::new(arrived, aside) })
     }
 
     pub fn new(arrived: Arrived, aside: Option<Aside>) -> Self {
         Self {
             entry: arrived.entry(),
+            target: None,
             arrived: Arc::new(Mutex::new(Some(arrived))),
             aside,
             again: Again::default(),
@@ -297,6 +302,7 @@ fn annotations(entry: &Entry) -> ToolAnnotations {
     let (read_only, destructive, idempotent) = match entry.effect {
         Effect::Reads => (true, false, true),
         Effect::Edits => (false, false, false),
+        Effect::Rewrites => (false, true, false),
         Effect::Overwrites => (false, true, true),
     };
     ToolAnnotations::new()
@@ -317,7 +323,8 @@ fn find_tool(calls: &Calls, name: &str) -> Result<&'static Entry, ErrorData> {
             Some(data),
         )
     };
-    calls.options.tools.iter().copied().find(|entry| entry.name == name).ok_or_else(unknown)
+    let is_it = |entry: &&Entry| entry.name == name || entry.alias == Some(name);
+    calls.options.tools.iter().copied().find(is_it).ok_or_else(unknown)
 }
 
 /// Of a list that has one page a second one is asked for by mistake.
@@ -508,7 +515,7 @@ impl ServerHandler for Mcp {
 impl Mcp {
     fn result(
         &self,
-        Carried { entry, parked, .. }: &Carried,
+        Carried { entry, target, parked, .. }: &Carried,
         outcome: Result<Reply, Failure>,
     ) -> Result<CallToolResult, ErrorData> {
         let structured = self.calls.options.structured == Structured::On;
@@ -537,8 +544,8 @@ impl Mcp {
                 let texts = [Some(text), failure.hint.clone()];
                 let content = texts.into_iter().flatten().map(ContentBlock::text).collect();
                 let mut result = CallToolResult::error(content);
-                result.structured_content =
-                    structured.then(|| json!({ "error": fault::object(&failure) }));
+                result.structured_content = structured
+                    .then(|| fault::structured(entry.dialect, target.as_deref(), &failure));
                 Ok(result)
             }
         }

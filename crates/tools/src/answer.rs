@@ -49,6 +49,14 @@ impl Outcome {
         }
     }
 
+    /// Its hashes, and what else there is to know, in words.
+    pub fn hash_lines(&self) -> Vec<String> {
+        let would_be = (self.mode == Mode::DryRun && self.changed)
+            .then(|| format!("the hash would be {}", self.after));
+        let hash = self.hash().map(|hash| format!("hash {hash}"));
+        would_be.into_iter().chain(hash).chain(self.notes.iter().cloned()).collect()
+    }
+
     /// The same in words; `done` is what to say when all went as asked.
     pub fn lines(&self, done: Option<String>) -> Vec<String> {
         let did = match (self.mode, self.changed) {
@@ -154,6 +162,21 @@ pub(crate) fn hint(error: &StoreError) -> Option<String> {
             Some("nothing was written; ask for less at once, or let --timeout be longer".into())
         }
         _ => None,
+    }
+}
+
+/// A caller's own text, as a message repeats it.
+pub(crate) fn short(text: &str) -> String {
+    cut(text, 1000)
+}
+
+/// `text` up to `most` characters, and how many more there are.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => {
+            format!("{}... ({} more characters)", &text[..end], text[end..].chars().count())
+        }
+        None => text.into(),
     }
 }
 

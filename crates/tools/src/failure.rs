@@ -1,6 +1,7 @@
 //! Why a call failed: many reasons, few kinds. What a kind is called on the wire is the server's business.
 
 use files::{Hash, StoreError};
+use serde_json::{Map, Value};
 use text::{EditError, NotText, StringError};
 
 /// What went wrong, in a sentence an agent can act on. Nothing was written, unless the kind says otherwise.
@@ -15,6 +16,8 @@ pub struct Failure {
     pub faults: Vec<String>,
     /// The file's hash as it is now, when the caller's was out of date.
     pub current: Option<Hash>,
+    /// What else there is to know before trying again, as data.
+    pub details: Option<Box<Map<String, Value>>>,
 }
 
 /// What a failure is about. `server` gives each kind its code.
@@ -56,7 +59,14 @@ pub enum Kind {
 
 impl Failure {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, faults: Vec::new(), current: None }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            faults: Vec::new(),
+            current: None,
+            details: None,
+        }
     }
 
     /// The file is not what the caller last saw.
@@ -79,6 +89,12 @@ impl Failure {
     #[must_use]
     pub fn with_faults(mut self, faults: Vec<String>) -> Self {
         self.faults = faults;
+        self
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, details: Map<String, Value>) -> Self {
+        self.details = Some(Box::new(details));
         self
     }
 

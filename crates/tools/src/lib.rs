@@ -6,6 +6,7 @@
 
 mod aliases;
 mod answer;
+pub mod code;
 pub mod failure;
 pub mod flat;
 pub mod iso8601;
@@ -30,6 +31,9 @@ pub static TEXT: [Entry; 3] = [
     Entry::of::<text_file::WriteTextFile>(),
     Entry::of::<text_file::MultiEditTextFile>(),
 ];
+
+/// Source code by its path from the folder: lines from 1.
+pub static CODE: [Entry; 1] = [Entry::of::<code::AiEditCode>()];
 
 /// The same three as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or out.
 pub static PLAIN: [Entry; 3] = [

@@ -18,6 +18,8 @@ use crate::{Failure, Kind};
 /// The doc comment of the implementing struct is the description agents see.
 pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
+    /// Another name that it is called by.
+    const ALIAS: Option<&'static str> = None;
     /// What a person sees in a list of tools.
     const TITLE: &'static str;
     const EFFECT: Effect;
@@ -86,6 +88,8 @@ pub enum Effect {
     Reads,
     /// Changes parts of a file.
     Edits,
+    /// Changes parts of a file, whatever was there.
+    Rewrites,
     /// Replaces a file as a whole.
     Overwrites,
 }
@@ -97,6 +101,8 @@ pub enum Dialect {
     Flat,
     /// The text tools: texts are the message alone.
     Text,
+    /// The code tools: codes are words.
+    Code,
     /// The plain methods of the flat folder: JSON-RPC errors.
     Plain,
     /// Files by their URIs: JSON-RPC errors too, in the words of the text tools.
@@ -296,6 +302,7 @@ const PIECE: usize = 64 * 1024;
 /// One row of a toolset.
 pub struct Entry {
     pub name: &'static str,
+    pub alias: Option<&'static str>,
     pub title: &'static str,
     pub effect: Effect,
     pub dialect: Dialect,
@@ -345,6 +352,7 @@ impl Entry {
     pub const fn of<T: Tool>() -> Self {
         Self {
             name: T::NAME,
+            alias: T::ALIAS,
             title: T::TITLE,
             effect: T::EFFECT,
             dialect: T::DIALECT,

@@ -24,6 +24,7 @@ pub struct AiEditCode {
     /// Path of the file, relative to the folder
     target_file: String,
     /// What the edit is to do, in words
+    #[expect(dead_code, reason = "it is for those who read the call")]
     edit_instruction: String,
     /// First line to replace or delete; `insert` puts the code before it (one past the last line, or left out: at the end)
     #[schemars(range(min = 1))]

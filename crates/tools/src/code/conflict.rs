@@ -38,12 +38,12 @@ pub(super) fn refuse(
     let now = range.start.min(all.len())..range.end.min(all.len());
     let mut hint = format!("its hash is {file_hash} now; ");
     let mut details = Map::new();
-    details.insert("start_line".into(), (now.start + 1).into());
-    details.insert("end_line".into(), now.end.into());
     if now.is_empty() {
         let _ = write!(hint, "it has {} lines", all.len());
     } else {
         let hash = Hash::of(&text.as_bytes()[all[now.start].start..all[now.end - 1].next]);
+        details.insert("start_line".into(), (now.start + 1).into());
+        details.insert("end_line".into(), now.end.into());
         details.insert("lines_hash".into(), hash.to_string().into());
         details.insert("lines".into(), shown(text, &all[now.clone()]));
         let _ = write!(hint, "lines {}-{} are others, with hash {hash}", now.start + 1, now.end);

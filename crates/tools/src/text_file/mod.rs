@@ -17,7 +17,7 @@ use files::{FilePath, Hash, PathError, Root, StoreError};
 use serde_json::{Map, Value, json};
 use text::{NotText, Text};
 
-use crate::answer::{self, megabytes};
+use crate::answer::{self, cut, megabytes, short};
 use crate::schema::{Fault, Problem};
 use crate::{Complaint, Context, Failure, Kind, Limits};
 
@@ -219,21 +219,6 @@ fn nul_in(field: &str) -> Complaint {
 /// What stands beside an answer of a tool that writes.
 fn hash_meta(hash: Option<Hash>) -> Option<Map<String, Value>> {
     hash.map(|hash| Map::from_iter([("hash".into(), json!(hash.to_string()))]))
-}
-
-/// A caller's own text, as a message repeats it.
-fn short(text: &str) -> String {
-    cut(text, 1000)
-}
-
-/// `text` up to `most` characters, and how many more there are.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => {
-            format!("{}... ({} more characters)", &text[..end], text[end..].chars().count())
-        }
-        None => text.into(),
-    }
 }
 
 /// What a diff calls the file.

@@ -94,6 +94,7 @@ impl Workplace {
             structured: Structured::Off,
             confirm: Confirm::Never,
             witness: Some(witness),
+            model: None,
             instructions: Some(format!(
                 "{INSTRUCTIONS} The folders are {}.",
                 session.folders.join(", ")

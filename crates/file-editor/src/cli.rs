@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 use files::{Access, Durability, Root};
 use server::{Confirm, Level, Structured, ToolErrors, http};
-use tools::Entry;
+use tools::{Effect, Entry};
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
 ///
@@ -67,7 +67,7 @@ struct Raw {
     ///
     /// flat: `list_files`, `read_file`, `edit_file`, addressed by file name, lines from 0.
     /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`, by absolute path, lines from 1.
-    /// code: `ai_edit_code`, by path from the folder, lines from 1.
+    /// code: `ai_edit_code`, `search_files`, by path from the folder, lines from 1.
     #[arg(long, value_name = "LIST", verbatim_doc_comment)]
     tools: Option<String>,
 
@@ -131,6 +131,7 @@ pub struct Config {
     pub max_size: u64,
     pub timeout: Duration,
     pub tools: Vec<&'static Entry>,
+    pub model: Option<model::Settings>,
     pub access: Access,
     pub second_wall: SecondWall,
     pub durability: Durability,
@@ -186,6 +187,8 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
     let time = "--timeout must be between 1 and 300 seconds";
     let timeout = faults.number(raw.timeout.as_deref(), 10, 1..=300, time);
     let tools = faults.keep(toolsets(raw.tools.as_deref()));
+    let model = tools.as_deref().map_or(Ok(None), author);
+    let model = faults.keep(model);
     let durability = faults.choice(
         "--durability",
         raw.durability.as_deref().unwrap_or("data"),
@@ -208,13 +211,13 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
     );
     let log = faults.choice("--log", raw.log.as_deref().unwrap_or("info"), &Level::ALL);
     let ways = (tool_errors, structured, confirm);
-    match (root, transport, max_size, timeout, tools, durability, ways, log) {
+    match (root, transport, max_size, timeout, tools.zip(model), durability, ways, log) {
         (
             Some(root),
             Some(transport),
             Some(max_size),
             Some(timeout),
-            Some(tools),
+            Some((tools, model)),
             Some(durability),
             (Some(tool_errors), Some(structured), Some(confirm)),
             Some(log),
@@ -224,6 +227,7 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
             max_size: max_size << 20,
             timeout: Duration::from_secs(timeout),
             tools,
+            model,
             access,
             second_wall: if raw.no_sandbox { SecondWall::Unwanted } else { SecondWall::Wanted },
             durability,
@@ -300,6 +304,13 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
     let hosts = raw.allow_host.as_deref().unwrap_or_default().split(',');
     let hosts = hosts.map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect();
     Ok(Transport::Http(http::Options { listeners, hosts, token }))
+}
+
+/// The model that the variables name. Who serves no tool that has it write asks for none.
+fn author(tools: &[&'static Entry]) -> Result<Option<model::Settings>, String> {
+    let is_served = tools.iter().any(|entry| entry.effect == Effect::Rewrites);
+    let get = |name: &str| std::env::var(name).ok().filter(|_| is_served);
+    model::Settings::from_variables(get).map_err(|error| error.to_string())
 }
 
 fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cli::{SecondWall, Transport};
-use files::{DiskOptions, DiskStore, Sandbox};
+use files::{Callee, DiskOptions, DiskStore, KnownBy, Sandbox};
+use model::Host;
 use server::signal::Signals;
 use server::{Calls, Log, Options};
 use tools::Limits;
@@ -26,6 +27,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// How the model is reached.
+fn callee(model: &model::Settings) -> Callee {
+    let known_by = match model.host() {
+        Host::Name(_) => KnownBy::Name,
+        Host::Address(_) => KnownBy::Address,
+    };
+    Callee { port: model.port(), known_by }
+}
+
 fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
     let root = Arc::new(config.root);
     let options = DiskOptions { max_size: config.max_size, durability: config.durability };
@@ -34,7 +44,9 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
     store.sweep_root();
     // The port is bound, and there is no other thread yet: all that are made from here on are behind the wall too.
     let sandbox = match config.second_wall {
-        SecondWall::Wanted => Sandbox::enter(&root, config.access),
+        SecondWall::Wanted => {
+            Sandbox::enter_to_call(&root, config.access, config.model.as_ref().map(callee))
+        }
         SecondWall::Unwanted => Sandbox::Off,
     };
     let options = Options {
@@ -45,6 +57,7 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         structured: config.structured,
         confirm: config.confirm,
         witness: None,
+        model: config.model.map(Arc::new),
         instructions: None,
     };
     let limits = Limits::new(config.max_size, config.timeout);

@@ -324,7 +324,8 @@ impl Player for InProcess {
         let mut entries = tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE);
         let is_it = |entry: &&Entry| entry.name == name || entry.alias == Some(name);
         let entry = entries.find(is_it).unwrap();
-        let target = arguments.get("target_file").and_then(Value::as_str).map(String::from);
+        let target = arguments.get("target_file").or(arguments.get("path"));
+        let target = target.and_then(Value::as_str).map(String::from);
         let mut meta = None;
         let (texts, data, is_error) = match self.run(entry, arguments) {
             Ok(reply) => {

@@ -28,6 +28,7 @@ mod store;
 mod sweep;
 mod target;
 mod temp_name;
+pub mod tree;
 pub mod usage;
 mod walk;
 
@@ -48,7 +49,7 @@ pub use hash::{Hash, HashError};
 pub use line_counts::LineCounts;
 pub use memory::MemoryStore;
 pub use root::{DirPath, FilePath, PathError, Root};
-pub use sandbox::{Access, Sandbox};
+pub use sandbox::{Access, Callee, KnownBy, Sandbox};
 pub use stage::{Folders, Stage, StageError};
 pub use store::{Change, Decide, Durable, Entry, Excerpt, Saved, Stamp, Stop, Store, Version};
 

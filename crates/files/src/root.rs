@@ -84,6 +84,27 @@ impl Root {
         if names_a_folder(path) { Err(PathError::Folder) } else { Ok(below) }
     }
 
+    /// A folder below the root, by its path from there; `""` and `.` are the root itself. `..` is refused: what it means
+    /// depends on what is a link.
+    pub fn folder(&self, path: &str) -> Result<DirPath, PathError> {
+        if path.len() > PATH_MAX {
+            return Err(PathError::Length);
+        }
+        if path.contains('\0') {
+            return Err(PathError::Characters);
+        }
+        let path = Path::new(path);
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(PathError::Dots);
+        }
+        let below = path.components().filter(|part| *part != Component::CurDir);
+        let below: PathBuf = below.collect();
+        if !below.as_os_str().is_empty() {
+            FilePath::below(&below)?;
+        }
+        Ok(DirPath(below))
+    }
+
     /// Where a file is, for whoever is told rather than opens it.
     pub fn path_of(&self, at: &FilePath) -> PathBuf {
         self.path.join(&at.0)

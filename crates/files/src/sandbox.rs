@@ -3,8 +3,9 @@
 //! The first one is ours: a path is resolved from the root's handle and never leaves it. This one stands should ours
 //! ever have a hole: from [`Sandbox::enter`] on the process can open, make or remove nothing outside the root, run no
 //! program, connect to nobody over TCP and signal nobody. What is open already stays open: the root, stdin and stdout,
-//! a port that is listened on. What Landlock cannot refuse: to look at a file without opening it, to change its mode,
-//! owner, times or attributes, UDP, and before Linux 7.1 to connect to a socket that is a file.
+//! a port that is listened on. Who is to be called all the same is said before: a [`Callee`]. What Landlock cannot
+//! refuse: to look at a file without opening it, to change its mode, owner, times or attributes, UDP, and before Linux
+//! 7.1 to connect to a socket that is a file.
 
 use std::fmt;
 
@@ -15,6 +16,22 @@ use crate::Root;
 pub enum Access {
     ReadWrite,
     ReadOnly,
+}
+
+/// Somebody who may still be called from behind the wall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callee {
+    /// TCP. Landlock knows ports only, so whoever listens there, on any machine, may be called.
+    pub port: u16,
+    pub known_by: KnownBy,
+}
+
+/// What is known of somebody who is to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownBy {
+    /// The host has to be looked up at each call, for which the files of the system's resolver are read.
+    Name,
+    Address,
 }
 
 /// What became of the second wall.
@@ -47,14 +64,20 @@ impl fmt::Display for Sandbox {
 impl Sandbox {
     /// Takes from the calling thread, and from all that it will ever start, what it does not need to work below `root`.
     /// Threads that are there already keep theirs. There is no way back.
-    #[cfg(target_os = "linux")]
     #[must_use]
     pub fn enter(root: &Root, access: Access) -> Sandbox {
+        Sandbox::enter_to_call(root, access, None)
+    }
+
+    /// The same, but that one callee can still be called.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn enter_to_call(root: &Root, access: Access, callee: Option<Callee>) -> Sandbox {
         // What we would read of the system later is no longer ours to open then. A rule could allow it, but holds on to
         // one inode, and `/proc` makes a new one whenever it has forgotten the last.
         let _ = crate::usage::sources();
         let _ = crate::os::umask();
-        match linux::enter(root, access) {
+        match linux::enter(root, access, callee) {
             Ok(status) => linux::kept(status),
             Err(error) => Sandbox::Failed(error.to_string()),
         }
@@ -63,19 +86,21 @@ impl Sandbox {
     /// There is none here.
     #[cfg(not(target_os = "linux"))]
     #[must_use]
-    pub fn enter(_: &Root, _: Access) -> Sandbox {
+    pub fn enter_to_call(_: &Root, _: Access, _: Option<Callee>) -> Sandbox {
         Sandbox::Unavailable
     }
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::fs::File;
+
     use landlock::{
-        ABI, Access as _, AccessFs, AccessNet, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
-        RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+        ABI, Access as _, AccessFs, AccessNet, LandlockStatus, NetPort, PathBeneath, Ruleset,
+        RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
     };
 
-    use super::{Access, Sandbox};
+    use super::{Access, Callee, KnownBy, Sandbox};
     use crate::Root;
 
     /// Everything up to here is taken away, as far as the kernel knows of it.
@@ -85,7 +110,20 @@ mod linux {
     /// gain where it is there.
     const PROMISED: ABI = ABI::V6;
 
-    pub(super) fn enter(root: &Root, access: Access) -> Result<LandlockStatus, RulesetError> {
+    /// What glibc reads to look up a name. Where one of them is a link it is what that leads to.
+    const RESOLVER: &[&str] = &[
+        "/etc/nsswitch.conf",
+        "/etc/host.conf",
+        "/etc/resolv.conf",
+        "/etc/hosts",
+        "/etc/gai.conf",
+    ];
+
+    pub(super) fn enter(
+        root: &Root,
+        access: Access,
+        callee: Option<Callee>,
+    ) -> Result<LandlockStatus, RulesetError> {
         let reading = make_bitflags!(AccessFs::{ReadFile | ReadDir});
         // To empty a file is not among them: none is ever changed in place.
         let writing =
@@ -100,9 +138,28 @@ mod linux {
             .scope(Scope::from_all(NEWEST))?
             .create()?
             .add_rule(PathBeneath::new(root.dir(), below_root))?
-            // Nothing else is opened later, and nobody is called: whatever is to be, gets its rule here.
+            .add_rules(read_to_call(callee))?
+            .add_rules(callee.map(allow_port))?
+            // Nothing else is opened later, and nobody else is called: whatever is to be, gets its rule here.
             .restrict_self()?;
         Ok(status.landlock)
+    }
+
+    fn read_to_call(
+        callee: Option<Callee>,
+    ) -> impl Iterator<Item = Result<PathBeneath<File>, RulesetError>> {
+        let paths = match callee.map(|callee| callee.known_by) {
+            Some(KnownBy::Name) => RESOLVER,
+            Some(KnownBy::Address) | None => &[],
+        };
+        // A system need not have all of them.
+        let files = paths.iter().filter_map(|path| File::open(path).ok());
+        files.map(|file| Ok(PathBeneath::new(file, AccessFs::ReadFile)))
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "rules come as results")]
+    fn allow_port(callee: Callee) -> Result<NetPort, RulesetError> {
+        Ok(NetPort::new(callee.port, AccessNet::ConnectTcp))
     }
 
     /// How much of it a kernel keeps.

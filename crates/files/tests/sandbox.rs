@@ -27,8 +27,8 @@ use std::{
 
 use common::{Disk, append, at, call, call_for, not_checked};
 use files::{
-    Access, Change, DirPath, DiskStore, Durability, Entry, FilePath, Folders, Root, Sandbox, Saved,
-    Stage, StageError, Store, StoreError, usage,
+    Access, Callee, Change, DirPath, DiskStore, Durability, Entry, FilePath, Folders, KnownBy,
+    Root, Sandbox, Saved, Stage, StageError, Store, StoreError, usage,
 };
 use rustix::{
     fs::{CWD, FileType, Mode, makedev, mknodat},
@@ -40,8 +40,21 @@ use tempfile::TempDir;
 /// Runs `work` on a thread behind the wall; `None` where the kernel has none, or not all of it.
 fn behind_wall<T: Send>(root: &Path, access: Access, work: impl FnOnce() -> T + Send) -> Option<T> {
     let root = Root::open(root).unwrap();
+    behind(|| Sandbox::enter(&root, access), work)
+}
+
+/// The same for a thread that calls somebody.
+fn behind_wall_to_call(root: &Path, callee: Callee, work: impl FnOnce() + Send) {
+    let root = Root::open(root).unwrap();
+    behind(|| Sandbox::enter_to_call(&root, Access::ReadWrite, Some(callee)), work);
+}
+
+fn behind<T: Send>(
+    enter: impl FnOnce() -> Sandbox + Send,
+    work: impl FnOnce() -> T + Send,
+) -> Option<T> {
     let outcome = thread::scope(|scope| {
-        let behind = scope.spawn(|| match Sandbox::enter(&root, access) {
+        let behind = scope.spawn(|| match enter() {
             Sandbox::Landlock => Ok(work()),
             other => Err(other),
         });
@@ -83,6 +96,15 @@ impl Place {
             unnamed: UnixListener::bind_addr(&name).unwrap(),
             process: Command::new("cat").stdin(Stdio::piped()).spawn().unwrap(),
         }
+    }
+
+    /// What others have moved already is refused as well as what is where it was.
+    fn where_others_moved() -> Place {
+        let place = Place::new();
+        for name in ["renamed", "taken out"] {
+            fs::write(place.at(name), "outside").unwrap();
+        }
+        place
     }
 
     fn at(&self, path: &str) -> PathBuf {
@@ -183,26 +205,20 @@ fn without_the_wall_everything_outside_can_be_done() {
     }
 }
 
+fn refuse<'a>(place: &Place, attempts: impl Iterator<Item = &'a Attempt>) {
+    for (what, attempt) in attempts {
+        let refused = attempt(place).expect_err(what).raw_os_error().map(Errno::from_raw_os_error);
+        // What would move between folders is told that these were two file systems.
+        let expected = [Errno::ACCESS, Errno::PERM, Errno::XDEV];
+        assert!(refused.is_some_and(|refused| expected.contains(&refused)), "{what}: {refused:?}");
+    }
+}
+
 #[test]
 fn behind_the_wall_nothing_outside_can_be_done() {
-    let place = Place::new();
-    // What others have moved already is refused as well as what is where it was.
-    for name in ["renamed", "taken out"] {
-        fs::write(place.at(name), "outside").unwrap();
-    }
+    let place = Place::where_others_moved();
     let before = place.contents();
-    let refuse_all = || {
-        for (what, attempt) in attempts() {
-            let refused =
-                attempt(&place).expect_err(what).raw_os_error().map(Errno::from_raw_os_error);
-            // What would move between folders is told that these were two file systems.
-            let expected = [Errno::ACCESS, Errno::PERM, Errno::XDEV];
-            assert!(
-                refused.is_some_and(|refused| expected.contains(&refused)),
-                "{what}: {refused:?}"
-            );
-        }
-    };
+    let refuse_all = || refuse(&place, attempts());
     behind_wall(&place.at("root"), Access::ReadWrite, || {
         refuse_all();
         // And so are the threads that come after.
@@ -211,6 +227,51 @@ fn behind_the_wall_nothing_outside_can_be_done() {
     assert_eq!(place.contents(), before);
     // Threads that were there before are not: one that enters speaks for itself.
     fs::read(place.at("file")).unwrap();
+}
+
+// --- who may be called
+
+/// What a name is looked up with.
+const RESOLVER: [&str; 5] =
+    ["/etc/nsswitch.conf", "/etc/host.conf", "/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
+
+#[test]
+fn who_is_known_by_an_address_can_be_called_and_nobody_else() {
+    let place = Place::where_others_moved();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = place.listener.local_addr().unwrap().port();
+    behind_wall_to_call(&place.at("root"), Callee { port, known_by: KnownBy::Address }, || {
+        TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let refused = TcpStream::connect(other.local_addr().unwrap()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        refuse(&place, attempts().filter(|(what, _)| *what != "connect"));
+        for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
+            assert_eq!(fs::read(path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
+        TcpListener::bind(("127.0.0.1", port)).unwrap_err();
+    });
+}
+
+#[test]
+fn who_is_known_by_a_name_can_be_looked_up_and_called() {
+    let place = Place::where_others_moved();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = place.listener.local_addr().unwrap().port();
+    behind_wall_to_call(&place.at("root"), Callee { port, known_by: KnownBy::Name }, || {
+        TcpStream::connect(("localhost", port)).unwrap();
+        for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
+            fs::read(path).unwrap();
+            let refused = OpenOptions::new().append(true).open(path).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{path}");
+        }
+        for path in ["/etc/passwd", "/etc"] {
+            let refused = File::open(path).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{path}");
+        }
+        let refused = TcpStream::connect(other.local_addr().unwrap()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        refuse(&place, attempts().filter(|(what, _)| *what != "connect"));
+    });
 }
 
 // --- what is inside

@@ -94,6 +94,7 @@ pub enum Stage {
     Waiting,
     Working(Arc<Call>),
     Asking,
+    Writing,
 }
 
 impl Doing {
@@ -107,6 +108,7 @@ impl Doing {
             Stage::Working(call) if call.is_waiting() => "waiting for the file's lock",
             Stage::Working(_) => "working",
             Stage::Asking => "waiting for confirmation",
+            Stage::Writing => "waiting for the model",
         }
     }
 }

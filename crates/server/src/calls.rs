@@ -16,6 +16,7 @@ use tools::{
 
 use crate::aside::{Doing, Stage};
 use crate::confirm::{self, Confirm, Desk};
+use crate::drafts;
 use crate::folders::{Folder, Folders};
 use crate::log::Log;
 use crate::options::Options;
@@ -41,6 +42,8 @@ pub struct Calls {
     edits_on_threads: Arc<Semaphore>,
     /// Reads that may have one: they never wait, so a few keep the disk busy.
     reads_on_threads: Arc<Semaphore>,
+    /// Calls for which a model may write at once.
+    pub drafts: Arc<Semaphore>,
     /// Room for what answers hold, from when they are made until they are written.
     pub answers: Rooms,
     /// What persons are asked about.
@@ -72,6 +75,11 @@ impl Recall {
 
     pub async fn rung(&self) {
         self.token.cancelled().await;
+    }
+
+    /// For a thread at work.
+    pub fn flag(&self) -> Cancel {
+        self.flag.clone()
     }
 }
 
@@ -124,9 +132,9 @@ enum Found {
 }
 
 /// What a call has to keep to while it is at work.
-struct Terms {
+pub(crate) struct Terms {
     since: Instant,
-    call: Arc<Call>,
+    pub call: Arc<Call>,
     recall: Recall,
     folder: usize,
     expected: Option<Hash>,
@@ -169,6 +177,32 @@ impl Arrived {
         self.witnessed.as_ref()
     }
 
+    pub fn folder(&self) -> usize {
+        self.folder
+    }
+
+    /// The call, if a model has to write something before it can be run.
+    pub fn take_unwritten(&mut self) -> Option<Prepared> {
+        let internal = Failure::new(Kind::Internal, "Internal error");
+        match std::mem::replace(&mut self.prepared, Err(internal)) {
+            Ok(prepared) if prepared.is_unwritten() => Some(prepared),
+            prepared => {
+                self.prepared = prepared;
+                None
+            }
+        }
+    }
+
+    /// What became of it.
+    pub fn written(self, outcome: Result<[Prepared; 2], Failure>) -> Self {
+        let (prepared, rehearsal) = match outcome {
+            Ok([prepared, rehearsal]) => (Ok(prepared), Some(Box::new(rehearsal))),
+            Err(failure) => (Err(failure), None),
+        };
+        let rehearsal = self.rehearsal.and(rehearsal);
+        Self { prepared, rehearsal, ..self }
+    }
+
     pub fn is_refused(&self) -> bool {
         self.prepared.is_err()
     }
@@ -202,7 +236,7 @@ impl Arrived {
         Self { elsewhere: self.elsewhere + elsewhere, ..self }
     }
 
-    fn terms(&self, calls: &Calls) -> Terms {
+    pub(crate) fn terms(&self, calls: &Calls) -> Terms {
         let deadline = self.since + calls.limits.timeout + self.elsewhere;
         let call = Call::new(deadline, self.recall.flag.clone(), calls.stop.flag.clone());
         Terms {
@@ -249,6 +283,7 @@ impl Calls {
         Arc::new(Self {
             edits_on_threads: Arc::new(Semaphore::new(EDITS_ON_THREADS)),
             reads_on_threads: Arc::new(Semaphore::new(READS_ON_THREADS)),
+            drafts: Arc::new(Semaphore::new(drafts::AT_ONCE)),
             answers: Rooms::new(limits.max_size),
             desk: Desk::new(limits.max_size),
             folders: Folders::new([(root, store)].into_iter().chain(more)),
@@ -350,7 +385,7 @@ impl Calls {
 
     /// A place in the queue of the file that a call would edit.
     fn join(&self, folder: usize, prepared: &Result<Prepared, Failure>) -> Option<Place> {
-        let prepared = prepared.as_ref().ok()?;
+        let prepared = prepared.as_ref().ok().filter(|prepared| !prepared.is_unwritten())?;
         self.folders.key(folder, prepared).map(|key| self.queue.join(key))
     }
 
@@ -540,7 +575,7 @@ impl Calls {
     }
 
     /// Waits for what a call needs, but no longer than the call may.
-    async fn wait_for<T>(
+    pub(crate) async fn wait_for<T>(
         &self,
         what: impl Future<Output = T>,
         patience: Instant,
@@ -556,6 +591,18 @@ impl Calls {
         }
     }
 
+    /// Works in one of the folders.
+    pub fn with_context<T>(
+        &self,
+        folder: usize,
+        call: &Call,
+        work: impl FnOnce(&Context) -> T,
+    ) -> T {
+        let Folder { root, store, line_counts } = self.folders.at(folder);
+        let store = store.as_ref();
+        work(&Context { root, store, line_counts, limits: &self.limits, call, expected: None })
+    }
+
     /// Works on a thread, or on this one; whoever gets the outcome decides when the next may have it.
     async fn on_thread<T: Send + 'static>(
         self: &Arc<Self>,
@@ -567,16 +614,8 @@ impl Calls {
         let (calls, call, expected) = (Arc::clone(self), Arc::clone(&terms.call), terms.expected);
         let folder = terms.folder;
         let work = move || {
-            let Folder { root, store, line_counts } = calls.folders.at(folder);
-            let cx = Context {
-                root,
-                store: store.as_ref(),
-                line_counts,
-                limits: &calls.limits,
-                call: &call,
-                expected,
-            };
-            work(&cx, &calls).map(|outcome| (outcome, thread))
+            let work = |cx: &Context| work(&Context { expected, ..*cx }, &calls);
+            calls.with_context(folder, &call, work).map(|outcome| (outcome, thread))
         };
         let internal = || Err(Failure::new(Kind::Internal, "Internal error"));
         if terms.at_once {
@@ -610,6 +649,11 @@ impl Calls {
     /// Refuses every call that waits for a lock; those that have it finish.
     pub fn stop(&self) {
         self.stop.ring();
+    }
+
+    /// For a thread at work.
+    pub fn stop_flag(&self) -> Cancel {
+        self.stop.flag()
     }
 
     pub async fn stopped(&self) {

@@ -39,6 +39,7 @@ pub fn code(kind: Kind) -> Code {
         Kind::Ambiguous => (-32011, "client", "string appears several times"),
         Kind::Conflict => (-32012, "client", "edits conflict"),
         Kind::Stale => (-32013, "client", "file changed since it was read"),
+        Kind::Author => (-32603, "system", "nothing was generated"),
         Kind::TimedOut => (-32014, "system", "timed out"),
         Kind::Cancelled => (-32014, "client", "cancelled"),
         Kind::Stopping => (-32014, "server", "server is stopping"),
@@ -105,6 +106,7 @@ fn name(kind: Kind) -> &'static str {
         | Kind::NoMatch
         | Kind::Ambiguous => "INVALID_INPUT",
         Kind::DiskFull => "DISK_FULL",
+        Kind::Author => "GENERATION_FAILED",
         Kind::TimedOut => "TIMED_OUT",
         Kind::Cancelled => "CANCELLED",
         Kind::Stopping => "SERVER_STOPPING",

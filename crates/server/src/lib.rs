@@ -9,6 +9,7 @@ mod at_once;
 mod calls;
 mod confirm;
 mod door;
+mod drafts;
 mod endpoint;
 mod events;
 pub mod fault;

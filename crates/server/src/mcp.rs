@@ -29,10 +29,10 @@ use crate::aside::Aside;
 use crate::calls::{Answered, Arrived, Calls, Recall};
 use crate::confirm::{self, Again, Settled, Way};
 use crate::flights::Working;
-use crate::options::{Structured, ToolErrors};
+use crate::options::{Options, Structured, ToolErrors};
 use crate::room::Share;
 use crate::wire::{self, Refusal};
-use crate::{fault, resources};
+use crate::{drafts, fault, resources};
 
 /// What a transport sends along with a request for files: the call, which already has its place in the queue, how to
 /// reach the client meanwhile, and where its large texts are to be left for the writer.
@@ -134,8 +134,9 @@ impl Carried {
             refusal.with_data(error.data.unwrap_or_default())
         })?;
         let arguments = wire::arguments(id, call.arguments)?;
-        let target = (entry.dialect == Dialect::Code)
-            .then(|| arguments.get("target_file")?.as_str().map(String::from));
+        let target = (entry.dialect == Dialect::Code).then(|| {
+            arguments.get("target_file").or(arguments.get("path"))?.as_str().map(String::from)
+        });
         let call_id = call.meta.as_ref().and_then(|Small(meta)| meta.get("callId")?.as_str());
         let arrived = calls.arrive(entry, arguments, id.to_string(), call_id);
         let answers = call.input_responses.clone().map(|Small(answers)| answers);
@@ -174,6 +175,7 @@ impl Carried {
         let way = self.way(calls, context, &arrived)?;
         let (recall, doing) = (arrived.recall().clone(), arrived.doing().clone());
         let answer = async {
+            let arrived = drafts::settle(calls, arrived).await;
             match confirm::settle(calls, arrived, way).await {
                 Settled::Run(arrived) => Ok(Arc::clone(calls).answer(arrived).await),
                 Settled::Ask(question) => Err(question),
@@ -282,23 +284,25 @@ impl Mcp {
 
     fn tools(&self) -> &[Tool] {
         let options = &self.calls.options;
-        let all = || options.offered().map(|entry| describe(entry, options.structured)).collect();
+        let all = || options.offered().map(|entry| describe(entry, options)).collect();
         self.tools.get_or_init(all)
     }
 }
 
-fn describe(entry: &Entry, structured: Structured) -> Tool {
+fn describe(entry: &Entry, options: &Options) -> Tool {
     let mut tool =
         Tool::new(entry.name, entry.description().to_owned(), Arc::new(entry.input_schema()));
     tool.title = Some(entry.title.into());
-    if structured == Structured::On {
+    if options.structured == Structured::On {
         tool.output_schema = entry.output_schema().map(Arc::new);
     }
-    tool.annotations = Some(annotations(entry));
+    let open_world = options.model.is_some() && entry.effect == Effect::Rewrites;
+    tool.annotations = Some(annotations(entry, open_world));
     tool
 }
 
-fn annotations(entry: &Entry) -> ToolAnnotations {
+/// `open_world`: it asks somebody elsewhere.
+fn annotations(entry: &Entry, open_world: bool) -> ToolAnnotations {
     let (read_only, destructive, idempotent) = match entry.effect {
         Effect::Reads => (true, false, true),
         Effect::Edits => (false, false, false),
@@ -309,7 +313,7 @@ fn annotations(entry: &Entry) -> ToolAnnotations {
         .read_only(read_only)
         .destructive(destructive)
         .idempotent(idempotent)
-        .open_world(false)
+        .open_world(open_world)
 }
 
 /// The tool of that name, among those a server has: one that is not offered is refused later, with the reason.

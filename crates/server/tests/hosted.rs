@@ -149,6 +149,7 @@ fn options() -> Options {
         structured: Structured::Off,
         confirm: Confirm::Never,
         witness: None,
+        model: None,
         instructions: None,
     }
 }

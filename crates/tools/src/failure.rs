@@ -45,6 +45,8 @@ pub enum Kind {
     Conflict,
     /// The file changed since the caller read it.
     Stale,
+    /// The model that was to write something did not, or nothing that could be used.
+    Author,
     /// Waited for the lock, or worked, for too long.
     TimedOut,
     /// The caller took the call back.

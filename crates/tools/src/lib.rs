@@ -19,7 +19,9 @@ pub mod tool;
 
 pub use failure::{Failure, Kind};
 pub use rehearsal::{Changed, Rehearsed, Seen};
-pub use tool::{Block, Complaint, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool};
+pub use tool::{
+    Author, Block, Complaint, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool,
+};
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
 pub static FLAT: [Entry; 3] =
@@ -33,7 +35,7 @@ pub static TEXT: [Entry; 3] = [
 ];
 
 /// Source code by its path from the folder: lines from 1.
-pub static CODE: [Entry; 1] = [Entry::of::<code::AiEditCode>()];
+pub static CODE: [Entry; 2] = [Entry::of::<code::AiEditCode>(), Entry::of::<code::SearchFiles>()];
 
 /// The same three as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or out.
 pub static PLAIN: [Entry; 3] = [

@@ -56,7 +56,25 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     /// A store's refusal in the dialect's words; `target` as asked for.
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure;
 
+    /// Whether a model has to write something before it can be run.
+    fn is_unwritten(&self) -> bool {
+        false
+    }
+
+    /// Has the model write it: the same call, ready to run, twice. That takes long, and is not done while anything is
+    /// held.
+    fn written(self, _cx: &Context, _author: &Author) -> Result<[Self; 2], Failure> {
+        Err(Failure::new(Kind::Internal, "Internal error"))
+    }
+
     fn run(self, cx: &Context) -> Result<Reply, Failure>;
+}
+
+/// A language model, and whoever waits for it.
+pub struct Author<'a> {
+    pub model: &'a model::Settings,
+    /// What it is doing, for those who want to know.
+    pub progress: &'a dyn Fn(&str),
 }
 
 /// What is wrong with the arguments, and what would be right.
@@ -319,22 +337,46 @@ pub struct Entry {
 /// Arguments, read.
 struct Parsed {
     target: Option<String>,
-    run: Run,
+    work: Work,
+}
+
+enum Work {
+    Run(Run),
+    Write(Write),
 }
 
 type Run = Box<dyn FnOnce(&Context) -> Result<Reply, Failure> + Send>;
+type Write = Box<dyn FnOnce(&Context, &Author) -> Result<[Run; 2], Failure> + Send>;
 
 /// A call whose arguments are sound. Running it is all that is left.
 pub struct Prepared {
     pub entry: &'static Entry,
     /// The file as asked for.
     pub target: Option<String>,
-    run: Run,
+    work: Work,
 }
 
 impl Prepared {
     pub fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        (self.run)(cx)
+        match self.work {
+            Work::Run(run) => run(cx),
+            Work::Write(_) => Err(Failure::unwritten()),
+        }
+    }
+
+    /// Whether a model has to write something before it can be run.
+    pub fn is_unwritten(&self) -> bool {
+        matches!(self.work, Work::Write(_))
+    }
+
+    /// Has it written: the same call, ready to be run, and once more to be rehearsed.
+    pub fn written(self, cx: &Context, author: &Author) -> Result<[Self; 2], Failure> {
+        let Self { entry, target, work } = self;
+        let Work::Write(write) = work else {
+            return Err(Failure::new(Kind::Internal, "Internal error"));
+        };
+        let ready = |run| Self { entry, target: target.clone(), work: Work::Run(run) };
+        write(cx, author).map(|runs| runs.map(ready))
     }
 
     /// The file it is about; `None` when there is none that could be.
@@ -395,10 +437,10 @@ impl Entry {
         let mut faults: Vec<Complaint> = found.iter().map(words).collect();
         faults.extend((self.look)(&arguments));
         match (self.parse)(arguments) {
-            Ok((Parsed { target, run }, senseless)) => {
+            Ok((Parsed { target, work }, senseless)) => {
                 faults.extend(senseless);
                 if faults.is_empty() {
-                    return Ok(Prepared { entry: self, target, run });
+                    return Ok(Prepared { entry: self, target, work });
                 }
             }
             // The schema has found better words for it.
@@ -414,10 +456,29 @@ fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<Complaint
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     let tool: T = serde_json::from_value(arguments)?;
     let (faults, target) = (tool.check(), tool.target().map(String::from));
-    Ok((Parsed { target, run: Box::new(move |cx| tool.run(cx)) }, faults))
+    let work = if tool.is_unwritten() {
+        Work::Write(Box::new(move |cx, author| Ok(tool.written(cx, author)?.map(runner))))
+    } else {
+        Work::Run(runner(tool))
+    };
+    Ok((Parsed { target, work }, faults))
+}
+
+fn runner<T: Tool>(tool: T) -> Run {
+    Box::new(move |cx| tool.run(cx))
 }
 
 impl Failure {
+    /// A model would have to write it, and there is none.
+    pub fn unwritten() -> Self {
+        let message =
+            "`edit_instruction` was given without `code_block`, and no model is configured";
+        Self::new(Kind::Invalid, message).with_faults(vec![message.into()]).with_hint(
+            "write the code yourself and pass it as `code_block`, with `start_line` and `end_line` to replace lines; \
+             whoever runs the server can name a model by FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL",
+        )
+    }
+
     /// Every fault once; `more` were not looked at closely.
     fn invalid(faults: Vec<Complaint>, more: usize) -> Self {
         let (mut messages, mut hints) = (Vec::new(), Vec::new());

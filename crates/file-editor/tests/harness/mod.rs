@@ -81,7 +81,15 @@ pub struct Server {
 /// The server's binary, in an environment that says nothing to it.
 pub fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_file-editor"));
-    for name in ["FILE_EDITOR_TOKEN", "LISTEN_FDS", "LISTEN_PID"] {
+    for name in [
+        "FILE_EDITOR_LLM_API_KEY",
+        "FILE_EDITOR_LLM_BASE_URL",
+        "FILE_EDITOR_LLM_MODEL",
+        "FILE_EDITOR_LLM_TIMEOUT",
+        "FILE_EDITOR_TOKEN",
+        "LISTEN_FDS",
+        "LISTEN_PID",
+    ] {
         command.env_remove(name);
     }
     command

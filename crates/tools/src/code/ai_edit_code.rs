@@ -2,29 +2,32 @@
 
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::sync::Arc;
 
 use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
+use model::{Loss, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use text::diff::{self, Names};
 use text::lines::count;
-use text::{Composed, LineEdit, LineOp, Text, by_line, splice};
+use text::{Composed, LineEdit, LineOp, LineRange, Text, by_line, splice};
 
 use super::conflict;
 use crate::answer::{self, Mode, Outcome, short};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+use crate::{
+    Author, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema,
+};
 
 /// Edit a source file by lines: insert, replace or delete them. Lines are 1-based, `start_line` and `end_line` both included. `code_block` is written as given, with the file's own line breaks; all else stays as it is. Pass a hash you were given as `expected_hash`, and lines that have changed since are not touched.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AiEditCode {
     /// Path of the file, relative to the folder
     target_file: String,
     /// What the edit is to do, in words
-    #[expect(dead_code, reason = "it is for those who read the call")]
     edit_instruction: String,
     /// First line to replace or delete; `insert` puts the code before it (one past the last line, or left out: at the end)
     #[schemars(range(min = 1))]
@@ -41,6 +44,18 @@ pub struct AiEditCode {
     expected_hash: Option<String>,
     /// Answer the same, but write nothing
     dry_run: Option<bool>,
+    #[serde(skip)]
+    #[schemars(skip)]
+    written: Option<Written>,
+}
+
+/// What a model wrote, in place.
+#[derive(Clone, Debug)]
+struct Written {
+    /// All of the new text, and the hash of what it was made from.
+    text: Arc<String>,
+    before: Hash,
+    by: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -137,12 +152,6 @@ impl Tool for AiEditCode {
                 "`delete` cannot have a `code_block`",
                 "leave it out, or use `replace`",
             )),
-            EditType::Insert | EditType::Replace if self.code_block.is_none() => {
-                faults.push(Complaint::new(
-                    "`edit_instruction` was given without `code_block`, and no model is configured",
-                    "write the code yourself and pass it as `code_block`, with `start_line` and `end_line` to replace lines",
-                ));
-            }
             _ => {}
         }
         if self.code_block.as_deref().is_some_and(answer::has_nul) {
@@ -164,6 +173,20 @@ impl Tool for AiEditCode {
 
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
         super::refused(target, error, limits)
+    }
+
+    fn is_unwritten(&self) -> bool {
+        self.code_block.is_none() && self.edit_type() != EditType::Delete
+    }
+
+    fn written(self, cx: &Context, author: &Author) -> Result<[Self; 2], Failure> {
+        let path = super::path(cx.root, &self.target_file)?;
+        let refused = |error| super::refused(&self.target_file, &error, cx.limits);
+        let version = cx.store.look(&path, cx.call).map_err(refused)?;
+        let (old, before) = self.read(version.as_ref())?;
+        let written = self.write(&old, before, cx, author)?;
+        let ready = Self { written: Some(written), ..self };
+        Ok([ready.clone(), ready])
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
@@ -218,35 +241,89 @@ impl AiEditCode {
         Some(start..last.saturating_add(1))
     }
 
+    /// The file as it is, if it is what the caller last saw, and its hash.
+    fn read(&self, version: Option<&Version>) -> Result<(Text, Hash), Failure> {
+        let version = version.ok_or_else(|| super::not_found(&self.target_file))?;
+        let text = Text::decode(version.bytes.clone())
+            .map_err(|reason| super::not_text(&self.target_file, &reason))?;
+        let before = Hash::of(&version.bytes);
+        if let Some(expected) = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok()) {
+            self.check_hash(text.as_str(), before, self.lines().as_ref(), expected)?;
+        }
+        Ok((text, before))
+    }
+
+    /// Has the model write the new text.
+    fn write(
+        &self,
+        old: &Text,
+        before: Hash,
+        cx: &Context,
+        author: &Author,
+    ) -> Result<Written, Failure> {
+        let total = count(old.as_str());
+        let lines = self.lines();
+        let scope = match (self.edit_type(), &lines, self.edit_type) {
+            (EditType::Insert, Some(lines), _) => Scope::Before(lines.start),
+            (EditType::Insert, None, Some(_)) => Scope::Before(total),
+            (_, Some(lines), _) => {
+                Scope::Lines(LineRange { first: lines.start, last: lines.end - 1 })
+            }
+            _ => Scope::File,
+        };
+        if scope != Scope::File {
+            self.check_lines(lines.unwrap_or(total..total + 1), total)?;
+        }
+        let request = model::Request {
+            path: &self.target_file,
+            text: old.as_str(),
+            instruction: &self.edit_instruction,
+            scope,
+            loss: Loss::Refused,
+        };
+        let check = |_new: &str| Ok(());
+        let cancelled = || cx.call.check().is_err();
+        let generated =
+            model::generate(author.model, &request, &check, &cancelled, author.progress)
+                .map_err(|error| super::unwritten(&error))?;
+        let mark = &old.whole()[..old.whole().len() - old.as_str().len()];
+        let text = Arc::new([mark, &generated.text].concat());
+        Ok(Written { text, before, by: author.model.model().to_owned() })
+    }
+
     /// The new contents of the file, and what there is to say about them.
     fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Edited), Failure> {
-        let old = old.ok_or_else(|| super::not_found(&self.target_file))?;
-        let (bytes, lines) = (&old.bytes, self.lines());
-        let old = Text::decode(bytes.clone())
-            .map_err(|reason| super::not_text(&self.target_file, &reason))?;
-        let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
+        let (old, before) = self.read(old)?;
+        let (new, changed) = match &self.written {
+            Some(written) if written.before != before => {
+                return Err(Failure::stale(&short(&self.target_file), Some(before)).with_hint(
+                    "it changed while the model was writing; nothing was written, call again",
+                ));
+            }
+            Some(written) => {
+                let mut changed = Composed::new();
+                changed.then(0..old.whole().len(), written.text.len());
+                (written.text.to_string(), changed)
+            }
+            None => {
+                let edits = self.edits(count(old.as_str()))?;
+                let plan = by_line::plan(old.as_str(), &edits, None)
+                    .map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+                let splices = splice::shift(plan.splices, old.whole().len() - old.as_str().len());
+                (splice::apply(old.whole(), &splices), Composed::from_splices(&splices))
+            }
+        };
         let mode = Mode::of(self.dry_run);
-        let before = (expected.is_some() || mode == Mode::DryRun).then(|| Hash::of(bytes));
-        if let (Some(expected), Some(before)) = (expected, before) {
-            self.check_hash(old.as_str(), before, lines.as_ref(), expected)?;
-        }
-
-        let edits = self.edits(lines, count(old.as_str()))?;
-        let plan = by_line::plan(old.as_str(), &edits, None)
-            .map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
-        let splices = splice::shift(plan.splices, old.whole().len() - old.as_str().len());
-        let new = splice::apply(old.whole(), &splices);
         let (size, max) = (new.len() as u64, cx.limits.max_size);
         if size > max {
             let error = StoreError::TooLarge { size, max };
             return Err(super::refused(&self.target_file, &error, cx.limits));
         }
-        let changed = Composed::from_splices(&splices);
         let [a, b] = ["a", "b"].map(|side| format!("{side}/{}", self.target_file));
         let names = Names { old: &a, new: &b };
         let diff = diff::unified_within(old.whole(), &new, &changed, names, cx.limits.diff_lines);
         let outcome = Outcome {
-            before,
+            before: Some(before),
             after: Hash::of(new.as_bytes()),
             changed: !diff.is_empty(),
             mode,
@@ -270,25 +347,28 @@ impl AiEditCode {
         Err(conflict::refuse(&self.target_file, text, file, lines, expected))
     }
 
-    /// The same as edits of single lines.
-    fn edits(&self, lines: Option<Range<usize>>, total: usize) -> Result<Vec<LineEdit>, Failure> {
+    /// Whether there are such lines.
+    fn check_lines(&self, lines: Range<usize>, total: usize) -> Result<Range<usize>, Failure> {
         let kind = self.edit_type();
-        let lines = lines.unwrap_or(total..total + 1);
         let (last, valid) = match kind {
             EditType::Insert => (lines.start, 0..total + 1),
             EditType::Replace | EditType::Delete => (lines.end - 1, 0..total),
         };
-        if !valid.contains(&last) || !valid.contains(&lines.start) {
-            let line = if valid.contains(&lines.start) { last } else { lines.start };
-            let (line, name) = (Base::One.show(line), kind.name());
-            let message = format!("Line {line} out of range for {name} operation");
-            return Err(Failure::new(Kind::Invalid, message.clone())
-                .with_faults(vec![message])
-                .with_hint(Base::One.interval(valid)));
-        }
+        let missing = [lines.start, last].into_iter().find(|line| !valid.contains(line));
+        let Some(line) = missing else { return Ok(lines) };
+        let (line, name) = (Base::One.show(line), kind.name());
+        let message = format!("Line {line} out of range for {name} operation");
+        Err(Failure::new(Kind::Invalid, message.clone())
+            .with_faults(vec![message])
+            .with_hint(Base::One.interval(valid)))
+    }
+
+    /// The same as edits of single lines.
+    fn edits(&self, total: usize) -> Result<Vec<LineEdit>, Failure> {
+        let lines = self.check_lines(self.lines().unwrap_or(total..total + 1), total)?;
         let code = || self.code_block.clone().unwrap_or_default();
         let delete = |line| LineEdit { line, op: LineOp::Delete };
-        Ok(match kind {
+        Ok(match self.edit_type() {
             EditType::Insert => vec![LineEdit { line: lines.start, op: LineOp::Insert(code()) }],
             EditType::Delete => lines.map(delete).collect(),
             EditType::Replace => {
@@ -307,6 +387,9 @@ impl AiEditCode {
         };
         let path = short(&self.target_file);
         let mut text = format!("{message}\n{path}");
+        if let Some(Written { by, .. }) = &self.written {
+            let _ = write!(text, "\ngenerated by {}", short(by));
+        }
         for line in outcome.hash_lines() {
             let _ = write!(text, "\n{line}");
         }
@@ -320,7 +403,8 @@ impl AiEditCode {
         data.insert("message".into(), message.into());
         data.insert("diff".into(), diff.into());
         outcome.add_to(&mut data);
-        data.insert("generated_by".into(), "agent".into());
+        let by = self.written.as_ref().map_or("agent", |written| &written.by);
+        data.insert("generated_by".into(), by.into());
         let hash = outcome.hash();
         Reply { blocks, data: Some(data), hash, ..Reply::default() }
     }

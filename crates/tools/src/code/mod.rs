@@ -1,11 +1,15 @@
-//! Source code anywhere below the root, by its path from there: `ai_edit_code`. Lines count from 1.
+//! Source code anywhere below the root, by its path from there: `ai_edit_code`, `search_files`. Lines count from 1.
 
 mod ai_edit_code;
 mod conflict;
+mod search_files;
 
 pub use ai_edit_code::AiEditCode;
+pub use search_files::SearchFiles;
 
-use files::{FilePath, PathError, Root, StoreError};
+use std::path::Path;
+
+use files::{DirPath, FilePath, PathError, Root, StoreError};
 use text::NotText;
 
 use crate::answer::{self, megabytes, short};
@@ -52,6 +56,25 @@ fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
     })
 }
 
+/// The folder at a path, as asked for.
+fn folder(root: &Root, path: &str) -> Result<DirPath, Failure> {
+    let below = Path::new(path).strip_prefix(root.path()).ok().and_then(Path::to_str);
+    root.folder(below.unwrap_or(path)).map_err(|error| match error {
+        PathError::Outside | PathError::Relative | PathError::Dots => {
+            let message = format!("Permission denied: {}", short(path));
+            Failure::new(Kind::Denied, message).with_hint(
+                "only folders below the root can be searched; give a path from there, without `..`",
+            )
+        }
+        _ => no_folder(path),
+    })
+}
+
+fn no_folder(path: &str) -> Failure {
+    Failure::new(Kind::NotFound, format!("Folder not found: {}", short(path)))
+        .with_hint("check the spelling; leave `path` out to search everywhere")
+}
+
 fn not_found(path: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("File not found: {}", short(path)))
         .with_hint(format!("check the spelling; {RELATIVE}"))
@@ -66,6 +89,21 @@ fn not_text(path: &str, reason: &NotText) -> Failure {
     };
     Failure::new(Kind::from(reason), format!("Cannot edit binary file: {}", short(path)))
         .with_hint(hint)
+}
+
+/// Why a model wrote nothing that could be used.
+fn unwritten(error: &model::Error) -> Failure {
+    let kind = match error {
+        model::Error::Task(_) => Kind::Invalid,
+        model::Error::Cancelled => Kind::Cancelled,
+        model::Error::TimedOut { .. } => Kind::TimedOut,
+        _ => Kind::Author,
+    };
+    let message = format!("No code was generated; nothing was written: {error}");
+    let faults = if kind == Kind::Invalid { vec![message.clone()] } else { Vec::new() };
+    Failure::new(kind, message)
+        .with_faults(faults)
+        .with_hint("write the code yourself and pass it as `code_block`, or try again")
 }
 
 /// A store's refusal.

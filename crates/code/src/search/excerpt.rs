@@ -1,0 +1,169 @@
+//! What is shown of a file: its lines that match and those around them.
+
+use std::ops::Range;
+
+use text::{Line, lines};
+
+use super::{
+    CONTEXT_MAX, HitLine, LINE_MAX, SearchOptions,
+    pattern::{Hit, Pattern, line_start},
+};
+
+/// Characters that are shown of a long line before the first match.
+const BEFORE_MATCH: usize = 100;
+
+/// Takes the matching lines of a file one by one, and keeps those that are wanted.
+pub(super) struct Excerpts<'t> {
+    text: &'t str,
+    /// The first line that may be kept; `None` if none may.
+    first: Option<usize>,
+    room: usize,
+    /// Whether that line is passed: then numbers are needed for those that are kept only.
+    is_past: bool,
+    is_wanted: bool,
+    /// As many lines are before the byte of this offset.
+    counted: (usize, usize),
+    behind: u64,
+    kept: Vec<(usize, Hit)>,
+}
+
+impl<'t> Excerpts<'t> {
+    /// At most `room` lines, from the line `first` on.
+    pub fn new(text: &'t str, first: Option<usize>, room: usize) -> Excerpts<'t> {
+        Excerpts {
+            text,
+            first,
+            room,
+            is_past: first == Some(0),
+            is_wanted: false,
+            counted: (0, 0),
+            behind: 0,
+            kept: Vec::new(),
+        }
+    }
+
+    /// No lines, whether or not the file is wanted.
+    pub fn none(text: &'t str, is_wanted: bool) -> Excerpts<'t> {
+        Excerpts { is_wanted, ..Excerpts::new(text, Some(0), 0) }
+    }
+
+    /// The next line that matches.
+    pub fn add(&mut self, hit: Hit) {
+        let Some(first) = self.first else {
+            self.behind += 1;
+            return;
+        };
+        let has_room = self.kept.len() < self.room;
+        if self.is_past && !has_room {
+            return;
+        }
+        let number = self.number(hit.line.start);
+        self.is_past = number >= first;
+        if !self.is_past {
+            self.behind += 1;
+        } else if has_room {
+            self.kept.push((number, hit));
+        }
+    }
+
+    /// Counts on from the line before.
+    fn number(&mut self, start: usize) -> usize {
+        let (offset, number) = self.counted;
+        let number = number + lines::count_ends(&self.text.as_bytes()[offset..start]);
+        self.counted = (start, number);
+        number
+    }
+
+    /// How many lines that match are before the first that may be kept.
+    pub fn behind(&self) -> u64 {
+        self.behind
+    }
+
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted || !self.kept.is_empty()
+    }
+
+    /// The lines as they are shown.
+    pub fn lines(&self, pattern: &Pattern, options: &SearchOptions<'_>) -> Vec<HitLine> {
+        let before = options.before.min(CONTEXT_MAX);
+        let after = options.after.min(CONTEXT_MAX);
+        let mut shown = Vec::new();
+        // Where the last line that is shown ends.
+        let mut end = 0;
+        for (at, (number, hit)) in self.kept.iter().enumerate() {
+            let above = self.above(hit.line.start, end, before);
+            for (more, line) in above.iter().rev().enumerate() {
+                shown.push(self.plain(number + more - above.len(), *line));
+            }
+            shown.push(self.hit(*number, hit, pattern));
+            end = hit.line.next;
+            let next = self.kept.get(at + 1).map_or(usize::MAX, |(number, _)| *number);
+            for more in number + 1..next.min(number.saturating_add(after + 1)) {
+                let Some(line) = lines::lines(&self.text[end..]).next() else { break };
+                let line = Line { start: end, end: end + line.end, next: end + line.next };
+                shown.push(self.plain(more, line));
+                end = line.next;
+            }
+        }
+        shown
+    }
+
+    /// Up to `most` lines above the one that begins at `start`, the nearest first, but none that begins before `end`.
+    fn above(&self, mut start: usize, end: usize, most: usize) -> Vec<Line> {
+        let mut above = Vec::new();
+        while above.len() < most && start > end {
+            let next = start;
+            // The last byte of the terminator belongs to the line it ends.
+            start = line_start(self.text, next - 1);
+            let content = self.text[start..next].trim_end_matches(['\r', '\n']);
+            above.push(Line { start, end: start + content.len(), next });
+        }
+        above
+    }
+
+    fn plain(&self, number: usize, line: Line) -> HitLine {
+        let content = &self.text[line.start..line.end];
+        shown(number, content, window(content, 0), None)
+    }
+
+    fn hit(&self, number: usize, hit: &Hit, pattern: &Pattern) -> HitLine {
+        let content = &self.text[hit.line.start..hit.line.end];
+        let first = pattern.matches(self.text, hit, 0).first().map_or(0, |first| first.start);
+        let window = window(content, first);
+        let matches = pattern.matches(self.text, hit, window.end.max(1));
+        shown(number, content, window, Some(matches))
+    }
+}
+
+fn shown(
+    number: usize,
+    content: &str,
+    window: Range<usize>,
+    matches: Option<Vec<Range<usize>>>,
+) -> HitLine {
+    HitLine {
+        number,
+        offset: window.start,
+        text: content[window].to_owned(),
+        length: content.len(),
+        is_match: matches.is_some(),
+        matches: matches.unwrap_or_default(),
+    }
+}
+
+/// The part of a line that is shown: all of it, or [`LINE_MAX`] characters around the byte `first`.
+fn window(content: &str, first: usize) -> Range<usize> {
+    let end_of = |start: usize| {
+        let mut chars = content[start..].char_indices();
+        chars.nth(LINE_MAX).map_or(content.len(), |(end, _)| start + end)
+    };
+    let start_of = |end: usize, count: usize| {
+        let mut chars = content[..end].char_indices();
+        chars.nth_back(count - 1).map_or(0, |(start, _)| start)
+    };
+    let start = start_of(content.floor_char_boundary(first), BEFORE_MATCH);
+    match end_of(start) {
+        end if end == content.len() => start_of(end, LINE_MAX)..end,
+        end => start..end,
+    }
+}

@@ -1,0 +1,121 @@
+//! The results of one page: the first after the cursor, whatever the order they are found in.
+
+use std::{cmp::Ordering, collections::BTreeMap};
+
+use super::{FileHits, SearchError, SearchOptions, Show};
+
+/// Where a page begins. Written as the number of a line, `:` and a path: from that line of that file on; without the
+/// number, behind that file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cursor {
+    path: String,
+    /// `None`: the file is wholly behind.
+    line: Option<usize>,
+}
+
+impl Cursor {
+    pub fn parse(cursor: &str) -> Result<Cursor, SearchError> {
+        let (line, path) = cursor.split_once(':').ok_or(SearchError::Cursor)?;
+        let line = match line {
+            "" => None,
+            // `parse` would also take a leading plus sign.
+            line if line.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(line.parse().map_err(|_| SearchError::Cursor)?)
+            }
+            _ => return Err(SearchError::Cursor),
+        };
+        Ok(Cursor { path: path.to_owned(), line })
+    }
+
+    /// The first line of a file that is not behind; `None` if all are.
+    pub fn first_line(&self, path: &str) -> Option<usize> {
+        match path.cmp(&self.path) {
+            Ordering::Less => None,
+            Ordering::Equal => self.line,
+            Ordering::Greater => Some(0),
+        }
+    }
+
+    /// Whether a file as a whole is ahead.
+    pub fn is_ahead(&self, path: &str) -> bool {
+        path > self.path.as_str()
+    }
+}
+
+/// The first files that were found so far, with as many results as there is room for, and no more.
+#[derive(Debug)]
+pub(super) struct Page {
+    files: BTreeMap<String, FileHits>,
+    /// Results of all files.
+    held: usize,
+    max_results: usize,
+}
+
+impl Page {
+    pub fn new(max_results: usize) -> Page {
+        Page { files: BTreeMap::new(), held: 0, max_results }
+    }
+
+    pub fn max_results(&self) -> usize {
+        self.max_results
+    }
+
+    /// Whether results of this file may belong here.
+    pub fn wants(&self, path: &str) -> bool {
+        self.held < self.max_results
+            || self.files.last_key_value().is_some_and(|(last, _)| path < last.as_str())
+    }
+
+    /// Takes what was found in a file, and lets go of what does not belong here any more.
+    pub fn put(&mut self, hits: FileHits) {
+        self.held += results(&hits);
+        self.files.insert(hits.path.clone(), hits);
+        while let Some(last) = self.files.last_entry() {
+            let without = self.held - results(last.get());
+            if without < self.max_results {
+                break;
+            }
+            last.remove();
+            self.held = without;
+        }
+    }
+
+    /// The files of the page, and where the next one begins if there are more results ahead than it shows.
+    pub fn finish(
+        self,
+        options: &SearchOptions<'_>,
+        results_ahead: u64,
+    ) -> (Vec<FileHits>, Option<String>) {
+        let too_many = self.held.saturating_sub(self.max_results);
+        let shown = self.held - too_many;
+        let mut files: Vec<_> = self.files.into_values().collect();
+        if let Some(last) = files.last_mut() {
+            let keep = results(last) - too_many;
+            cut_after(last, keep, options.after);
+        }
+        let has_more = results_ahead > shown as u64;
+        let next = files.last().filter(|_| has_more).map(|last| match options.show {
+            Show::Counts => format!(":{}", last.path),
+            Show::Lines => {
+                let result = last.lines.iter().rfind(|line| line.is_match);
+                format!("{}:{}", result.map_or(0, |line| line.number + 1), last.path)
+            }
+        });
+        (files, next)
+    }
+}
+
+/// A file without lines is one result.
+fn results(hits: &FileHits) -> usize {
+    if hits.lines.is_empty() { 1 } else { hits.lines.iter().filter(|line| line.is_match).count() }
+}
+
+/// Drops all lines behind the first `results`, but for those after the last of them that belong to it.
+fn cut_after(hits: &mut FileHits, results: usize, after: usize) {
+    let mut results_at = hits.lines.iter().enumerate().filter(|(_, line)| line.is_match);
+    let Some((_, last)) = results_at.nth(results.saturating_sub(1)) else { return };
+    let end = results_at.next().map_or(hits.lines.len(), |(at, _)| at);
+    let last = last.number.saturating_add(after);
+    hits.lines.truncate(end);
+    hits.lines.retain(|line| line.number <= last);
+}

@@ -1,0 +1,271 @@
+//! What is searched for, and the lines of a text that have it.
+
+use std::ops::Range;
+
+use files::Call;
+use grep_matcher::{LineMatchKind, Matcher as _};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use memchr::memrchr2;
+use text::{Line, lines::lines};
+
+/// How long a pattern may be, in bytes: what is wrong with it is told by showing it.
+pub const PATTERN_MAX: usize = 4096;
+
+/// How large a compiled pattern may be, in bytes: a search takes time in proportion to it, at worst.
+const SIZE_MAX: usize = 5 << 20;
+
+/// What each thread may remember of a pattern to be quick, in bytes.
+const CACHE_MAX: usize = 2 << 20;
+
+/// Bytes between two looks at the clock.
+const PIECE: usize = 64 * 1024;
+
+/// Bytes of a line in which an expression is looked for, and of a text if it may go over several lines: nobody can stop a
+/// search, and at worst a byte takes microseconds.
+const LINE_SEARCHED: usize = 256 * 1024;
+const TEXT_SEARCHED: usize = 1 << 20;
+
+/// Whether letters must have the same case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Case {
+    /// They must if the pattern has an upper case letter.
+    #[default]
+    Smart,
+    Sensitive,
+    Insensitive,
+}
+
+/// How a pattern is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PatternOptions {
+    pub case: Case,
+    /// The pattern is what is searched for, letter by letter, and not a regular expression.
+    pub is_literal: bool,
+    /// Only where no letter, digit or `_` is before or after it.
+    pub whole_word: bool,
+    /// A match may go over several lines. `\n` stands for just that: lines that end with `\r\n` need `\r?\n`.
+    pub multi_line: bool,
+}
+
+/// Why a pattern is none, in the words of the regex crate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PatternError(String);
+
+/// What is searched for. Every thread has a clone: they share what is known of the pattern, and not what they remember
+/// of their searches.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    matcher: RegexMatcher,
+    /// No match goes beyond its line, and none asks for the beginning or the end of the text.
+    is_by_line: bool,
+    /// It takes no more time than to read the text.
+    is_plain: bool,
+}
+
+/// A part of a text that is searched at once.
+pub(super) struct Piece {
+    pub bytes: Range<usize>,
+    /// Something behind it is not searched at all.
+    pub is_cut: bool,
+}
+
+impl Pattern {
+    pub fn new(pattern: &str, options: PatternOptions) -> Result<Pattern, PatternError> {
+        if pattern.len() > PATTERN_MAX {
+            let length = pattern.len();
+            let why = format!("a pattern has at most {PATTERN_MAX} bytes, this one has {length}");
+            return Err(PatternError(why));
+        }
+        let mut builder = RegexMatcherBuilder::new();
+        builder
+            .multi_line(true)
+            .case_smart(options.case == Case::Smart)
+            .case_insensitive(options.case == Case::Insensitive)
+            .fixed_strings(options.is_literal)
+            .word(options.whole_word)
+            .size_limit(SIZE_MAX)
+            .dfa_size_limit(CACHE_MAX)
+            // `$` is before `\r\n` and before a lone `\r`, and no class has either.
+            .crlf(true);
+        if options.multi_line {
+            builder.line_terminator(None);
+        }
+        let matcher = builder.build(pattern).map_err(|error| PatternError(error.to_string()))?;
+        let is_by_line = matcher.line_terminator().is_some();
+        let is_plain = options.is_literal || !pattern.contains(is_special);
+        Ok(Pattern { matcher, is_by_line, is_plain })
+    }
+
+    /// The parts of a text that can be searched one by one: whole lines, but for the end of very long ones.
+    pub(super) fn pieces<'t>(&self, text: &'t str) -> impl Iterator<Item = Piece> + 't {
+        let (is_by_line, is_plain) = (self.is_by_line, self.is_plain);
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let start = at;
+            if start == text.len() {
+                return None;
+            }
+            if !is_by_line {
+                at = text.len();
+                let end = if is_plain { at } else { at.min(TEXT_SEARCHED) };
+                let end = if end == at { at } else { line_start(text, end) };
+                return Some(Piece { bytes: start..end, is_cut: end < at });
+            }
+            let last = line_start(text, text.len().min(start + PIECE).max(start + 1) - 1);
+            let line = line_at(text, last);
+            if is_plain || line.end - line.start <= LINE_SEARCHED {
+                at = line.next;
+                Some(Piece { bytes: start..at, is_cut: false })
+            } else if line.start > start {
+                at = line.start;
+                Some(Piece { bytes: start..at, is_cut: false })
+            } else {
+                at = line.next;
+                let end = text.floor_char_boundary(start + LINE_SEARCHED);
+                Some(Piece { bytes: start..end, is_cut: true })
+            }
+        })
+    }
+
+    /// The lines of a piece that match. There may be more of them if the call is over.
+    pub(super) fn hits<'p>(&'p self, text: &'p str, piece: &Piece, call: &'p Call) -> Hits<'p> {
+        let Range { start, end } = piece.bytes;
+        Hits { pattern: self, call, text, search: start, line: start, end, covered: None }
+    }
+
+    /// What is searched of a line.
+    fn content<'t>(&self, text: &'t str, line: &Line) -> &'t [u8] {
+        let line = &text.as_bytes()[line.start..line.end];
+        if self.is_plain { line } else { &line[..line.len().min(LINE_SEARCHED)] }
+    }
+
+    /// Where a line matches, in bytes from its beginning; all that begin before `end`.
+    pub(super) fn matches(&self, text: &str, hit: &Hit, end: usize) -> Vec<Range<usize>> {
+        let Hit { line, first } = hit;
+        if !self.is_by_line {
+            // As far as it is in the line, whose terminator is no part of it.
+            let column = |at: usize| at.clamp(line.start, line.end) - line.start;
+            return std::iter::once(column(first.start)..column(first.end)).collect();
+        }
+        let mut matches = Vec::new();
+        // It cannot fail.
+        let _ = self.matcher.find_iter(self.content(text, line), |found| {
+            let is_shown = found.start() < end || matches.is_empty();
+            if is_shown {
+                matches.push(found.start()..found.end());
+            }
+            is_shown
+        });
+        matches
+    }
+}
+
+/// A line that matches.
+pub(super) struct Hit {
+    pub line: Line,
+    /// A match in it, as far as it is known: it may begin before the line and end behind it.
+    first: Range<usize>,
+}
+
+/// See [`Pattern::hits`].
+pub(super) struct Hits<'p> {
+    pattern: &'p Pattern,
+    call: &'p Call,
+    text: &'p str,
+    /// From here on matches are looked for,
+    search: usize,
+    /// and from here on lines were not shown yet.
+    line: usize,
+    end: usize,
+    /// A match that goes on in lines that were not shown yet.
+    covered: Option<Range<usize>>,
+}
+
+impl Iterator for Hits<'_> {
+    type Item = Hit;
+
+    fn next(&mut self) -> Option<Hit> {
+        if self.pattern.is_by_line { self.next_by_line() } else { self.next_in_text() }
+    }
+}
+
+impl Hits<'_> {
+    /// The matcher may know a quick way to lines that perhaps match.
+    fn next_by_line(&mut self) -> Option<Hit> {
+        while self.line < self.end {
+            let rest = &self.text.as_bytes()[self.line..self.end];
+            let matcher = &self.pattern.matcher;
+            let (at, is_certain) = match matcher.find_candidate_line(rest) {
+                Ok(Some(LineMatchKind::Confirmed(at))) => (self.line + at, true),
+                Ok(Some(LineMatchKind::Candidate(at))) => (self.line + at, false),
+                Ok(None) | Err(_) => break,
+            };
+            // Behind the last line there is none.
+            let start = line_start(self.text, at);
+            if start >= self.end {
+                break;
+            }
+            let line = line_at(self.text, start);
+            self.line = line.next;
+            let content = self.pattern.content(self.text, &line);
+            // What is found between `\r` and `\n` is not in the line.
+            if (is_certain && at <= line.end) || matches!(matcher.is_match(content), Ok(true)) {
+                return Some(Hit { line, first: at..at });
+            }
+        }
+        self.line = self.end;
+        None
+    }
+
+    fn next_in_text(&mut self) -> Option<Hit> {
+        loop {
+            if let Some(first) = self.covered.clone() {
+                let line = line_at(self.text, self.line);
+                self.line = line.next;
+                if self.line >= first.end || self.line >= self.end {
+                    self.covered = None;
+                }
+                return Some(Hit { line, first });
+            }
+            // Each match may take a look at all that follows it.
+            if self.search > self.end || self.call.check().is_err() {
+                return None;
+            }
+            let text = &self.text.as_bytes()[..self.end];
+            let found = self.pattern.matcher.find_at(text, self.search);
+            let found = found.ok().flatten()?;
+            let start = line_start(self.text, found.start());
+            // Behind the last line there is none.
+            if start >= self.end {
+                return None;
+            }
+            if start >= self.line {
+                self.line = start;
+                self.covered = Some(found.start()..found.end());
+            } else if found.end() > self.line {
+                self.covered = Some(found.start()..found.end());
+            }
+            self.search = found.end().max(found.start() + 1);
+        }
+    }
+}
+
+/// Whether a character may mean something else than itself.
+fn is_special(character: char) -> bool {
+    r"\.+*?()|[]{}^$".contains(character)
+}
+
+/// The line that begins at `start`.
+fn line_at(text: &str, start: usize) -> Line {
+    let line = lines(&text[start..]).next().unwrap_or(Line { start: 0, end: 0, next: 0 });
+    Line { start: start + line.start, end: start + line.end, next: start + line.next }
+}
+
+/// Where the line begins that the byte `at` is in, or whose end it is.
+pub(super) fn line_start(text: &str, at: usize) -> usize {
+    let bytes = text.as_bytes();
+    let is_within_end = at > 0 && bytes[at - 1] == b'\r' && bytes.get(at) == Some(&b'\n');
+    let at = if is_within_end { at - 1 } else { at };
+    memrchr2(b'\n', b'\r', &bytes[..at]).map_or(0, |end| end + 1)
+}

@@ -1,0 +1,491 @@
+//! Every file below a folder that is worth looking at, given to several threads at once: what searches and ranks.
+//!
+//! Left out is what is ignored (`.gitignore`, `.ignore` and `.git/info/exclude` of every folder from the root down;
+//! nothing above the root is read, and it need not be a repository), hidden, or a link: the file behind a link inside the
+//! root is found where it is. Globs have the last word, as with ripgrep's `-g`.
+//!
+//! There is no order. What is held does not grow with the number of files: folders that are still to be read, of each
+//! level the walk is in, and a few names of files. Every folder is opened from the root's handle, and every file from its
+//! folder's, never through a link.
+
+mod globs;
+mod rules;
+mod work;
+
+use std::{
+    ffi::OsStr,
+    io,
+    ops::{AddAssign, ControlFlow},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use cap_std::fs::{Dir, DirEntry};
+use memchr::memchr;
+
+use crate::{
+    Call, DirPath, Root, StoreError,
+    os::{self, Kind},
+    resolve::{Folder, open_folder, resolve, uninterrupted},
+    root::PATH_MAX,
+    temp_name,
+};
+pub use globs::{GlobError, Globs};
+use rules::Rules;
+use work::{Task, Work};
+
+/// More threads would wait for each other.
+const THREADS_MAX: usize = 8;
+
+/// Files of one folder that are handed to another thread at once.
+const BATCH: usize = 64;
+
+/// Files larger than this are looked at one at a time, and their memory is given back, so that not each thread holds one.
+const LARGE: u64 = 1 << 20;
+
+/// Bytes that are read at first: if there is a NUL among them, the rest does not matter.
+const BEGINNING: usize = 64 * 1024;
+
+/// Which files are visited.
+#[derive(Clone, Debug)]
+pub struct TreeOptions {
+    /// The folder to walk through, even if it is ignored or hidden itself. If it is a file, that one is visited.
+    pub within: DirPath,
+    pub globs: Globs,
+    /// Hidden files and folders too. `.git` is never entered.
+    pub hidden: bool,
+    /// Ignored ones too.
+    pub ignored: bool,
+    /// Larger files are not read, in bytes.
+    pub max_size: u64,
+}
+
+/// What was there and was not visited, or could not be read when it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Files and folders that ignore files or globs leave out. What is in such a folder is not counted.
+    pub ignored: u64,
+    /// Files and folders.
+    pub hidden: u64,
+    /// Links, and whatever is neither a file nor a folder.
+    pub special: u64,
+    pub too_large: u64,
+    /// Files that were asked for as text and are none.
+    pub binary: u64,
+    /// Files and folders that could not be opened or read, or have a name that cannot be written down.
+    pub unreadable: u64,
+}
+
+impl AddAssign for Skipped {
+    fn add_assign(&mut self, more: Skipped) {
+        self.ignored += more.ignored;
+        self.hidden += more.hidden;
+        self.special += more.special;
+        self.too_large += more.too_large;
+        self.binary += more.binary;
+        self.unreadable += more.unreadable;
+    }
+}
+
+/// What became of a walk.
+#[derive(Debug)]
+pub struct Visited<S> {
+    /// What each thread ended with.
+    pub states: Vec<S>,
+    pub skipped: Skipped,
+}
+
+/// Visits every file, on several threads. Each begins with a state of its own and gives it to `each` with every file, so
+/// that none has to wait for another; [`ControlFlow::Break`] ends the walk for all.
+pub fn visit<S: Send>(
+    root: &Root,
+    options: &TreeOptions,
+    call: &Call,
+    start: impl Fn() -> S + Sync,
+    each: impl Fn(&mut S, &mut TreeFile<'_>) -> ControlFlow<()> + Sync,
+) -> Result<Visited<S>, StoreError> {
+    let walk =
+        Walk { root: root.dir(), options, call, work: Work::default(), turn: Mutex::default() };
+    match walk.begin() {
+        Err(StoreError::NoFolder) => {
+            let mut state = start();
+            let skipped = walk.visit_one(&mut |file| each(&mut state, file))?;
+            return Ok(Visited { states: vec![state], skipped });
+        }
+        begun => begun?,
+    }
+    let run = || {
+        let mut state = start();
+        let skipped = Worker::new(&walk, &mut |file| each(&mut state, file)).run();
+        (state, skipped)
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let mut visited = Visited { states: Vec::with_capacity(threads), skipped: Skipped::default() };
+    let mut add = |(state, skipped)| {
+        visited.states.push(state);
+        visited.skipped += skipped;
+    };
+    thread::scope(|scope| {
+        // Where no more threads can be had, those that there are do all of it.
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, run).ok())
+            .collect();
+        add(run());
+        for other in others {
+            match other.join() {
+                Ok(ended) => add(ended),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    walk.work.outcome()?;
+    Ok(visited)
+}
+
+/// A file that is visited.
+pub struct TreeFile<'a> {
+    path: &'a str,
+    name: &'a OsStr,
+    folder: &'a Dir,
+    max_size: u64,
+    buffer: &'a mut Vec<u8>,
+    skipped: &'a mut Skipped,
+    turn: &'a Mutex<()>,
+    /// A large file has its turn for as long as it is held.
+    has_turn: Option<MutexGuard<'a, ()>>,
+}
+
+impl<'a> TreeFile<'a> {
+    /// From the root, with `/` between names.
+    pub fn path(&self) -> &'a str {
+        self.path
+    }
+
+    /// In bytes, as it is now. `None` if it is gone.
+    pub fn size(&self) -> Option<u64> {
+        let stat = os::stat(self.folder, self.name).ok()??;
+        (stat.kind == Kind::File).then_some(stat.stamp.size)
+    }
+
+    /// All of it. `None`, and counted, if it is too large or cannot be read; not counted if it is gone.
+    pub fn read(&mut self) -> Option<&[u8]> {
+        let Loaded { length, .. } = self.load(|_| false)?;
+        self.buffer.get(..length)
+    }
+
+    /// All of it, with its byte order mark. `None`, and counted, also if it is not text: not UTF-8, or with a NUL in it.
+    pub fn text(&mut self) -> Option<&str> {
+        let has_nul = |bytes: &[u8]| memchr(0, bytes).is_some();
+        let Loaded { beginning, length } = self.load(has_nul)?;
+        let bytes = &self.buffer[..length];
+        let text = simdutf8::basic::from_utf8(bytes).ok();
+        // Its beginning is known to have none.
+        let text = text.filter(|_| !has_nul(&bytes[beginning..]));
+        if text.is_none() {
+            self.skipped.binary += 1;
+        }
+        text
+    }
+
+    /// Reads it into the buffer, unless its beginning tells that it is binary.
+    fn load(&mut self, is_binary: impl Fn(&[u8]) -> bool) -> Option<Loaded> {
+        let Ok(file) = os::open_read(self.folder, self.name) else {
+            self.skipped.unreadable += 1;
+            return None;
+        };
+        // Gone, or something else by now.
+        let file = file?;
+        let Ok(stat) = os::stat_open(&file) else {
+            self.skipped.unreadable += 1;
+            return None;
+        };
+        if stat.kind != Kind::File {
+            self.skipped.special += 1;
+            return None;
+        }
+        let size = stat.stamp.size;
+        if size > LARGE && size <= self.max_size && self.has_turn.is_none() {
+            self.has_turn = Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let mut loaded = Loaded { beginning: 0, length: 0 };
+        loop {
+            let length = loaded.length as u64;
+            if size.max(length) > self.max_size {
+                self.skipped.too_large += 1;
+                return None;
+            }
+            // One byte more than it should have tells that this is the end; or else that there is no telling.
+            let room =
+                if length > size { length.saturating_mul(2) } else { size.saturating_add(1) };
+            let room = room.min(self.max_size.saturating_add(1));
+            let room = if length == 0 { room.min(BEGINNING as u64) } else { room };
+            let room = usize::try_from(room).ok()?;
+            grow(self.buffer, room);
+            let rest = &mut self.buffer[loaded.length..room];
+            let Ok(read) = uninterrupted(|| os::read_at(&file, rest, length)) else {
+                self.skipped.unreadable += 1;
+                return None;
+            };
+            if length == 0 {
+                loaded.beginning = read;
+                if is_binary(&rest[..read]) {
+                    self.skipped.binary += 1;
+                    return None;
+                }
+            }
+            loaded.length += read;
+            if read == 0 || (loaded.length as u64 == size && loaded.length < room) {
+                return Some(loaded);
+            }
+        }
+    }
+}
+
+/// Bytes that were read of a file: at first, and in all.
+struct Loaded {
+    beginning: usize,
+    length: usize,
+}
+
+impl Drop for TreeFile<'_> {
+    /// Gives the memory back before the turn.
+    fn drop(&mut self) {
+        if self.has_turn.is_some() {
+            *self.buffer = Vec::new();
+        }
+    }
+}
+
+/// Makes room for `length` bytes. It is never made smaller, so that the next file need not clear it again.
+fn grow(buffer: &mut Vec<u8>, length: usize) {
+    if buffer.len() < length {
+        let length = length.next_multiple_of(BEGINNING);
+        buffer.reserve_exact(length - buffer.len());
+        buffer.resize(length, 0);
+    }
+}
+
+/// What all threads share.
+struct Walk<'w> {
+    root: &'w Dir,
+    options: &'w TreeOptions,
+    call: &'w Call,
+    work: Work<'w>,
+    /// Whoever holds it may hold a large file.
+    turn: Mutex<()>,
+}
+
+impl Walk<'_> {
+    /// The first task: the folder to walk through.
+    fn begin(&self) -> Result<(), StoreError> {
+        let within = self.options.within.as_path();
+        let folder = open_folder(self.root, within)?;
+        if os::is_removed(&folder) {
+            return Err(StoreError::NoFolder);
+        }
+        let (mut path, mut rules) = (String::new(), None);
+        for name in within {
+            let folder = open_folder(self.root, Path::new(&path))?;
+            rules = self.rules(&folder, &path, rules);
+            path.push_str(name.to_str().ok_or(StoreError::NoFolder)?);
+            path.push('/');
+        }
+        self.work.add(Task::Folder { path, rules });
+        Ok(())
+    }
+
+    /// The rules for what is in the folder at `path`.
+    fn rules(&self, folder: &Dir, path: &str, outer: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
+        if self.options.ignored { None } else { Rules::within(folder, path, outer) }
+    }
+
+    /// Visits the one file that was asked for by its path.
+    fn visit_one(&self, each: &mut Each<'_>) -> Result<Skipped, StoreError> {
+        let at = self.options.within.as_path();
+        let place = resolve(self.root, at).map_err(|error| match error {
+            StoreError::IsFolder => StoreError::NoFolder,
+            other => other,
+        })?;
+        let is_file = matches!(place.regular(), Ok(Some(_)));
+        let path = at.to_str().filter(|_| is_file).ok_or(StoreError::NoFolder)?;
+        let path = path.replace(std::path::MAIN_SEPARATOR, "/");
+        let mut worker = Worker::new(self, each);
+        // There is no other file for it to stop at.
+        let _ = worker.visit(&place.folder, &place.name, &path);
+        Ok(worker.skipped)
+    }
+}
+
+type Each<'e> = dyn FnMut(&mut TreeFile<'_>) -> ControlFlow<()> + 'e;
+
+/// Why a thread does not go on: it was told to stop, or failed.
+type Halt = Option<StoreError>;
+
+/// What may become of a name in a folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Shown,
+    Ignored,
+    Hidden,
+}
+
+/// One of the threads.
+struct Worker<'a, 'w, 'e> {
+    walk: &'a Walk<'w>,
+    each: &'e mut Each<'e>,
+    buffer: Vec<u8>,
+    skipped: Skipped,
+}
+
+impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
+    fn new(walk: &'a Walk<'w>, each: &'e mut Each<'e>) -> Worker<'a, 'w, 'e> {
+        Worker { walk, each, buffer: Vec::new(), skipped: Skipped::default() }
+    }
+
+    fn run(mut self) -> Skipped {
+        let place = self.walk.work.enter();
+        while let Some(task) = place.next() {
+            let done = match task {
+                Task::Folder { path, rules } => self.read_folder(path, rules),
+                Task::Files { folder, path, names } => self.visit_all(&folder, &path, &names),
+            };
+            if let Err(halt) = done {
+                self.walk.work.stop(halt);
+            }
+        }
+        self.skipped
+    }
+
+    fn read_folder(&mut self, mut path: String, rules: Option<Arc<Rules>>) -> Result<(), Halt> {
+        self.walk.call.check()?;
+        let Ok(folder) = open_folder(self.walk.root, Path::new(&path)) else {
+            self.skipped.unreadable += 1;
+            return Ok(());
+        };
+        let folder = Arc::new(folder);
+        let rules = self.walk.rules(&folder, &path, rules);
+        let Ok(entries) = uninterrupted(|| folder.entries()) else {
+            self.skipped.unreadable += 1;
+            return Ok(());
+        };
+        let outer = path.len();
+        let mut names = Vec::new();
+        for entry in entries {
+            let Some((name, kind)) = self.take(&folder, entry) else { continue };
+            path.push_str(&name);
+            match self.verdict(rules.as_deref(), &path, kind) {
+                Verdict::Ignored => self.skipped.ignored += 1,
+                Verdict::Hidden => self.skipped.hidden += 1,
+                // What is deeper could not be named.
+                Verdict::Shown if kind == Kind::Folder && path.len() + 1 >= PATH_MAX => {
+                    self.skipped.unreadable += 1;
+                }
+                Verdict::Shown if kind == Kind::Folder => {
+                    let path = [path.as_str(), "/"].concat();
+                    self.walk.work.add(Task::Folder { path, rules: rules.clone() });
+                }
+                Verdict::Shown => names.push(name),
+            }
+            path.truncate(outer);
+            if names.len() == BATCH {
+                self.share(&folder, &path, std::mem::take(&mut names))?;
+            }
+        }
+        self.visit_all(&folder, &path, &names)
+    }
+
+    /// The name of an entry that may be shown, and whether it is a file's or a folder's.
+    fn take(&mut self, folder: &Dir, entry: io::Result<DirEntry>) -> Option<(String, Kind)> {
+        let name =
+            entry.ok().and_then(|entry| Some((entry.file_name().into_string().ok()?, entry)));
+        let Some((name, entry)) = name.filter(|(name, _)| !name.contains(char::is_control)) else {
+            self.skipped.unreadable += 1;
+            return None;
+        };
+        if temp_name::is_ours(name.as_ref()) {
+            return None;
+        }
+        match kind(folder, &entry, name.as_ref()) {
+            Some(kind @ (Kind::File | Kind::Folder)) => Some((name, kind)),
+            Some(_) => {
+                self.skipped.special += 1;
+                None
+            }
+            // Gone.
+            None => None,
+        }
+    }
+
+    /// Globs come first, then ignore files; only then does it matter whether a name is hidden.
+    fn verdict(&self, rules: Option<&Rules>, path: &str, kind: Kind) -> Verdict {
+        let is_folder = kind == Kind::Folder;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if name == ".git" {
+            return Verdict::Hidden;
+        }
+        let globs = &self.walk.options.globs;
+        let is_ignored = globs
+            .leave_out(path, is_folder)
+            .or_else(|| rules.and_then(|rules| rules.leave_out(path, is_folder)));
+        match is_ignored {
+            Some(true) => Verdict::Ignored,
+            None if !self.walk.options.hidden && name.starts_with('.') => Verdict::Hidden,
+            _ => Verdict::Shown,
+        }
+    }
+
+    /// Leaves files of a folder to another thread, or visits them if all have enough to do.
+    fn share(
+        &mut self,
+        folder: &Arc<Folder<'w>>,
+        path: &str,
+        names: Vec<String>,
+    ) -> Result<(), Halt> {
+        let task = Task::Files { folder: Arc::clone(folder), path: path.into(), names };
+        match self.walk.work.offer(task) {
+            Some(Task::Files { names, .. }) => self.visit_all(folder, path, &names),
+            _ => Ok(()),
+        }
+    }
+
+    fn visit_all(&mut self, folder: &Dir, path: &str, names: &[String]) -> Result<(), Halt> {
+        let mut path = path.to_owned();
+        let outer = path.len();
+        for name in names {
+            self.walk.call.check()?;
+            if self.walk.work.is_stopped() {
+                break;
+            }
+            path.push_str(name);
+            if self.visit(folder, name.as_ref(), &path).is_break() {
+                return Err(None);
+            }
+            path.truncate(outer);
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, folder: &Dir, name: &OsStr, path: &str) -> ControlFlow<()> {
+        (self.each)(&mut TreeFile {
+            path,
+            name,
+            folder,
+            max_size: self.walk.options.max_size,
+            buffer: &mut self.buffer,
+            skipped: &mut self.skipped,
+            turn: &self.walk.turn,
+            has_turn: None,
+        })
+    }
+}
+
+/// Some file systems do not tell in a folder what is in it. `None`: it is gone.
+fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<Kind> {
+    match entry.file_type() {
+        Ok(kind) if kind.is_file() => Some(Kind::File),
+        Ok(kind) if kind.is_dir() => Some(Kind::Folder),
+        Ok(kind) if kind.is_symlink() => Some(Kind::Link),
+        _ => os::stat(folder, name).ok()?.map(|stat| stat.kind),
+    }
+}

@@ -1,0 +1,133 @@
+//! What the threads of a walk still have to do, and how they learn that it is over.
+
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::rules::Rules;
+use crate::{StoreError, resolve::Folder};
+
+/// Batches of files that wait for a thread. Each keeps its folder open.
+const BATCHES_MAX: usize = 16;
+
+pub(super) enum Task<'w> {
+    /// `path` is empty, or ends with `/`; the rules are those of the folders it is in.
+    Folder {
+        path: String,
+        rules: Option<Arc<Rules>>,
+    },
+    Files {
+        folder: Arc<Folder<'w>>,
+        path: Box<str>,
+        names: Vec<String>,
+    },
+}
+
+#[derive(Default)]
+pub(super) struct Work<'w> {
+    state: Mutex<State<'w>>,
+    changed: Condvar,
+    is_stopped: AtomicBool,
+}
+
+#[derive(Default)]
+struct State<'w> {
+    /// The last comes first: so a walk goes into the depth, and few folders wait.
+    folders: Vec<Task<'w>>,
+    files: Vec<Task<'w>>,
+    workers: usize,
+    idle: usize,
+    failure: Option<StoreError>,
+}
+
+impl<'w> Work<'w> {
+    pub fn add(&self, folder: Task<'w>) {
+        let mut state = self.state();
+        state.folders.push(folder);
+        self.tell(&state);
+    }
+
+    /// Takes files to be visited by whoever is free; gives them back if enough of them wait already.
+    pub fn offer(&self, files: Task<'w>) -> Option<Task<'w>> {
+        let mut state = self.state();
+        if state.files.len() == BATCHES_MAX {
+            return Some(files);
+        }
+        state.files.push(files);
+        self.tell(&state);
+        None
+    }
+
+    /// Ends the walk for all threads; the first failure counts.
+    pub fn stop(&self, failure: Option<StoreError>) {
+        let mut state = self.state();
+        self.is_stopped.store(true, Ordering::Relaxed);
+        if state.failure.is_none() {
+            state.failure = failure;
+        }
+        self.changed.notify_all();
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Once all threads are done.
+    pub fn outcome(&self) -> Result<(), StoreError> {
+        self.state().failure.take().map_or(Ok(()), Err)
+    }
+
+    /// One more thread takes part.
+    pub fn enter(&self) -> Place<'_, 'w> {
+        self.state().workers += 1;
+        Place(self)
+    }
+
+    fn tell(&self, state: &State<'_>) {
+        if state.idle > 0 {
+            self.changed.notify_one();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'w>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread's place among those that take part.
+pub(super) struct Place<'p, 'w>(&'p Work<'w>);
+
+impl<'w> Place<'_, 'w> {
+    /// Waits for something to do; `None` once there will be nothing any more.
+    pub fn next(&self) -> Option<Task<'w>> {
+        let work = self.0;
+        let mut state = work.state();
+        loop {
+            if work.is_stopped() {
+                return None;
+            }
+            if let Some(task) = state.files.pop().or_else(|| state.folders.pop()) {
+                return Some(task);
+            }
+            // Nobody is left who could find more.
+            if state.idle + 1 == state.workers {
+                work.is_stopped.store(true, Ordering::Relaxed);
+                work.changed.notify_all();
+                return None;
+            }
+            state.idle += 1;
+            state = work.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+}
+
+impl Drop for Place<'_, '_> {
+    /// A thread that panicked finds nothing more, and the others must not wait for it.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop(None);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a model said, and whether it can be used.
+
+use std::{collections::HashMap, ops::Range};
+
+use text::{Ending, Line, lines};
+
+use crate::{
+    elision, fence,
+    task::{Form, Generated, Loss, Task},
+};
+
+/// Why an answer cannot be used. Also told to the model, so each says what would be right.
+#[derive(Debug, thiserror::Error, PartialEq, Eq, Clone)]
+pub enum Refusal {
+    #[error("it has no fenced block")]
+    NoBlock,
+    #[error("it has {count} fenced blocks, where there must be one")]
+    SeveralBlocks { count: usize },
+    #[error("its fenced block has no end, or has another block in it whose fence is as long")]
+    Unterminated,
+    #[error("its fenced block is empty")]
+    Empty,
+    #[error("it changes nothing")]
+    Unchanged,
+    #[error(
+        "line {line} of its block stands for lines that were left out; every line must be written in full"
+    )]
+    Elision {
+        /// Counted from 1.
+        line: usize,
+    },
+    #[error("{} of {before} lines are gone, though nobody asked for their removal", .before - .after)]
+    Vanished {
+        /// Lines that are not blank.
+        before: usize,
+        after: usize,
+    },
+    #[error("its block has no SEARCH and REPLACE in it")]
+    NoSearch,
+    #[error("block {block} is not of the form SEARCH, divider, REPLACE")]
+    BrokenSearch {
+        /// Counted from 1, as in all that follow.
+        block: usize,
+    },
+    #[error("the SEARCH of block {block} is empty")]
+    EmptySearch { block: usize },
+    #[error(
+        "the lines of the SEARCH of block {block} are not in the file; they must be exactly as they are there"
+    )]
+    SearchNowhere { block: usize },
+    #[error(
+        "the lines of the SEARCH of block {block} are in the file more than once; repeat more of the lines around them"
+    )]
+    SearchTwice { block: usize },
+    #[error("block {block} changes lines that another block changes as well")]
+    SearchOverlaps { block: usize },
+    #[error("it has more than {limit} blocks")]
+    TooManySearches { limit: usize },
+    /// The caller's own words.
+    #[error("{0}")]
+    Check(String),
+}
+
+/// Of SEARCH and REPLACE: each is a pass over the text.
+const MOST_BLOCKS: usize = 100;
+
+pub(crate) fn read(task: &Task<'_>, answer: &str) -> Result<Generated, Refusal> {
+    let written = only_block(without_thoughts(answer))?;
+    let original = task.request.text;
+    if let Some(line) = elision::find(&written, original) {
+        return Err(Refusal::Elision { line });
+    }
+    let generated = match task.form {
+        Form::Part { start, end, .. } => in_part(task, &written, start..end),
+        Form::Whole => Generated { text: in_whole(task, &written), part: None },
+        Form::Blocks { marks } => {
+            let text = in_blocks(task, &searches(&written, marks)?)?;
+            Generated { text, part: None }
+        }
+    };
+    if generated.text == original {
+        return Err(Refusal::Unchanged);
+    }
+    check_loss(task, &generated)?;
+    Ok(generated)
+}
+
+/// Some models think aloud first, and may draft whole blocks there.
+fn without_thoughts(answer: &str) -> &str {
+    let thoughts = answer.trim_start().strip_prefix("<think>");
+    thoughts.and_then(|rest| rest.split_once("</think>")).map_or(answer, |(_, rest)| rest)
+}
+
+fn only_block(answer: &str) -> Result<String, Refusal> {
+    let blocks = fence::read(answer);
+    let Some(first) = blocks.first else { return Err(Refusal::NoBlock) };
+    match blocks.count {
+        _ if blocks.is_open => Err(Refusal::Unterminated),
+        1 if first.trim().is_empty() => Err(Refusal::Empty),
+        1 => Ok(first),
+        count => Err(Refusal::SeveralBlocks { count }),
+    }
+}
+
+/// Whether too much is gone of what the model was to rewrite.
+fn check_loss(task: &Task<'_>, generated: &Generated) -> Result<(), Refusal> {
+    /// A part is named by somebody who wants it changed; a few lines less are no accident there.
+    const SMALL_LOSS: usize = 10;
+    let (before, after, small) = match (&task.form, &generated.part) {
+        (Form::Part { start, end, .. }, Some(part)) => {
+            (&task.request.text[*start..*end], part, SMALL_LOSS)
+        }
+        _ => (task.request.text, &generated.text, 0),
+    };
+    let (before, after) = (not_blank(before), not_blank(after));
+    let gone = before.saturating_sub(after);
+    if task.request.loss == Loss::Refused && gone > small && gone * 10 > before * 3 {
+        return Err(Refusal::Vanished { before, after });
+    }
+    Ok(())
+}
+
+fn not_blank(text: &str) -> usize {
+    lines::lines(text).filter(|line| !text[line.start..line.end].trim().is_empty()).count()
+}
+
+fn in_part(task: &Task<'_>, written: &str, range: Range<usize>) -> Generated {
+    let text = task.request.text;
+    let (before, old, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
+    let mut part = with_endings(written, old, task.ending);
+    // Where the text ends without a line break it still does.
+    let stays_open = after.is_empty() && !text.is_empty() && Ending::closing(text).is_none();
+    if stays_open {
+        remove_last_break(&mut part);
+    }
+    let joint = if old.is_empty() && stays_open { task.ending.as_str() } else { "" };
+    Generated { text: [before, joint, &part, after].concat(), part: Some(part) }
+}
+
+fn in_whole(task: &Task<'_>, written: &str) -> String {
+    let original = task.request.text;
+    let mut text = with_endings(written, original, task.ending);
+    if !original.is_empty() && Ending::closing(original).is_none() {
+        remove_last_break(&mut text);
+    }
+    text
+}
+
+fn remove_last_break(text: &mut String) {
+    let length = Ending::closing(text).map_or(0, |ending| ending.as_str().len());
+    text.truncate(text.len() - length);
+}
+
+/// `written`, whose lines end with `\n`, with the endings of the text it replaces: line by line where these differ.
+fn with_endings(written: &str, replaced: &str, ending: Ending) -> String {
+    if lines::uniform_ending(replaced).is_some_and(|uniform| uniform == ending)
+        || replaced.is_empty()
+    {
+        return lines::with_ending(written, ending).into_owned();
+    }
+    let mut places: HashMap<&str, Vec<Line>> = HashMap::new();
+    for line in lines::lines(replaced).filter(|line| line.end < line.next) {
+        places.entry(&replaced[line.start..line.end]).or_default().push(line);
+    }
+    let mut text = String::with_capacity(written.len() + written.len() / 16);
+    let mut from = 0;
+    for line in lines::lines(written) {
+        let content = &written[line.start..line.end];
+        text.push_str(content);
+        // The next line of the old text that says the same is taken for the same line.
+        let same = places
+            .get(content)
+            .and_then(|places| places.get(places.partition_point(|place| place.start < from)));
+        match same {
+            Some(old) => {
+                text.push_str(&replaced[old.end..old.next]);
+                from = old.next;
+            }
+            None => text.push_str(ending.as_str()),
+        }
+    }
+    text
+}
+
+/// What stands in a text, and what is to stand there.
+#[derive(Debug, Default)]
+struct Replacement {
+    /// Lines that end with `\n`, both.
+    search: String,
+    replace: String,
+}
+
+/// Where a line of an answer in blocks is.
+enum At {
+    Between,
+    Search,
+    Replace,
+}
+
+/// The blocks of SEARCH and REPLACE in `written`, whose marks are `marks` characters long.
+fn searches(written: &str, marks: usize) -> Result<Vec<Replacement>, Refusal> {
+    let [search, middle, replace] = ["<", "=", ">"].map(|mark| mark.repeat(marks));
+    let (search, replace) = (format!("{search} SEARCH"), format!("{replace} REPLACE"));
+    let mut found: Vec<Replacement> = Vec::new();
+    let mut at = At::Between;
+    for line in lines::lines(written) {
+        let line = &written[line.start..line.next];
+        let mark = line.trim_end();
+        let is_mark = [&search, &middle, &replace].into_iter().any(|text| text == mark);
+        let block = found.len();
+        match (&at, found.last_mut()) {
+            (At::Between, _) if mark == search => {
+                if block == MOST_BLOCKS {
+                    return Err(Refusal::TooManySearches { limit: MOST_BLOCKS });
+                }
+                found.push(Replacement::default());
+                at = At::Search;
+            }
+            (At::Between, _) if mark.is_empty() => {}
+            (At::Between, None) => return Err(Refusal::NoSearch),
+            (At::Between, _) => return Err(Refusal::BrokenSearch { block: block + 1 }),
+            (At::Search, _) if mark == middle => at = At::Replace,
+            (At::Replace, _) if mark == replace => at = At::Between,
+            (At::Search, Some(last)) if !is_mark => last.search.push_str(line),
+            (At::Replace, Some(last)) if !is_mark => last.replace.push_str(line),
+            (At::Search | At::Replace, _) => return Err(Refusal::BrokenSearch { block }),
+        }
+    }
+    match at {
+        At::Between => Ok(found),
+        At::Search | At::Replace => Err(Refusal::BrokenSearch { block: found.len() }),
+    }
+}
+
+/// Each is looked for in the text as it was, so that none can find what another has written.
+fn in_blocks(task: &Task<'_>, replacements: &[Replacement]) -> Result<String, Refusal> {
+    let text = task.request.text;
+    let old: Vec<Line> = lines::lines(text).collect();
+    // Every line between two breaks, so that only whole lines are found.
+    let mut plain = String::with_capacity(text.len() + 2);
+    plain.push('\n');
+    for line in &old {
+        plain.push_str(&text[line.start..line.end]);
+        plain.push('\n');
+    }
+    let mut places: Vec<(Range<usize>, usize)> = Vec::new();
+    for (index, replacement) in replacements.iter().enumerate() {
+        let block = index + 1;
+        if replacement.search.trim().is_empty() {
+            return Err(Refusal::EmptySearch { block });
+        }
+        let needle = format!("\n{}", replacement.search);
+        let Some(at) = plain.find(&needle) else { return Err(Refusal::SearchNowhere { block }) };
+        if plain[at + 1..].contains(&needle) {
+            return Err(Refusal::SearchTwice { block });
+        }
+        let first = plain[..at].matches('\n').count();
+        let count = replacement.search.matches('\n').count();
+        places.push((first..first + count, index));
+    }
+    places.sort_by_key(|(range, _)| range.start);
+    for pair in places.windows(2) {
+        if pair[0].0.end > pair[1].0.start {
+            return Err(Refusal::SearchOverlaps { block: pair[0].1.max(pair[1].1) + 1 });
+        }
+    }
+    let mut new = String::with_capacity(text.len());
+    let mut from = 0;
+    for (range, index) in places {
+        let (start, end) = (old[range.start].start, old[range.end - 1].next);
+        new.push_str(&text[from..start]);
+        new.push_str(&with_endings(&replacements[index].replace, &text[start..end], task.ending));
+        from = end;
+    }
+    new.push_str(&text[from..]);
+    if from == text.len() && Ending::closing(text).is_none() {
+        remove_last_break(&mut new);
+    }
+    Ok(new)
+}

@@ -1,0 +1,295 @@
+//! One request to the model's server, on a thread of its own so that whoever waits for it can stop waiting.
+
+use std::{
+    io,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+use ureq::{
+    Agent,
+    http::{Response, header},
+};
+
+use crate::{Error, Message, Settings};
+
+/// In bytes. No answer that can be used is larger.
+const LARGEST_ANSWER: usize = 1 << 20;
+/// In bytes: of an answer that says what is wrong.
+const LARGEST_COMPLAINT: u64 = 64 << 10;
+const LARGEST_HEADERS: usize = 32 << 10;
+const CONNECT: Duration = Duration::from_secs(10);
+/// How often we ask whether the answer is still wanted.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How often somebody hears that the model is still at work.
+const WORD: Duration = Duration::from_secs(5);
+/// Threads that ask, those included that nobody waits for any more: a connection that is being made cannot be stopped.
+const MOST_RUNNING: usize = 32;
+
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// What the model says to `messages`.
+pub(crate) fn ask(
+    settings: &Settings,
+    messages: &[Message],
+    max_tokens: usize,
+    cancelled: &dyn Fn() -> bool,
+    progress: &dyn Fn(&str),
+) -> Result<String, Error> {
+    let agent = agent(settings);
+    let mut body = Body {
+        model: settings.model(),
+        messages,
+        stream: false,
+        temperature: Some(0),
+        max_tokens: Some(max_tokens),
+    };
+    let waiting = Waiting { settings, started: Instant::now(), cancelled, progress };
+    let mut outcome = waiting.wait_for(&agent, &body)?;
+    if matches!(outcome, Outcome::UnknownSetting) {
+        // Some models take neither, or call them otherwise; what they do without them is what their makers chose.
+        (body.temperature, body.max_tokens) = (None, None);
+        outcome = waiting.wait_for(&agent, &body)?;
+    }
+    match outcome {
+        Outcome::Said(text) => Ok(text),
+        Outcome::UnknownSetting => Err(Error::Rejected { status: 400 }),
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: &'a [Message],
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<usize>,
+}
+
+enum Outcome {
+    Said(String),
+    /// The server objects to how the answer is to be written, not to what is asked.
+    UnknownSetting,
+}
+
+fn agent(settings: &Settings) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        // It would take one from variables that were set for other programs.
+        .proxy(None)
+        // Neither key nor code goes anywhere but where it was sent.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .max_response_header_size(LARGEST_HEADERS)
+        .max_idle_connections(0)
+        .user_agent(concat!("file-editor/", env!("CARGO_PKG_VERSION")))
+        .accept("application/json")
+        .timeout_connect(Some(CONNECT.min(settings.timeout())))
+        .timeout_global(Some(settings.timeout()))
+        .build();
+    Agent::new_with_config(config)
+}
+
+/// Somebody who waits for an answer.
+struct Waiting<'a> {
+    settings: &'a Settings,
+    started: Instant,
+    cancelled: &'a dyn Fn() -> bool,
+    progress: &'a dyn Fn(&str),
+}
+
+impl Waiting<'_> {
+    fn wait_for(&self, agent: &Agent, body: &Body<'_>) -> Result<Outcome, Error> {
+        if (self.cancelled)() {
+            return Err(Error::Cancelled);
+        }
+        let body = serde_json::to_vec(body).map_err(|_| Error::NotACompletion)?;
+        let answer = start(agent.clone(), self.settings.clone(), body)?;
+        let outcome = self.wait_on(&answer);
+        if matches!(outcome, Err(Error::Cancelled | Error::TimedOut { .. })) {
+            // Ends the connection, and with it the thread and the work of the server.
+            agent.clone().shutdown();
+        }
+        outcome
+    }
+
+    fn wait_on(&self, answer: &mpsc::Receiver<Result<Outcome, Error>>) -> Result<Outcome, Error> {
+        let mut next_word = WORD;
+        loop {
+            match answer.recv_timeout(GLANCE) {
+                Ok(outcome) => return outcome,
+                // The thread is gone without a word.
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Interrupted),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if (self.cancelled)() {
+                return Err(Error::Cancelled);
+            }
+            let waited = self.started.elapsed();
+            if waited > self.settings.timeout() {
+                return Err(timed_out(self.settings));
+            }
+            if waited >= next_word {
+                let seconds = waited.as_secs();
+                (self.progress)(&format!("{} has worked for {seconds} s", self.settings.model()));
+                next_word = waited + WORD;
+            }
+        }
+    }
+}
+
+fn timed_out(settings: &Settings) -> Error {
+    Error::TimedOut { seconds: settings.timeout().as_secs() }
+}
+
+/// A thread's place among those that may run; given back when it ends, however that happens.
+struct Place;
+
+impl Place {
+    fn take() -> Result<Place, Error> {
+        let more = |running: usize| (running < MOST_RUNNING).then_some(running + 1);
+        let taken = RUNNING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map(|_| Place).map_err(|running| Error::Busy { running })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn start(
+    agent: Agent,
+    settings: Settings,
+    body: Vec<u8>,
+) -> Result<mpsc::Receiver<Result<Outcome, Error>>, Error> {
+    let place = Place::take()?;
+    let (send, receive) = mpsc::sync_channel(1);
+    let work = move || {
+        let _place = place;
+        // Nobody may be there to take it.
+        let _ = send.send(post(&agent, &settings, &body));
+    };
+    thread::Builder::new().name("model".to_owned()).spawn(work).map_err(|_| Error::NoThread)?;
+    Ok(receive)
+}
+
+fn post(agent: &Agent, settings: &Settings, body: &[u8]) -> Result<Outcome, Error> {
+    let mut request = agent.post(settings.url()).header(header::CONTENT_TYPE, "application/json");
+    if let Some(key) = settings.key() {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+    }
+    let explain = |error| explain(error, settings);
+    let mut response = request.send(body).map_err(explain)?;
+    let status = response.status().as_u16();
+    if status == 400 && names_unknown_setting(&complaint(&mut response)) {
+        return Ok(Outcome::UnknownSetting);
+    }
+    check_status(&response)?;
+    let limit = LARGEST_ANSWER as u64;
+    let answer = response.body_mut().with_config().limit(limit).read_to_vec().map_err(explain)?;
+    text_of(&answer).map(Outcome::Said)
+}
+
+fn complaint(response: &mut Response<ureq::Body>) -> Vec<u8> {
+    response.body_mut().with_config().limit(LARGEST_COMPLAINT).read_to_vec().unwrap_or_default()
+}
+
+fn names_unknown_setting(complaint: &[u8]) -> bool {
+    let complaint = String::from_utf8_lossy(complaint);
+    ["max_tokens", "temperature"].iter().any(|setting| complaint.contains(setting))
+}
+
+fn check_status(response: &Response<ureq::Body>) -> Result<(), Error> {
+    let status = response.status().as_u16();
+    Err(match status {
+        200..=299 => return Ok(()),
+        300..=399 => Error::Redirected { status },
+        401 | 403 => Error::KeyRefused { status },
+        404 => Error::NotFound,
+        429 => Error::TooManyRequests { retry_after: retry_after(response) },
+        500..=599 => Error::ServerFailed { status },
+        _ => Error::Rejected { status },
+    })
+}
+
+fn retry_after(response: &Response<ureq::Body>) -> Option<u64> {
+    response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn explain(error: ureq::Error, settings: &Settings) -> Error {
+    let unreachable = |reason: &str| Error::Unreachable { reason: reason.to_owned() };
+    match error {
+        ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+            unreachable("no connection within the time for it")
+        }
+        ureq::Error::Timeout(_) => timed_out(settings),
+        ureq::Error::BodyExceedsLimit(_) => Error::Oversized { limit: LARGEST_ANSWER },
+        ureq::Error::HostNotFound => unreachable("its host has no address"),
+        ureq::Error::ConnectionFailed => unreachable("no connection"),
+        ureq::Error::Rustls(reason) => Error::NotSecure { reason: reason.to_string() },
+        ureq::Error::Tls(reason) => Error::NotSecure { reason: reason.to_owned() },
+        ureq::Error::Protocol(_) | ureq::Error::Http(_) | ureq::Error::LargeResponseHeader(..) => {
+            Error::NotHttp
+        }
+        ureq::Error::Io(error) => explain_io(&error),
+        // Nothing else happens to a request such as ours; its words may be anything.
+        _ => Error::Interrupted,
+    }
+}
+
+fn explain_io(error: &io::Error) -> Error {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionReset, InvalidData, NotConnected, UnexpectedEof,
+    };
+    match error.kind() {
+        UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe | NotConnected => {
+            Error::Interrupted
+        }
+        InvalidData => Error::NotSecure { reason: error.to_string() },
+        _ => Error::Unreachable { reason: error.to_string() },
+    }
+}
+
+#[derive(Deserialize)]
+struct Completion {
+    choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Said,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    content: Option<String>,
+    refusal: Option<String>,
+}
+
+fn text_of(answer: &[u8]) -> Result<String, Error> {
+    use serde_json::error::Category;
+    let wrong = |error: serde_json::Error| match error.classify() {
+        Category::Eof => Error::Interrupted,
+        Category::Data => Error::NotACompletion,
+        Category::Syntax | Category::Io => Error::NotJson,
+    };
+    let completion: Completion = serde_json::from_slice(answer).map_err(wrong)?;
+    let choice = completion.choices.into_iter().next().ok_or(Error::NoChoice)?;
+    let is_declined = choice.message.refusal.is_some_and(|refusal| !refusal.is_empty());
+    match choice.finish_reason.as_deref() {
+        Some("length") => Err(Error::CutShort),
+        Some("content_filter") => Err(Error::Declined),
+        _ if is_declined => Err(Error::Declined),
+        _ => choice.message.content.filter(|text| !text.trim().is_empty()).ok_or(Error::NoText),
+    }
+}

@@ -1,0 +1,101 @@
+//! Fenced blocks: how a text is set apart from the words around it, in what we ask and in what we are answered.
+
+use std::fmt::Write as _;
+
+use text::lines;
+
+/// The shortest there is.
+const SHORTEST: usize = 3;
+
+/// How long a run of `mark` is that a line begins with, but for blanks.
+pub(crate) fn run_at_start(line: &str, mark: char) -> usize {
+    let rest = line.trim_start();
+    rest.len() - rest.trim_start_matches(mark).len()
+}
+
+/// The longest run of `mark` that any line of these texts begins with.
+pub(crate) fn longest_run(texts: &[&str], mark: char) -> usize {
+    let in_text = |text: &&str| {
+        let run = |line: text::Line| run_at_start(&text[line.start..line.end], mark);
+        lines::lines(text).map(run).max().unwrap_or(0)
+    };
+    texts.iter().map(in_text).max().unwrap_or(0)
+}
+
+/// A fence that no line of these texts can be taken for.
+pub(crate) fn around(texts: &[&str]) -> String {
+    "`".repeat(SHORTEST.max(longest_run(texts, '`') + 1))
+}
+
+/// Writes `text` between two fences, with a line break before the second if it has none of its own.
+pub(crate) fn write(to: &mut String, fence: &str, text: &str) {
+    let between = if text.is_empty() || text.ends_with(['\n', '\r']) { "" } else { "\n" };
+    let _ = writeln!(to, "{fence}\n{text}{between}{fence}");
+}
+
+/// A block as it was answered, without its fences: lines that end with `\n`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Blocks {
+    /// The first one.
+    pub first: Option<String>,
+    pub count: usize,
+    /// The last one has no end.
+    pub is_open: bool,
+}
+
+/// An opening fence.
+struct Opening {
+    indent: usize,
+    length: usize,
+}
+
+impl Opening {
+    /// Up to three blanks, backticks, and a word that may say what language it is.
+    fn of(line: &str) -> Option<Opening> {
+        let rest = line.trim_start_matches(' ');
+        let indent = line.len() - rest.len();
+        let length = run_at_start(rest, '`');
+        let info = &rest[length.min(rest.len())..];
+        let opens =
+            indent < 4 && rest.starts_with('`') && length >= SHORTEST && !info.contains('`');
+        opens.then_some(Opening { indent, length })
+    }
+
+    /// As long as the one that opened the block, or longer, and nothing behind it.
+    fn is_closed_by(&self, line: &str) -> bool {
+        Opening::of(line).is_some_and(|end| {
+            end.length >= self.length && line.trim().trim_matches('`').is_empty()
+        })
+    }
+
+    /// Blocks in a list are indented as a whole.
+    fn without_indent<'a>(&self, line: &'a str) -> &'a str {
+        let blanks = line.len() - line.trim_start_matches(' ').len();
+        &line[blanks.min(self.indent)..]
+    }
+}
+
+/// All fenced blocks of an answer.
+pub(crate) fn read(answer: &str) -> Blocks {
+    let mut blocks = Blocks { first: None, count: 0, is_open: false };
+    let mut opening: Option<Opening> = None;
+    let mut first = String::new();
+    for line in lines::lines(answer) {
+        let line = &answer[line.start..line.end];
+        match &opening {
+            None => {
+                opening = Opening::of(line);
+                blocks.count += usize::from(opening.is_some());
+            }
+            Some(open) if open.is_closed_by(line) => opening = None,
+            Some(open) if blocks.count == 1 => {
+                first.push_str(open.without_indent(line));
+                first.push('\n');
+            }
+            Some(_) => {}
+        }
+    }
+    blocks.is_open = opening.is_some();
+    blocks.first = (blocks.count > 0).then_some(first);
+    blocks
+}

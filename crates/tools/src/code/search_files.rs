@@ -1,0 +1,332 @@
+//! `search_files`: lines that match, of all files.
+
+use std::fmt::Write as _;
+
+use ::code::search::{
+    self, CONTEXT_MAX, Case, FileHits, Found, HitLine, Pattern, PatternOptions, RESULTS_MAX,
+    SearchError, SearchOptions, Show,
+};
+use files::tree::{Globs, Skipped, TreeOptions};
+use files::{FilePath, PathError, Root, StoreError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::line_number::Base;
+use crate::schema::Fault;
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+
+/// Results of a page, if nothing is said.
+const RESULTS: usize = 100;
+/// Lines of a page at most, those around the results counted.
+const LINES: usize = 4000;
+
+/// Search the text files of the folder for a regular expression or a literal string. Lines are 1-based; files come in the order of their paths, each with its hash. Binary and hidden files and those that .gitignore names are left out. Long results come in pages.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SearchFiles {
+    /// Regular expression (Rust's syntax), or what `literal` says
+    pattern: String,
+    /// Search for the pattern letter by letter
+    literal: Option<bool>,
+    /// Default `smart`: case counts if the pattern has an upper case letter
+    case: Option<CaseRule>,
+    /// Whole words only
+    word: Option<bool>,
+    /// A match may go over several lines
+    multiline: Option<bool>,
+    /// Folder to search, relative (default: all)
+    path: Option<String>,
+    /// Only files like these, with `!` not these: `*.rs`, `!tests/**`
+    #[schemars(length(max = 100))]
+    globs: Option<Vec<String>>,
+    /// Hidden files too
+    hidden: Option<bool>,
+    /// Files that .gitignore names too
+    ignored: Option<bool>,
+    /// Lines to show before and after each match (default 0)
+    #[schemars(range(min = 0, max = 20))]
+    context: Option<usize>,
+    /// Default `lines`; `counts`: only how many match in which files
+    show: Option<Shown>,
+    /// Results of a page, at most 1000 (default 100)
+    #[schemars(range(min = 1, max = 1000))]
+    max_results: Option<usize>,
+    /// `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum CaseRule {
+    Smart,
+    Sensitive,
+    Insensitive,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Shown {
+    Lines,
+    Counts,
+}
+
+/// What `search_files` answers.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Answer {
+    files: Vec<FileShape>,
+    matching_lines: u64,
+    matching_files: u64,
+    searched_files: u64,
+    /// Searched only in part: their lines are too long
+    cut_files: u64,
+    skipped: Map<String, Value>,
+    next_cursor: String,
+    /// After a failure
+    status: String,
+    file_path: String,
+    message: String,
+    error: String,
+    code: String,
+    hint: String,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct FileShape {
+    path: String,
+    file_hash: String,
+    matching_lines: u64,
+    lines: Vec<LineShape>,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct LineShape {
+    line: usize,
+    text: String,
+    /// False: shown because of its neighbours
+    matches: bool,
+    /// True: longer than what is shown
+    cut: bool,
+}
+
+impl Tool for SearchFiles {
+    const NAME: &'static str = "search_files";
+    const TITLE: &'static str = "Search files";
+    const EFFECT: Effect = Effect::Reads;
+    const DIALECT: Dialect = Dialect::Code;
+
+    fn output_schema() -> Option<Map<String, Value>> {
+        Some(schema::answer::<Answer>())
+    }
+
+    fn word(fault: &Fault) -> Option<Complaint> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<Complaint> {
+        let mut faults = Vec::new();
+        if self.pattern.is_empty() {
+            faults.push(Complaint::new("`pattern` is empty", "say what to search for"));
+        }
+        let most = [
+            ("context", self.context, CONTEXT_MAX),
+            ("max_results", self.max_results, RESULTS_MAX),
+        ];
+        for (name, given, most) in most {
+            if let Some(given) = given.filter(|given| *given > most) {
+                let message = format!("`{name}` must be at most {most}, not {given}");
+                faults.push(Complaint::new(message, "more comes in pages: `cursor`"));
+            }
+        }
+        faults
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.relative(target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let pattern = self.pattern()?;
+        let context = self.context.unwrap_or(0).min(CONTEXT_MAX);
+        let results = self.max_results.unwrap_or(RESULTS).clamp(1, RESULTS_MAX);
+        let options = SearchOptions {
+            tree: self.tree(cx)?,
+            show: match self.show {
+                Some(Shown::Counts) => Show::Counts,
+                Some(Shown::Lines) | None => Show::Lines,
+            },
+            before: context,
+            after: context,
+            max_results: results.min(LINES / (1 + 2 * context)),
+            cursor: self.cursor.as_deref(),
+        };
+        let found = search::search(cx.root, &pattern, &options, cx.call).map_err(|error| {
+            let path = self.path.as_deref().unwrap_or(".");
+            match error {
+                SearchError::Cursor => invalid("`cursor` is not one of a search".into())
+                    .with_hint("give the `next_cursor` of the page before, or leave it out"),
+                SearchError::Store(StoreError::NoFolder) => super::no_folder(path),
+                SearchError::Store(error) => super::refused(path, &error, cx.limits),
+            }
+        })?;
+        Ok(reply(&found))
+    }
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])
+}
+
+impl SearchFiles {
+    fn pattern(&self) -> Result<Pattern, Failure> {
+        let options = PatternOptions {
+            case: match self.case {
+                Some(CaseRule::Sensitive) => Case::Sensitive,
+                Some(CaseRule::Insensitive) => Case::Insensitive,
+                Some(CaseRule::Smart) | None => Case::Smart,
+            },
+            is_literal: self.literal == Some(true),
+            whole_word: self.word == Some(true),
+            multi_line: self.multiline == Some(true),
+        };
+        Pattern::new(&self.pattern, options).map_err(|error| {
+            invalid(format!("`pattern` cannot be used: {error}"))
+                .with_hint("set `literal` to true to search for it letter by letter")
+        })
+    }
+
+    fn tree(&self, cx: &Context) -> Result<TreeOptions, Failure> {
+        let globs = self.globs.iter().flatten().map(String::as_str);
+        let globs = Globs::new(globs).map_err(|error| {
+            invalid(format!("`globs` cannot be used: {error}"))
+                .with_hint("for instance `*.rs`, `src/**`, `!tests/**`")
+        })?;
+        Ok(TreeOptions {
+            within: super::folder(cx.root, self.path.as_deref().unwrap_or("."))?,
+            globs,
+            hidden: self.hidden == Some(true),
+            ignored: self.ignored == Some(true),
+            max_size: cx.limits.max_size,
+        })
+    }
+}
+
+fn reply(found: &Found) -> Reply {
+    let mut text = String::new();
+    for file in &found.files {
+        show_file(file, &mut text);
+    }
+    let _ = write!(
+        text,
+        "{} line(s) match in {} of {} files",
+        found.matching_lines, found.matching_files, found.searched_files
+    );
+    if found.cut_files > 0 {
+        let _ =
+            write!(text, "; {} file(s) only in part, their lines are too long", found.cut_files);
+    }
+    if let Some(next) = &found.next {
+        let _ = write!(text, "; for more pass cursor {}", json!(next));
+    }
+    let mut data = Map::new();
+    data.insert("files".into(), found.files.iter().map(file_data).collect());
+    data.insert("matching_lines".into(), found.matching_lines.into());
+    data.insert("matching_files".into(), found.matching_files.into());
+    data.insert("searched_files".into(), found.searched_files.into());
+    if found.cut_files > 0 {
+        data.insert("cut_files".into(), found.cut_files.into());
+    }
+    data.insert("skipped".into(), skipped(&found.skipped));
+    data.extend(found.next.clone().map(|next| ("next_cursor".into(), next.into())));
+    Reply { blocks: vec![text.into()], data: Some(data), ..Reply::default() }
+}
+
+/// `path [hash] n`, then `12: a line that matches` and `13- one near it`.
+fn show_file(file: &FileHits, text: &mut String) {
+    let _ = writeln!(text, "{} [{}] {}", file.path, file.hash, file.matching_lines);
+    let mut last = None;
+    for line in &file.lines {
+        if last.is_some_and(|last| line.number > last + 1) {
+            text.push_str("--\n");
+        }
+        last = Some(line.number);
+        let sign = if line.is_match { ':' } else { '-' };
+        let _ = writeln!(text, "{}{sign} {}", Base::One.show(line.number), line_text(line));
+    }
+    if !file.lines.is_empty() {
+        text.push('\n');
+    }
+}
+
+/// As far as it is shown.
+fn line_text(line: &HitLine) -> String {
+    let before = if line.offset > 0 { "…" } else { "" };
+    let after = if line.offset + line.text.len() < line.length { "…" } else { "" };
+    [before, &line.text, after].concat()
+}
+
+fn file_data(file: &FileHits) -> Value {
+    let lines: Vec<_> = file.lines.iter().map(line_data).collect();
+    let mut data = json!({
+        "path": file.path,
+        "file_hash": file.hash.to_string(),
+        "matching_lines": file.matching_lines,
+    });
+    if !lines.is_empty() {
+        data["lines"] = lines.into();
+    }
+    data
+}
+
+fn line_data(line: &HitLine) -> Value {
+    let mut data = json!({
+        "line": Base::One.show(line.number),
+        "text": line_text(line),
+        "matches": line.is_match,
+    });
+    if line.is_cut() {
+        data["cut"] = true.into();
+    }
+    data
+}
+
+/// What was not searched, and why.
+fn skipped(skipped: &Skipped) -> Value {
+    let counts = [
+        ("ignored", skipped.ignored),
+        ("hidden", skipped.hidden),
+        ("binary", skipped.binary),
+        ("too_large", skipped.too_large),
+        ("special", skipped.special),
+        ("unreadable", skipped.unreadable),
+    ];
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    counts.map(|(name, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_line_says_so_on_both_sides() {
+        let line = |offset, text: &str, length| HitLine {
+            number: 0,
+            offset,
+            text: text.into(),
+            length,
+            matches: Vec::new(),
+            is_match: true,
+        };
+        assert_eq!(line_text(&line(0, "abc", 3)), "abc");
+        assert_eq!(line_text(&line(0, "abc", 9)), "abc…");
+        assert_eq!(line_text(&line(2, "abc", 5)), "…abc");
+    }
+}

@@ -18,6 +18,9 @@ use crate::process::OnStdio;
 use crate::{Options, throughput};
 
 const MB: u64 = 1 << 20;
+/// A server that has just answered does not idle yet.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// It has ten seconds to fall back to idle; a few are enough.
 const SETTLED: Duration = Duration::from_secs(6);
 const CLIENTS: usize = 64;
@@ -70,6 +73,9 @@ fn measure_memory(binary: &Path, folder: &Path, rows: &mut Vec<Row>) -> Result<(
     fs::write(folder.join("10mb.txt"), text.repeat((10 << 20) / text.len()))?;
 
     let mut server = start(binary, folder)?;
+    let measured = format!("{} MB", megabytes(server.process.memory("VmRSS")?));
+    rows.push(Row { what: "memory at the first answer", measured, limit: "–", holds: None });
+    std::thread::sleep(IDLE);
     let idle = server.process.memory("VmRSS")?;
     rows.push(limited("idle memory", idle, "under 5 MB", 5 * MB));
     let agent = start_agent(binary)?;

@@ -8,30 +8,27 @@ use std::time::Duration;
 
 use crate::calls::Calls;
 
-/// Idle for so long, memory is given back.
-const IDLE: Duration = Duration::from_secs(1);
-
-/// So much later no thread is left but those that stay.
-const THREADS_ARE_GONE: Duration = Duration::from_secs(2);
+/// Idle for so long after what came before, this is given back.
+const STEPS: [(Duration, fn()); 3] = [
+    (Duration::from_millis(500), let_go_of_code),
+    (Duration::from_millis(500), give_back),
+    // Threads for files end meanwhile, and leave behind what they kept to themselves.
+    (Duration::from_secs(2), || {
+        give_back();
+        let_go_of_code();
+    }),
+];
 
 /// For as long as the server runs. Looks once in a while rather than at every call: under load it must cost nothing.
 pub async fn give_back_when_idle(calls: Arc<Calls>) {
-    let mut seen = 0;
-    loop {
-        loop {
-            tokio::time::sleep(IDLE).await;
-            let stirs = calls.stirs();
-            if stirs == seen && calls.at_work() == 0 {
-                break;
+    'busy: loop {
+        for (time, give) in STEPS {
+            let seen = calls.stirs();
+            tokio::time::sleep(time).await;
+            if calls.stirs() != seen || calls.at_work() > 0 {
+                continue 'busy;
             }
-            seen = stirs;
-        }
-        give_back();
-        // Threads for files end about now, and leave behind what they kept to themselves.
-        tokio::time::sleep(THREADS_ARE_GONE).await;
-        if calls.stirs() == seen && calls.at_work() == 0 {
-            give_back();
-            let_go_of_code();
+            give();
         }
         calls.stirred().await;
     }

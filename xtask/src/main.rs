@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
+mod eval;
 mod footprint;
 mod openapi;
 mod server;
@@ -26,6 +27,9 @@ cargo xtask <command>
   bench growth      time and memory as files, folders, edits and clients grow
   bench footprint   size, start and memory of the release binary
   bench micro       the parts of `text` and `files`, each by itself
+  eval context --git <folder>...
+                    how well a question finds the files it is about, on the commits of these repositories; `--commits=80`
+                    of each
   bench edits       string edits against the plainest loop, and what a hint costs
 ";
 
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         ["walls"] => walls::check(),
         ["golden"] => golden(),
         ["faults", ref which @ ..] => faults(which),
+        ["eval", "context", ref which @ ..] => eval::context(which),
         ["bench", "footprint"] => footprint::run(),
         ["bench", "edits"] => {
             run(cargo().args(["bench", "--package", "file-editor", "--bench", "edits"]))

@@ -1,1 +1,160 @@
 //! Where a file does not parse.
+//!
+//! Real files have such places too: a grammar knows nothing of macros, of dialects, of the newest syntax. So what
+//! counts of a change is what it brought, not what is there.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use tree_sitter::{Node, Tree};
+
+use crate::language;
+use crate::line_starts::LineStarts;
+use crate::tree;
+
+/// No more than so many are looked for.
+pub const MOST_ERRORS: usize = 10_000;
+/// Of what was not understood so many characters are quoted.
+const LONGEST_QUOTE: usize = 40;
+
+/// A place that does not parse. Lines and columns count from 0, columns in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    pub line: usize,
+    pub column: usize,
+    pub bytes: Range<usize>,
+    /// What is wrong, in a few words.
+    pub message: String,
+}
+
+/// Where `text` does not parse. `None` when there is no grammar, or it was not parsed: too large, or stopped.
+pub fn errors(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Option<Vec<SyntaxError>> {
+    let tree = tree::parse(language::of_path(path)?, text, stop)?.tree;
+    let lines = LineStarts::of(text);
+    let mut errors = Vec::new();
+    // Where the last one was, since lines may be long: its line, its place and its column.
+    let mut last = (0, 0, 0);
+    visit_errors(&tree, |node| {
+        let bytes = node.byte_range();
+        let line = lines.line_of(bytes.start);
+        let (from, before) = match last {
+            (same, from, column) if same == line && from <= bytes.start => (from, column),
+            _ => (lines.start(line), 0),
+        };
+        let column = before + text[from..bytes.start].chars().count();
+        last = (line, bytes.start, column);
+        errors.push(SyntaxError { line, column, message: message(node, text), bytes });
+        errors.len() < MOST_ERRORS
+    });
+    Some(errors)
+}
+
+/// Calls `found` for each place that does not parse, until it says no. Goes only where there are some.
+pub(crate) fn visit_errors(tree: &Tree, mut found: impl FnMut(Node<'_>) -> bool) {
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        if (node.is_error() || node.is_missing()) && !found(node) {
+            return;
+        }
+        if node.has_error() && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return;
+            }
+        }
+    }
+}
+
+fn message(node: Node<'_>, text: &str) -> String {
+    if node.is_missing() {
+        return if node.is_named() {
+            format!("missing {}", node.kind().replace('_', " "))
+        } else {
+            format!("missing `{}`", node.kind())
+        };
+    }
+    let text = &text[node.byte_range()];
+    let text = text[..text.floor_char_boundary(8 * LONGEST_QUOTE)].trim_start();
+    let line = text.lines().next().unwrap_or_default().trim_end();
+    match line.char_indices().nth(LONGEST_QUOTE) {
+        _ if line.is_empty() => "unexpected end".into(),
+        Some((cut, _)) => format!("unexpected `{}…`", &line[..cut]),
+        None => format!("unexpected `{line}`"),
+    }
+}
+
+/// The places that do not parse in `after` but did, or were not there, in `before`. `None` as for [`errors`].
+///
+/// A change may move an old one, or make another of it. So they are new only if there are more of them than before, in
+/// the whole text or in the lines that were changed.
+pub fn new_errors(
+    path: &str,
+    before: &str,
+    after: &str,
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<SyntaxError>> {
+    let is = errors(path, after, stop)?;
+    if is.is_empty() {
+        return Some(is);
+    }
+    let was = errors(path, before, stop)?;
+    let change = Change::between(before, after);
+    let was_there: HashSet<_> =
+        was.iter().map(|error| (change.place_after(&error.bytes), &error.message)).collect();
+    let is_old =
+        |error: &SyntaxError| was_there.contains(&(Some(error.bytes.start), &error.message));
+    let fresh: Vec<_> = is.iter().filter(|error| !is_old(error)).cloned().collect();
+    if is.len() > was.len() {
+        return Some(fresh);
+    }
+    let touched: Vec<_> =
+        fresh.into_iter().filter(|error| overlap(&error.bytes, &change.after)).collect();
+    let touched_before = was.iter().filter(|error| overlap(&error.bytes, &change.before)).count();
+    Some(if touched.len() > touched_before { touched } else { Vec::new() })
+}
+
+/// The one stretch in which two texts differ, in whole lines.
+struct Change {
+    before: Range<usize>,
+    after: Range<usize>,
+}
+
+impl Change {
+    fn between(before: &str, after: &str) -> Self {
+        let (old, new) = (before.as_bytes(), after.as_bytes());
+        let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+        let start = line_start(old, same);
+        let rest = (old.len() - start).min(new.len() - start);
+        let alike = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new);
+        let tail = alike.count().min(rest);
+        let kept = tail - line_rest(&old[old.len() - tail..]);
+        Self { before: start..old.len() - kept, after: start..new.len() - kept }
+    }
+
+    /// Where what was at `bytes` begins now, if it was not changed.
+    fn place_after(&self, bytes: &Range<usize>) -> Option<usize> {
+        if bytes.end <= self.before.start {
+            Some(bytes.start)
+        } else if bytes.start >= self.before.end {
+            Some(bytes.start - self.before.end + self.after.end)
+        } else {
+            None
+        }
+    }
+}
+
+fn line_start(bytes: &[u8], at: usize) -> usize {
+    bytes[..at].iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |end| end + 1)
+}
+
+/// How much of `tail` is the rest of a line that was changed.
+fn line_rest(tail: &[u8]) -> usize {
+    tail.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(tail.len(), |end| end + 1)
+}
+
+fn overlap(error: &Range<usize>, change: &Range<usize>) -> bool {
+    error.start <= change.end && change.start <= error.end
+}

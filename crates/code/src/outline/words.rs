@@ -1,0 +1,89 @@
+//! Heads, names and comments, as they are shown: in one line, and short.
+
+/// In characters, as all of these.
+pub const LONGEST_NAME: usize = 200;
+pub const LONGEST_SIGNATURE: usize = 300;
+pub const LONGEST_DOC: usize = 600;
+
+/// A name without its quotes.
+pub(super) fn name(text: &str) -> String {
+    let text = text.trim();
+    let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    let bare = ['"', '\'', '`'].into_iter().find_map(quoted).unwrap_or(text);
+    in_one_line(bare.split_whitespace(), LONGEST_NAME)
+}
+
+/// The type that `impl<T> … for some::Type<T>` is about: `Type`.
+pub(super) fn type_name(text: &str) -> String {
+    let bare = text.split('<').next().unwrap_or_default();
+    let bare = bare.rsplit("::").next().unwrap_or_default();
+    let bare = bare.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '_');
+    let bare = bare.trim_start_matches("mut ").trim_start_matches("dyn ");
+    if bare.is_empty() { name(text) } else { name(bare) }
+}
+
+/// All before the body, without what opens it.
+pub(super) fn signature<'a>(head: impl Iterator<Item = &'a str>) -> String {
+    let mut line = in_one_line(head.flat_map(str::split_whitespace), LONGEST_SIGNATURE);
+    loop {
+        let shorter = line.trim_end_matches("=>").trim_end_matches([' ', '{', ':', '=', ';', ',']);
+        if shorter.len() == line.len() {
+            return line;
+        }
+        line.truncate(shorter.len());
+    }
+}
+
+/// What a comment says, without what makes it one.
+pub(super) fn doc(comment: &str) -> String {
+    let inside =
+        comment.trim().trim_start_matches("<!--").trim_end_matches("-->").trim_end_matches("*/");
+    let words = inside.split(['\n', '\r']).flat_map(|line| strip_marks(line).split_whitespace());
+    in_one_line(words, LONGEST_DOC)
+}
+
+/// What a string that documents something says.
+pub(super) fn doc_string(literal: &str) -> String {
+    let inside = literal.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    in_one_line(inside.trim_matches(['"', '\'']).split_whitespace(), LONGEST_DOC)
+}
+
+fn strip_marks(line: &str) -> &str {
+    let line = line.trim_start();
+    let bare = line.trim_start_matches(['/', '*', '#', '!']);
+    // `# Examples` in a documentation comment is a heading: only what is directly at the start goes.
+    if bare.len() == line.len() { line } else { bare.trim() }
+}
+
+/// The words with a blank between any two, cut with `…`.
+fn in_one_line<'a>(words: impl Iterator<Item = &'a str>, most: usize) -> String {
+    let mut line = String::new();
+    let mut left = most;
+    for word in words {
+        let blank = usize::from(!line.is_empty());
+        let fits = word.char_indices().nth(left.saturating_sub(blank)).is_none();
+        if left <= blank || !fits {
+            cut(&mut line, word, left, blank);
+            break;
+        }
+        if blank > 0 {
+            line.push(' ');
+        }
+        line.push_str(word);
+        left -= blank + word.chars().count();
+    }
+    line
+}
+
+/// As much of `word` as there is room for beside the mark that it was cut.
+fn cut(line: &mut String, word: &str, left: usize, blank: usize) {
+    if left > blank + 1 {
+        if blank > 0 {
+            line.push(' ');
+        }
+        line.extend(word.chars().take(left - blank - 1));
+    } else if left == 0 {
+        line.pop();
+    }
+    line.push('…');
+}

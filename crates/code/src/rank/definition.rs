@@ -1,0 +1,152 @@
+//! Whether a name is being defined where it stands.
+//!
+//! A guess from the one line around it, for every language at once: to parse all files of a tree would take thirty times
+//! as long as to go through them.
+
+use memchr::memrchr;
+
+use crate::words::is_identifier;
+
+/// How far to either side of a name is looked.
+const REACH: usize = 160;
+
+/// What stands before a name that it defines.
+const BEFORE: &[&[u8]] = &[
+    b"class",
+    b"component",
+    b"const",
+    b"def",
+    b"define",
+    b"enum",
+    b"extension",
+    b"fn",
+    b"fun",
+    b"func",
+    b"function",
+    b"interface",
+    b"macro",
+    b"macro_rules!",
+    b"mod",
+    b"module",
+    b"namespace",
+    b"object",
+    b"package",
+    b"proc",
+    b"protocol",
+    b"record",
+    b"static",
+    b"struct",
+    b"sub",
+    b"trait",
+    b"type",
+    b"typedef",
+    b"union",
+];
+
+/// What stands before a name that it defines, if it is not inside of anything.
+const BEFORE_OUTERMOST: &[&[u8]] = &[b"let", b"val", b"var"];
+
+/// What a line starts with that defines a method or a field, in languages that have no word for it.
+const MODIFIERS: &[&[u8]] = &[
+    b"abstract",
+    b"async",
+    b"export",
+    b"extern",
+    b"final",
+    b"get",
+    b"inline",
+    b"internal",
+    b"override",
+    b"private",
+    b"protected",
+    b"public",
+    b"readonly",
+    b"set",
+    b"static",
+    b"virtual",
+];
+
+/// What a line starts with that looks like a definition and is none.
+const CONTROL: &[&[u8]] = &[
+    b"assert", b"await", b"case", b"catch", b"delete", b"do", b"else", b"elif", b"except", b"for",
+    b"foreach", b"go", b"if", b"import", b"in", b"match", b"new", b"print", b"raise", b"return",
+    b"select", b"switch", b"throw", b"try", b"typeof", b"use", b"using", b"while", b"with",
+    b"yield",
+];
+
+/// Whether the identifier around `start..end` is being defined there.
+pub(super) fn defines(text: &[u8], start: usize, end: usize) -> bool {
+    let from = start.saturating_sub(REACH);
+    let to = text.len().min(end.saturating_add(REACH));
+    let name_start =
+        (from..start).rev().find(|at| !is_identifier(text[*at])).map_or(from, |at| at + 1);
+    let name_end = (end..to).find(|at| !is_identifier(text[*at])).unwrap_or(to);
+    let line_start = memrchr(b'\n', &text[from..name_start]).map_or(from, |at| from + at + 1);
+    let before = &text[line_start..name_start];
+    if is_comment(before.trim_ascii_start()) {
+        return false;
+    }
+    let outermost = before.first().is_none_or(|byte| !byte.is_ascii_whitespace());
+    let before = before.trim_ascii();
+    let last = last_word(before);
+    if BEFORE.contains(&last) {
+        return true;
+    }
+    if BEFORE_OUTERMOST.contains(&last) {
+        return outermost || before.starts_with(b"export");
+    }
+    // `func (r *Router) Name(`
+    if before.ends_with(b")") {
+        return before.starts_with(b"func (");
+    }
+    without_a_word(before, &text[name_end..to], outermost)
+}
+
+fn is_comment(line: &[u8]) -> bool {
+    match line {
+        [b'/', b'/' | b'*', ..] | [b'*' | b'"' | b'\'', ..] => true,
+        [b'#', rest @ ..] => !rest.starts_with(b"define"),
+        _ => false,
+    }
+}
+
+/// Methods, functions and fields of languages in which types, or nothing at all, stand before them.
+fn without_a_word(before: &[u8], after: &[u8], outermost: bool) -> bool {
+    let first = first_word(before);
+    if CONTROL.contains(&first) || !before.iter().all(|byte| is_of_a_type(*byte)) {
+        return false;
+    }
+    let after = after.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let modified = MODIFIERS.contains(&first);
+    match after.trim_ascii_start().first() {
+        Some(b'(' | b'<') => {
+            after.ends_with(b"{") && !after.contains(&b'=')
+                || modified
+                || outermost
+                    && !before.is_empty()
+                    && !after.ends_with(b";")
+                    && !before.contains(&b'.')
+        }
+        Some(b';' | b'=' | b':') => modified,
+        _ => false,
+    }
+}
+
+fn is_of_a_type(byte: u8) -> bool {
+    is_identifier(byte)
+        || matches!(
+            byte,
+            b' ' | b'\t' | b'<' | b'>' | b'[' | b']' | b'?' | b'*' | b'&' | b'@' | b'.' | b','
+        )
+}
+
+fn first_word(line: &[u8]) -> &[u8] {
+    let length = line.iter().position(|byte| !is_identifier(*byte)).unwrap_or(line.len());
+    &line[..length]
+}
+
+fn last_word(line: &[u8]) -> &[u8] {
+    let is_part = |byte: &u8| is_identifier(*byte) || *byte == b'!';
+    let start = line.iter().rposition(|byte| !is_part(byte)).map_or(0, |at| at + 1);
+    &line[start..]
+}

@@ -1,0 +1,163 @@
+//! Which lines of a file a question is about.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+use super::matcher::Matcher;
+use super::{DEFINITION, TermSet, definition, saturated};
+use crate::words::MAX_TERMS;
+
+/// So many lines with terms are kept of one file.
+const MAX_LINES: usize = 16 << 10;
+/// How many lines a part of a file has, whose length counts neither for nor against it.
+const USUAL_LINES: f64 = 60.0;
+/// How much of a part's length counts against it.
+const LENGTH: f64 = 0.25;
+
+/// A line with terms in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Counted from 0, as in `text::lines`.
+    pub number: usize,
+    pub terms: TermSet,
+    /// Those which are, or are part of, the name of something that is defined here.
+    pub definitions: TermSet,
+}
+
+/// The lines of a file with terms in them.
+#[derive(Debug, Clone)]
+pub struct Lines {
+    /// In order.
+    pub found: Vec<Line>,
+    /// How many lines the file has.
+    pub count: usize,
+    /// Whether there were more with terms than are kept.
+    pub cut: bool,
+    rarity: [f64; MAX_TERMS],
+}
+
+impl Lines {
+    pub(super) fn new(matcher: &Matcher, rarity: &[f64; MAX_TERMS], text: &[u8]) -> Self {
+        let mut ends = Ends { text, at: 0, number: 0 };
+        let mut lines = Self { found: Vec::new(), count: 0, cut: false, rarity: *rarity };
+        matcher.find(text, |found| {
+            let number = ends.line_of(found.start);
+            if lines.found.last().is_none_or(|last| last.number != number) {
+                if lines.found.len() >= MAX_LINES {
+                    lines.cut = true;
+                    return;
+                }
+                let (terms, definitions) = Default::default();
+                lines.found.push(Line { number, terms, definitions });
+            }
+            if let Some(line) = lines.found.last_mut() {
+                line.terms.insert(found.term);
+                if definition::defines(text, found.start, found.end) {
+                    line.definitions.insert(found.term);
+                }
+            }
+        });
+        lines.count = ends.count();
+        lines
+    }
+
+    /// How much the question is about these lines. To be compared with other lines of the same ranking.
+    pub fn score(&self, range: Range<usize>) -> f64 {
+        let first = self.found.partition_point(|line| line.number < range.start);
+        let behind = self.found.partition_point(|line| line.number < range.end);
+        let mut tally = Tally::default();
+        for line in self.found.get(first..behind).unwrap_or_default() {
+            tally.add(line);
+        }
+        tally.score(&self.rarity, range.len())
+    }
+
+    /// The run of at most `length` lines that the question is about most; the first of equals. It is `None` if no line
+    /// has a term.
+    pub fn best(&self, length: usize) -> Option<Range<usize>> {
+        let length = length.max(1);
+        let mut tally = Tally::default();
+        let mut best: Option<(f64, Range<usize>)> = None;
+        let mut first = 0;
+        for (at, line) in self.found.iter().enumerate() {
+            tally.add(line);
+            while self.found[first].number + length <= line.number {
+                tally.remove(&self.found[first]);
+                first += 1;
+            }
+            let score = tally.score(&self.rarity, length);
+            if best.as_ref().is_none_or(|(most, _)| score > *most) {
+                best = Some((score, first..at + 1));
+            }
+        }
+        let found = self.found.get(best?.1)?;
+        let (first, last) = (found.first()?.number, found.last()?.number);
+        // What is around it is about the same; a definition goes on behind its name.
+        let spare = length - (last - first + 1).min(length);
+        let start = first.saturating_sub(spare / 4);
+        Some(start..(start + length).min(self.count))
+    }
+}
+
+/// How often each term is in some lines.
+#[derive(Default)]
+struct Tally {
+    lines: [u32; MAX_TERMS],
+    definitions: [u32; MAX_TERMS],
+    terms: u32,
+}
+
+impl Tally {
+    fn add(&mut self, line: &Line) {
+        line.terms.iter().for_each(|term| self.lines[term] += 1);
+        line.definitions.iter().for_each(|term| self.definitions[term] += 1);
+        self.terms |= line.terms.0;
+    }
+
+    fn remove(&mut self, line: &Line) {
+        line.terms.iter().for_each(|term| self.lines[term] -= 1);
+        line.definitions.iter().for_each(|term| self.definitions[term] -= 1);
+    }
+
+    fn score(&self, rarity: &[f64; MAX_TERMS], length: usize) -> f64 {
+        let length = u32::try_from(length).map_or(f64::INFINITY, f64::from);
+        let length = 1.0 - LENGTH + LENGTH * length / USUAL_LINES;
+        let of = |term: usize| {
+            let weighted =
+                f64::from(self.lines[term]) + DEFINITION * f64::from(self.definitions[term]);
+            rarity[term] * saturated(weighted, length)
+        };
+        TermSet(self.terms).iter().map(of).sum()
+    }
+}
+
+/// Counts lines as far as it has to.
+struct Ends<'t> {
+    text: &'t [u8],
+    at: usize,
+    number: usize,
+}
+
+impl Ends<'_> {
+    /// The line of a place that is not before the last one that was asked for.
+    fn line_of(&mut self, place: usize) -> usize {
+        while let Some(next) = self.next().filter(|next| *next <= place) {
+            self.at = next;
+            self.number += 1;
+        }
+        self.number
+    }
+
+    /// Where the next line starts, if this one ends.
+    fn next(&self) -> Option<usize> {
+        let end = self.at + memchr2(b'\n', b'\r', &self.text[self.at..])?;
+        let both = self.text[end..].starts_with(b"\r\n");
+        Some(end + 1 + usize::from(both))
+    }
+
+    fn count(mut self) -> usize {
+        self.line_of(self.text.len());
+        self.number + usize::from(self.at < self.text.len())
+    }
+}

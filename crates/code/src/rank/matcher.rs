@@ -1,0 +1,158 @@
+//! Where in a text the terms of a question are.
+
+use aho_corasick::packed::{self, Searcher};
+use aho_corasick::{AhoCorasick, Input, MatchKind, Span};
+
+use crate::words::{self, Term, TermKind};
+
+/// How much of a term is searched for; the rest is compared where that was found. So few letters can be written in few
+/// ways, capital and small.
+const PREFIX: usize = 3;
+/// So many patterns the search takes that looks at many bytes at once.
+const MAX_PATTERNS: usize = 127;
+
+/// Finds the terms of a question in any text.
+#[derive(Debug)]
+pub(super) struct Matcher {
+    terms: Vec<Term>,
+    prefixes: Prefixes,
+    /// Of each pattern, the terms that start with it.
+    groups: Vec<Vec<usize>>,
+}
+
+#[derive(Debug)]
+enum Prefixes {
+    /// Many bytes at once, every way to write a prefix being a pattern of its own.
+    Spelled(Searcher),
+    /// Byte by byte.
+    Folded(AhoCorasick),
+    None,
+}
+
+/// One term, at one place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) term: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Matcher {
+    pub(super) fn new(terms: &[Term]) -> Self {
+        let folded: Vec<Vec<u8>> = prefixes(terms).into_iter().map(<[u8]>::to_vec).collect();
+        let spelled: Vec<Vec<u8>> = folded.iter().flat_map(|prefix| spellings(prefix)).collect();
+        let (prefixes, patterns) = match Prefixes::spelled(&spelled) {
+            Some(prefixes) => (prefixes, spelled),
+            None => (Prefixes::folded(&folded), folded),
+        };
+        let starts = |term: &Term, pattern: &[u8]| {
+            term.text.get(..pattern.len()).is_some_and(|start| start.eq_ignore_ascii_case(pattern))
+        };
+        let group = |pattern: &Vec<u8>| {
+            (0..terms.len()).filter(|term| starts(&terms[*term], pattern)).collect()
+        };
+        Self { terms: terms.to_vec(), prefixes, groups: patterns.iter().map(group).collect() }
+    }
+
+    pub(super) fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Calls `each` for every term in `text`, in order of their places.
+    pub(super) fn find(&self, text: &[u8], mut each: impl FnMut(Found)) {
+        let mut at = 0;
+        while let Some((pattern, found)) = self.prefixes.find(text, at) {
+            for term in &self.groups[pattern] {
+                if let Some(end) = end_of(&self.terms[*term], text, found.start) {
+                    each(Found { term: *term, start: found.start, end });
+                }
+            }
+            // In `webSocket` a word starts inside of what was found for another.
+            let mut inside = found.start + 1..found.end;
+            at = inside.find(|at| words::starts(text, *at)).unwrap_or(found.end);
+        }
+    }
+}
+
+impl Prefixes {
+    /// `None` if there are too many, or this processor has nothing to search with.
+    fn spelled(patterns: &[Vec<u8>]) -> Option<Self> {
+        if patterns.len() > MAX_PATTERNS {
+            return None;
+        }
+        let mut search = packed::Config::new().heuristic_pattern_limits(false).builder();
+        search.extend(patterns).build().map(Self::Spelled)
+    }
+
+    fn folded(patterns: &[Vec<u8>]) -> Self {
+        let mut search = AhoCorasick::builder();
+        search.match_kind(MatchKind::LeftmostFirst).ascii_case_insensitive(true);
+        match search.build(patterns) {
+            Ok(automaton) if !patterns.is_empty() => Self::Folded(automaton),
+            _ => Self::None,
+        }
+    }
+
+    /// The next pattern at or behind a place: its number, and where it is.
+    fn find(&self, text: &[u8], at: usize) -> Option<(usize, Span)> {
+        match self {
+            Self::Spelled(searcher) => {
+                let found = searcher.find_in(text, Span::from(at..text.len()))?;
+                Some((found.pattern().as_usize(), found.span()))
+            }
+            Self::Folded(automaton) => {
+                let found = automaton.find(Input::new(text).span(at..text.len()))?;
+                Some((found.pattern().as_usize(), found.span()))
+            }
+            Self::None => None,
+        }
+    }
+}
+
+/// What the terms start with, none of these starting with another.
+fn prefixes(terms: &[Term]) -> Vec<&[u8]> {
+    let mut prefixes: Vec<&[u8]> =
+        terms.iter().map(|term| &term.text[..term.text.len().min(PREFIX)]).collect();
+    prefixes.sort_unstable();
+    prefixes.dedup_by(|later, earlier| later.starts_with(earlier));
+    prefixes
+}
+
+/// Every way to write a few letters in capital and small ones.
+fn spellings(prefix: &[u8]) -> Vec<Vec<u8>> {
+    let mut spellings = vec![Vec::new()];
+    for byte in prefix {
+        let upper = byte.to_ascii_uppercase();
+        let letters = if upper == *byte { vec![upper] } else { vec![upper, *byte] };
+        spellings = spellings
+            .iter()
+            .flat_map(|start| letters.iter().map(move |letter| [&start[..], &[*letter]].concat()))
+            .collect();
+    }
+    spellings
+}
+
+/// Where `term` ends if it stands at `start`.
+fn end_of(term: &Term, text: &[u8], start: usize) -> Option<usize> {
+    let stop = start + term.text.len();
+    if !text.get(start..stop)?.eq_ignore_ascii_case(&term.text) {
+        return None;
+    }
+    match term.kind {
+        TermKind::Identifier => {
+            let apart = |at: Option<usize>| {
+                at.and_then(|at| text.get(at)).is_none_or(|byte| !words::is_identifier(*byte))
+            };
+            (apart(start.checked_sub(1)) && apart(Some(stop))).then_some(stop)
+        }
+        // Not every script has spaces between its words.
+        TermKind::Word if !term.text[0].is_ascii() => Some(stop),
+        TermKind::Word => {
+            if !words::starts(text, start) {
+                return None;
+            }
+            let end = words::end(text, stop);
+            (words::stem(&text[start..end]) == term.text.len()).then_some(end)
+        }
+    }
+}

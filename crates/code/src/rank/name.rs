@@ -1,0 +1,64 @@
+//! What a file is called, whatever kind of file it is.
+
+use std::ops::Range;
+
+use crate::words;
+
+/// What says only that it is the first file of its folder.
+const FIRST: &[&[u8]] = &[b"index", b"init", b"lib", b"main", b"mod"];
+/// Folders whose names say nothing of what is in them.
+const PLAIN_FOLDERS: &[&[u8]] = &[b"lib", b"spec", b"src", b"test", b"tests"];
+/// What says only that it is a test of something.
+const TEST: &[&[u8]] = &[b"spec", b"test", b"tests"];
+
+/// Where the words are in a path that name the file: `type`, `token` of `gson/TypeTokenTest.java`, and `routing` of
+/// `src/routing/mod.rs`.
+pub(super) fn words(path: &str) -> impl Iterator<Item = Range<usize>> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let start = path.len() - name.len();
+    let stem = name.trim_start_matches('.').split('.').next().unwrap_or_default();
+    let start = start + name.len() - name.trim_start_matches('.').len();
+    let own = start..start + stem.len();
+    let is_first = says_only(path, own.clone(), FIRST);
+    let part = if is_first {
+        let parent = folder.rsplit('/').next().unwrap_or_default();
+        let parent = folder.len() - parent.len()..folder.len();
+        if says_only(path, parent.clone(), PLAIN_FOLDERS) { 0..0 } else { parent }
+    } else {
+        own
+    };
+    telling(path, part)
+}
+
+/// Whether a file is a test, or in a folder of tests.
+pub(super) fn is_test(path: &str) -> bool {
+    words::words(path.as_bytes()).any(|word| is_one_of(&path.as_bytes()[word], TEST))
+}
+
+/// The words that name a file, in lower case, as one.
+pub(super) fn joined(path: &str) -> Vec<u8> {
+    let mut name = Vec::new();
+    for word in words(path) {
+        name.extend(path.as_bytes()[word].to_ascii_lowercase());
+        name.push(b' ');
+    }
+    name
+}
+
+/// The words in a part of a path, but for those that say it is a test.
+fn telling(path: &str, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let text = &path.as_bytes()[part.clone()];
+    let words = words::words(text).filter(|word| !is_one_of(&text[word.clone()], TEST));
+    words.map(move |word| part.start + word.start..part.start + word.end)
+}
+
+/// Whether there is at most one word, and that is one of these.
+fn says_only(path: &str, part: Range<usize>, known: &[&[u8]]) -> bool {
+    let mut words = telling(path, part);
+    let first = words.next();
+    words.next().is_none() && first.is_none_or(|word| is_one_of(&path.as_bytes()[word], known))
+}
+
+fn is_one_of(word: &[u8], known: &[&[u8]]) -> bool {
+    known.iter().any(|known| word.eq_ignore_ascii_case(known))
+}

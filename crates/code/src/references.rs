@@ -1,0 +1,100 @@
+//! Where a name is used.
+
+use std::ops::Range;
+
+use memchr::memmem;
+use tree_sitter::{Node, Tree};
+
+use crate::language;
+use crate::outline::Outline;
+use crate::tree;
+
+/// No more than so many are told.
+pub const MOST_REFERENCES: usize = 50_000;
+
+/// Where `name` stands in `text` outside of comments and strings, but not where `outline` says that it is defined.
+///
+/// They are compared as they are written, nothing is resolved. In a text that is not parsed, every whole word counts.
+pub fn references(
+    path: &str,
+    text: &str,
+    name: &str,
+    outline: &Outline,
+    stop: &dyn Fn() -> bool,
+) -> Vec<Range<usize>> {
+    let words: Vec<_> = whole_words(text, name).take(MOST_REFERENCES).collect();
+    if words.is_empty() {
+        return words;
+    }
+    let parsed = language::of_path(path).and_then(|language| tree::parse(language, text, stop));
+    let mut used = match parsed {
+        Some(parsed) => {
+            // What the grammar does not know is still a use.
+            let (read, blank): (Vec<_>, Vec<_>) =
+                words.into_iter().partition(|word| parsed.source[word.start] != b' ');
+            let mut used = identifiers(&parsed.tree, &read, stop);
+            used.extend(blank);
+            used.sort_unstable_by_key(|range| range.start);
+            used
+        }
+        None => words,
+    };
+    let mut defined: Vec<_> = outline.parts.iter().map(|part| part.name_bytes.start).collect();
+    defined.sort_unstable();
+    used.retain(|range| defined.binary_search(&range.start).is_err());
+    used
+}
+
+/// Where `name` stands with nothing beside it that could be more of a name.
+fn whole_words<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Range<usize>> {
+    let more = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let (starts, ends) = (more(name.chars().next()), more(name.chars().next_back()));
+    let needle = if name.is_empty() { &[][..] } else { name.as_bytes() };
+    let found = memmem::find_iter(text.as_bytes(), needle).take_while(|_| !name.is_empty());
+    found.map(|at| at..at + name.len()).filter(move |range| {
+        let before = starts && more(text[..range.start].chars().next_back());
+        let behind = ends && more(text[range.end..].chars().next());
+        !before && !behind
+    })
+}
+
+/// Those of `words`, which are in order, that are identifiers. The tree is walked once, and only where there are some.
+fn identifiers(tree: &Tree, words: &[Range<usize>], stop: &dyn Fn() -> bool) -> Vec<Range<usize>> {
+    let mut used = Vec::new();
+    let mut next = 0;
+    let mut cursor = tree.walk();
+    let mut steps = 0_usize;
+    loop {
+        steps += 1;
+        if steps.is_multiple_of(4096) && stop() {
+            return used;
+        }
+        let node = cursor.node();
+        next += words[next..].iter().take_while(|word| word.start < node.start_byte()).count();
+        let Some(word) = words.get(next) else { return used };
+        let holds_one = node.start_byte() <= word.start && word.end <= node.end_byte();
+        if holds_one && cursor.goto_first_child() {
+            continue;
+        }
+        if holds_one {
+            let inside = words[next..].iter().take_while(|word| word.end <= node.end_byte());
+            used.extend(inside.filter(|word| is_use(node, word)).cloned());
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return used;
+            }
+        }
+    }
+}
+
+/// Whether a node without children says `word` as a name.
+fn is_use(node: Node<'_>, word: &Range<usize>) -> bool {
+    let kind = node.kind();
+    let mut bytes = node.byte_range();
+    // A private name of JavaScript is known without its mark.
+    bytes.start += usize::from(kind == "private_property_identifier");
+    let is_name = kind.contains("identifier") || kind.ends_with("name") || kind == "bare_key";
+    // What a macro of C stands for is not parsed.
+    kind == "preproc_arg" || (is_name && bytes == *word)
+}

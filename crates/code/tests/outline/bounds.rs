@@ -1,0 +1,176 @@
+//! Whatever the text, there is an answer, soon.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::outline;
+use code::outline::{
+    DEEPEST_SCOPE, LONGEST_DOC, LONGEST_NAME, LONGEST_SIGNATURE, MOST_PARTS, Outline, Source,
+};
+use code::references::references;
+use code::syntax::{errors, new_errors};
+use code::tree::LARGEST_PARSED;
+
+const PATHS: [&str; 14] = [
+    "a.rs", "a.py", "a.go", "A.java", "a.c", "a.js", "a.ts", "a.tsx", "a.json", "a.toml", "a.yaml",
+    "a.html", "a.css", "a.txt",
+];
+
+/// What holds of every outline.
+fn verify(outline: &Outline, text: &str) {
+    let lines = text::lines::count(text);
+    assert!(outline.parts.len() <= MOST_PARTS);
+    assert!(outline.parts.is_sorted_by_key(|part| part.bytes.start));
+    for part in &outline.parts {
+        assert!(part.lines.first <= part.lines.last && part.lines.last < lines, "{part:?}");
+        assert!(
+            text.get(part.bytes.clone()).is_some() && text.get(part.name_bytes.clone()).is_some()
+        );
+        assert!(!part.name.is_empty() && part.name.chars().count() <= LONGEST_NAME);
+        assert!(
+            part.signature.chars().count() <= LONGEST_SIGNATURE
+                && part.scope.len() <= DEEPEST_SCOPE
+        );
+        if let Some(doc) = &part.doc {
+            assert!(doc.lines.first <= doc.lines.last && doc.lines.last < lines, "{part:?}");
+            assert!(
+                text.get(doc.bytes.clone()).is_some() && doc.text.chars().count() <= LONGEST_DOC
+            );
+        }
+    }
+}
+
+fn try_all(path: &str, text: &str) {
+    let started = Instant::now();
+    // As a deadline has it, so that a busy machine is no failure.
+    let stop = || started.elapsed() > Duration::from_secs(2);
+    verify(&code::outline::outline(path, text, &stop), text);
+    let started = Instant::now();
+    let stop = || started.elapsed() > Duration::from_secs(2);
+    errors(path, text, &stop);
+    assert!(started.elapsed() < Duration::from_secs(8), "{path} {:?}", text.get(..20));
+}
+
+#[test]
+fn deep_and_wide_texts_are_answered() {
+    let units = [
+        "(",
+        "{",
+        "[",
+        "<a>",
+        "fn a(){",
+        "class A{",
+        "def f():\n ",
+        "- ",
+        "a: ",
+        "{\"a\":",
+        "\"",
+        "/*",
+        "a(",
+        "`${",
+        "}",
+        "a=1\n",
+        "#if 1\n",
+        "\n",
+        "\r",
+        "int f(){}\n",
+        "function a(){",
+    ];
+    for path in PATHS {
+        for unit in units {
+            try_all(path, &unit.repeat(5_000 / unit.len()));
+        }
+    }
+}
+
+#[test]
+fn stairs_are_answered() {
+    let stairs = |steps: usize, step: &str| -> String {
+        (0..steps).map(|depth| " ".repeat(depth) + step + "\n").collect()
+    };
+    for step in ["a:", "-", "?", "- a: |"] {
+        try_all("a.yaml", &stairs(600, step));
+    }
+    for end in ["f'{a", "f'{f\"{a", "'"] {
+        try_all("a.py", &(stairs(600, "if a:") + &" ".repeat(600) + end));
+    }
+    // What real files have is parsed.
+    assert_eq!(errors("a.yaml", &stairs(50, "a:"), &|| false), Some(Vec::new()));
+    assert!(errors("a.py", &stairs(100, "if a:"), &|| false).is_some());
+}
+
+#[test]
+fn large_texts_are_guessed() {
+    let text = format!("fn a() {{}}\n{}", " ".repeat(LARGEST_PARSED));
+    let found = outline("a.rs", &text);
+    assert_eq!(found.source, Source::Guessed);
+    assert_eq!(found.parts[0].name, "a");
+    assert_eq!(errors("a.rs", &text, &|| false), None);
+
+    let line = "fn a() { b() } ".repeat(700_000);
+    let found = outline("a.js", &line);
+    verify(&found, &line);
+    assert_eq!(references("a.js", "b b", "b", &found, &|| false).len(), 2);
+}
+
+#[test]
+fn many_parts_and_long_names_are_cut() {
+    let many = "fn a() {}\n".repeat(MOST_PARTS + 1);
+    let found = outline("a.rs", &many);
+    assert!(found.cut);
+    verify(&found, &many);
+
+    let name = "n".repeat(100_000);
+    let text = format!("/// {name}\nstruct {name} {{ a: {name} }}\n");
+    let found = outline("a.rs", &text);
+    assert_eq!(found.source, Source::Parsed);
+    verify(&found, &text);
+    assert!(found.parts[0].name.ends_with("n…"));
+
+    let deep = format!("{}{}", "mod a { ".repeat(500), "}".repeat(500));
+    let found = outline("a.rs", &deep);
+    assert_eq!(found.parts.len(), 500);
+    verify(&found, &deep);
+}
+
+#[test]
+fn a_parse_that_is_stopped_leaves_a_guess() {
+    let text = "fn a() { b(1, 2, 3) }\n".repeat(1_000);
+    let asked = Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 3
+    };
+    let found = code::outline::outline("a.rs", &text, &stop);
+    assert_eq!(found.source, Source::Guessed);
+    assert!(found.cut);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_text_has_an_outline(text in "[a-z(){}\\[\\]<>:;=,.\"'`/*#@$ \n\r\t\\\\é\u{0}-]{0,300}", path in 0..PATHS.len()) {
+        try_all(PATHS[path], &text);
+    }
+
+    #[test]
+    fn pieces_of_code_have_an_outline(
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "fn ", "a", "(", ")", "{", "}", "class ", "def ", ":\n", "    ", "struct ", "// b\n", "/* b */", "\"", "impl ",
+            "#define ", "type ", "=", ";\n", "<", ">", "=> ", "function ", "\r", "\r\n", "é", "'", "[x]\n", "- a: ", "`",
+        ]), 0..60),
+        path in 0..PATHS.len(),
+    ) {
+        let text = pieces.concat();
+        try_all(PATHS[path], &text);
+        // What was there is never new.
+        prop_assert!(new_errors(PATHS[path], &text, &text, &|| false).is_none_or(|new| new.is_empty()));
+        let outline = outline(PATHS[path], &text);
+        for range in references(PATHS[path], &text, "a", &outline, &|| false) {
+            prop_assert_eq!(&text[range], "a");
+        }
+    }
+}

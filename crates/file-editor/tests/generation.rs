@@ -114,6 +114,7 @@ fn whatever_a_model_says_or_does_the_file_is_not_harmed() {
         ("no code", vec![says("I would rather not."), says("Still not.")]),
         ("two blocks", vec![says("```\na\n```\n```\nb\n```"), says("```\na\n```\n```\nb\n```")]),
         ("cut short", vec![Turn::IsCutShort("```python\ndef add(".into())]),
+        ("a NUL", vec![fenced("a\0b"), fenced("a\0b")]),
         ("no entry", vec![Turn::fails(401)]),
         ("too busy", vec![Turn::fails(429)]),
         ("broken", vec![Turn::fails(500)]),
@@ -199,6 +200,32 @@ fn a_call_that_is_taken_back_leaves_the_model() {
     assert_eq!(answer["structuredContent"]["status"], "success", "{answer}");
     let (status, _, _) = scene.server.finish();
     assert!(status.success());
+}
+
+/// Neither a person nor a model is asked for what cannot be written.
+#[test]
+fn code_is_not_sent_out_for_a_call_that_cannot_write() {
+    for flags in [["--confirm=always"], ["--read-only"]] {
+        let mut scene = Scene::new(vec![fenced(ADD)], &flags);
+        let answer = scene.edit(&json!({ "start_line": 1, "end_line": 2 }));
+        assert_eq!(answer["structuredContent"]["code"], "PERMISSION_DENIED", "{answer}");
+        assert!(scene.model.asked().is_empty(), "{flags:?}");
+        assert_eq!(scene.text(), BEFORE);
+    }
+}
+
+/// Whoever leaves is answered, though the model says nothing.
+#[test]
+fn at_the_end_of_input_the_model_is_not_waited_for() {
+    let mut scene = Scene::new(vec![Turn::IsSilent], &[]);
+    scene.server.send_tool("ai_edit_code", arguments(&json!({ "start_line": 1 })));
+    while scene.model.asked().is_empty() {
+        std::thread::yield_now();
+    }
+    let (status, rest, _) = scene.server.finish();
+    assert!(status.success());
+    let answer: Value = serde_json::from_str(rest.trim_end()).expect(&rest);
+    assert_eq!(answer["result"]["structuredContent"]["code"], "SERVER_STOPPING", "{answer}");
 }
 
 #[test]

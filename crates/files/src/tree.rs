@@ -38,6 +38,9 @@ use work::{Task, Work};
 /// More threads would wait for each other.
 const THREADS_MAX: usize = 8;
 
+/// Entries of a folder between two looks at the clock.
+const UNCHECKED: usize = 1024;
+
 /// Files of one folder that are handed to another thread at once.
 const BATCH: usize = 64;
 
@@ -371,7 +374,11 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         };
         let outer = path.len();
         let mut names = Vec::new();
-        for entry in entries {
+        for (index, entry) in entries.enumerate() {
+            // Nothing else looks, if nothing is shown.
+            if index % UNCHECKED == UNCHECKED - 1 {
+                self.walk.call.check()?;
+            }
             let Some((name, kind)) = self.take(&folder, entry) else { continue };
             path.push_str(&name);
             match self.verdict(rules.as_deref(), &path, kind) {

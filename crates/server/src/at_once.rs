@@ -73,6 +73,8 @@ impl AtOnce {
     pub fn run(&self, call: Short, runtime: &Handle) -> bool {
         let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
         self.began.notify_one();
+        // What ends with the call may have something left for the runtime to do.
+        let _entered = runtime.enter();
         match call {
             Short::Request(request) => self.run_request(request, runtime),
             Short::Plain(working, arrived) => self.run_plain(working, arrived, runtime),
@@ -99,9 +101,9 @@ impl AtOnce {
             Ok(result) => JsonRpcMessage::response(result, id),
             Err(error) => JsonRpcMessage::error(error, Some(id)),
         };
-        if let (Some((answer, room)), Some(answers)) =
-            (self.flights.land(&message), self.answers.upgrade())
-        {
+        // Before the flight ends: whoever waits for the last one then waits for what is to be written.
+        let answers = self.answers.upgrade();
+        if let (Some((answer, room)), Some(answers)) = (self.flights.land(&message), answers) {
             let _ = answers.write(answer, room);
         }
     }
@@ -110,7 +112,8 @@ impl AtOnce {
         let (entry, id) = (arrived.entry(), working.id.clone());
         let answered = wait(Arc::clone(&self.calls).answer(arrived), runtime);
         drop(working);
-        if let (Some(flight), Some(answers)) = (self.flights.end(&id), self.answers.upgrade()) {
+        let answers = self.answers.upgrade();
+        if let (Some(flight), Some(answers)) = (self.flights.end(&id), answers) {
             let _ = answers.write(plain_answer(entry, id, answered), flight.room);
         }
     }

@@ -181,6 +181,11 @@ impl Arrived {
         self.folder
     }
 
+    /// Whether a model has to write something before it can be run.
+    pub fn is_unwritten(&self) -> bool {
+        self.prepared.as_ref().is_ok_and(Prepared::is_unwritten)
+    }
+
     /// The call, if a model has to write something before it can be run.
     pub fn take_unwritten(&mut self) -> Option<Prepared> {
         let internal = Failure::new(Kind::Internal, "Internal error");
@@ -199,8 +204,9 @@ impl Arrived {
             Ok([prepared, rehearsal]) => (Ok(prepared), Some(Box::new(rehearsal))),
             Err(failure) => (Err(failure), None),
         };
+        let takes = self.takes + prepared.as_ref().map_or(0, |prepared| prepared.holds);
         let rehearsal = self.rehearsal.and(rehearsal);
-        Self { prepared, rehearsal, ..self }
+        Self { prepared, rehearsal, takes, ..self }
     }
 
     pub fn is_refused(&self) -> bool {

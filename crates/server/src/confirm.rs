@@ -182,6 +182,26 @@ fn is_accepted(answer: &Value) -> Option<bool> {
     }
 }
 
+/// Whether a model may be asked to write for the call: not if nothing could be written then.
+pub fn may_be_written(calls: &Calls, arrived: &Arrived, way: &Way) -> Result<(), Failure> {
+    if !arrived.is_unwritten() || !calls.options.asks(arrived.entry()) {
+        return Ok(());
+    }
+    match way {
+        Way::None if calls.options.confirm == Confirm::Always => Err(nobody_to_ask()),
+        // When the call comes again, the model would write something else.
+        Way::Answer | Way::Said(_) => Err(Failure::new(
+            Kind::Declined,
+            "Not confirmed; nothing was written",
+        )
+        .with_hint(
+            "what a model writes cannot be shown to a person over this version of MCP; write the code yourself and pass \
+             it as `code_block`",
+        )),
+        Way::None | Way::Request(_) => Ok(()),
+    }
+}
+
 /// Asks about the call, if that has to be.
 pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
     let confirm = calls.options.confirm;

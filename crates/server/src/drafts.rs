@@ -12,7 +12,7 @@ use tools::{Author, Context, Failure, Kind};
 use crate::aside::Stage;
 use crate::calls::{Arrived, Calls};
 
-/// So many may be written at once. More wait, also for that no longer than their time.
+/// So many may be written at once. More wait, for no longer than a model may take.
 pub const AT_ONCE: usize = 4;
 
 /// The call with what was missing, or refused.
@@ -21,20 +21,20 @@ pub async fn settle(calls: &Arc<Calls>, mut arrived: Arrived) -> Arrived {
     let Some(model) = calls.options.model.clone() else {
         return arrived.written(Err(Failure::unwritten()));
     };
-    let turn = Arc::clone(&calls.drafts).acquire_owned();
+    let begun = Instant::now();
+    // The model has its own patience; what it does twice at most takes no longer than that.
+    let patience = 3 * model.timeout();
     let terms = arrived.terms(calls);
-    let turn = match calls.wait_for(turn, terms.call.deadline, &terms).await {
+    let turn = Arc::clone(&calls.drafts).acquire_owned();
+    let turn = match calls.wait_for(turn, begun + patience, &terms).await {
         Ok(turn) => turn,
         Err(error) => {
             let failure = unwritten.refused(&error, &calls.limits);
             return arrived.written(Err(failure));
         }
     };
-    let begun = Instant::now();
     arrived.doing().set(Stage::Writing);
-    // The model has its own patience; what it does twice at most takes no longer than that.
-    let deadline = begun + 3 * model.timeout();
-    let call = Call::new(deadline, arrived.recall().flag(), calls.stop_flag());
+    let call = Call::new(Instant::now() + patience, arrived.recall().flag(), calls.stop_flag());
     let (shared, folder) = (Arc::clone(calls), arrived.folder());
     let work = move || {
         let _turn = turn;

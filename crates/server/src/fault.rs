@@ -14,6 +14,8 @@ const RESOURCE_NOT_FOUND: i32 = -32002;
 
 /// Characters of a URI that an error repeats. No path needs more.
 const URI_SHOWN: usize = 16 * 1024;
+/// The same of a path.
+const PATH_SHOWN: usize = 4096;
 
 /// A kind as the wire and the log say it.
 pub struct Code {
@@ -54,6 +56,8 @@ pub fn code_of(entry: &Entry, kind: Kind) -> Code {
     let number = match (entry.dialect, kind) {
         (Dialect::Resource, Kind::NotFound) => RESOURCE_NOT_FOUND,
         (Dialect::Resource, Kind::Denied) => INVALID_PARAMS,
+        (Dialect::Code, kind) if name(kind) == "INVALID_INPUT" => INVALID_PARAMS,
+        (Dialect::Code, kind) if name(kind) == "EDIT_CONFLICT" => code(Kind::Stale).number,
         _ => code(kind).number,
     };
     Code { number, ..code(kind) }
@@ -75,7 +79,8 @@ pub fn structured(dialect: Dialect, target: Option<&str>, failure: &Failure) -> 
         return object.into();
     }
     object.insert("status".into(), "failure".into());
-    object.insert("file_path".into(), target.unwrap_or_default().into());
+    let target: String = target.unwrap_or_default().chars().take(PATH_SHOWN).collect();
+    object.insert("file_path".into(), target.into());
     object.insert("message".into(), failure.message.clone().into());
     object.insert("error".into(), failure.message.clone().into());
     object.insert("code".into(), name(failure.kind).into());
@@ -129,7 +134,7 @@ pub fn json_rpc(entry: &Entry, failure: &Failure) -> (i32, String, Value) {
         data.insert("code".into(), name(failure.kind).into());
     }
     data.extend(details(failure));
-    (code(failure.kind).number, message, data.into())
+    (code_of(entry, failure.kind).number, message, data.into())
 }
 
 /// The same for a resource, by the URI that was asked for, if any was.

@@ -175,7 +175,10 @@ impl Carried {
         let way = self.way(calls, context, &arrived)?;
         let (recall, doing) = (arrived.recall().clone(), arrived.doing().clone());
         let answer = async {
-            let arrived = drafts::settle(calls, arrived).await;
+            let arrived = match confirm::may_be_written(calls, &arrived, &way) {
+                Ok(()) => drafts::settle(calls, arrived).await,
+                Err(failure) => arrived.refuse(failure),
+            };
             match confirm::settle(calls, arrived, way).await {
                 Settled::Run(arrived) => Ok(Arc::clone(calls).answer(arrived).await),
                 Settled::Ask(question) => Err(question),

@@ -67,6 +67,11 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
         Err(Failure::new(Kind::Internal, "Internal error"))
     }
 
+    /// Bytes that the model wrote.
+    fn holds(&self) -> usize {
+        0
+    }
+
     fn run(self, cx: &Context) -> Result<Reply, Failure>;
 }
 
@@ -346,13 +351,15 @@ enum Work {
 }
 
 type Run = Box<dyn FnOnce(&Context) -> Result<Reply, Failure> + Send>;
-type Write = Box<dyn FnOnce(&Context, &Author) -> Result<[Run; 2], Failure> + Send>;
+type Write = Box<dyn FnOnce(&Context, &Author) -> Result<(usize, [Run; 2]), Failure> + Send>;
 
 /// A call whose arguments are sound. Running it is all that is left.
 pub struct Prepared {
     pub entry: &'static Entry,
     /// The file as asked for.
     pub target: Option<String>,
+    /// Bytes that a model wrote for it.
+    pub holds: usize,
     work: Work,
 }
 
@@ -371,12 +378,13 @@ impl Prepared {
 
     /// Has it written: the same call, ready to be run, and once more to be rehearsed.
     pub fn written(self, cx: &Context, author: &Author) -> Result<[Self; 2], Failure> {
-        let Self { entry, target, work } = self;
+        let Self { entry, target, work, .. } = self;
         let Work::Write(write) = work else {
             return Err(Failure::new(Kind::Internal, "Internal error"));
         };
-        let ready = |run| Self { entry, target: target.clone(), work: Work::Run(run) };
-        write(cx, author).map(|runs| runs.map(ready))
+        let (holds, runs) = write(cx, author)?;
+        let ready = |run| Self { entry, target: target.clone(), holds, work: Work::Run(run) };
+        Ok(runs.map(ready))
     }
 
     /// The file it is about; `None` when there is none that could be.
@@ -440,7 +448,7 @@ impl Entry {
             Ok((Parsed { target, work }, senseless)) => {
                 faults.extend(senseless);
                 if faults.is_empty() {
-                    return Ok(Prepared { entry: self, target, work });
+                    return Ok(Prepared { entry: self, target, holds: 0, work });
                 }
             }
             // The schema has found better words for it.
@@ -457,7 +465,10 @@ fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<Complaint
     let tool: T = serde_json::from_value(arguments)?;
     let (faults, target) = (tool.check(), tool.target().map(String::from));
     let work = if tool.is_unwritten() {
-        Work::Write(Box::new(move |cx, author| Ok(tool.written(cx, author)?.map(runner))))
+        Work::Write(Box::new(move |cx, author| {
+            let written = tool.written(cx, author)?;
+            Ok((written[0].holds(), written.map(runner)))
+        }))
     } else {
         Work::Run(runner(tool))
     };

@@ -1,5 +1,6 @@
 //! `ai_edit_code`: lines inserted, replaced or deleted.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +21,9 @@ use crate::schema::Fault;
 use crate::{
     Author, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema,
 };
+
+/// The byte order mark.
+const MARK: char = '\u{feff}';
 
 /// Edit a source file by lines: insert, replace or delete them. Lines are 1-based, `start_line` and `end_line` both included. `code_block` is written as given, with the file's own line breaks; all else stays as it is. Pass a hash you were given as `expected_hash`, and lines that have changed since are not touched.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -189,6 +193,10 @@ impl Tool for AiEditCode {
         Ok([ready.clone(), ready])
     }
 
+    fn holds(&self) -> usize {
+        self.written.as_ref().map_or(0, |written| written.text.len())
+    }
+
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         let path = super::path(cx.root, &self.target_file)?;
         let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
@@ -281,11 +289,22 @@ impl AiEditCode {
             scope,
             loss: Loss::Refused,
         };
-        let check = |_new: &str| Ok(());
-        let cancelled = || cx.call.check().is_err();
+        let check = |new: &str| match new {
+            new if answer::has_nul(new) => Err("it has a NUL character".into()),
+            new if new.starts_with(MARK) => Err("it begins with a byte order mark".into()),
+            _ => Ok(()),
+        };
+        let stopped = || cx.call.stop.is_set().then_some(StoreError::Stopping);
+        let why = || cx.call.check().err().or_else(stopped);
+        let cancelled = || why().is_some();
         let generated =
-            model::generate(author.model, &request, &check, &cancelled, author.progress)
-                .map_err(|error| super::unwritten(&error))?;
+            model::generate(author.model, &request, &check, &cancelled, author.progress);
+        let generated = generated.map_err(|error| match (error, why()) {
+            (model::Error::Cancelled, Some(why)) => {
+                super::refused(&self.target_file, &why, cx.limits)
+            }
+            (error, _) => super::unwritten(&error),
+        })?;
         let mark = &old.whole()[..old.whole().len() - old.as_str().len()];
         let text = Arc::new([mark, &generated.text].concat());
         Ok(Written { text, before, by: author.model.model().to_owned() })
@@ -305,13 +324,7 @@ impl AiEditCode {
                 changed.then(0..old.whole().len(), written.text.len());
                 (written.text.to_string(), changed)
             }
-            None => {
-                let edits = self.edits(count(old.as_str()))?;
-                let plan = by_line::plan(old.as_str(), &edits, None)
-                    .map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
-                let splices = splice::shift(plan.splices, old.whole().len() - old.as_str().len());
-                (splice::apply(old.whole(), &splices), Composed::from_splices(&splices))
-            }
+            None => self.edit(&old)?,
         };
         let mode = Mode::of(self.dry_run);
         let (size, max) = (new.len() as u64, cx.limits.max_size);
@@ -363,19 +376,37 @@ impl AiEditCode {
             .with_hint(Base::One.interval(valid)))
     }
 
-    /// The same as edits of single lines.
-    fn edits(&self, total: usize) -> Result<Vec<LineEdit>, Failure> {
+    /// The new text, and what was done to the old one.
+    fn edit(&self, old: &Text) -> Result<(String, Composed), Failure> {
+        let total = count(old.as_str());
         let lines = self.check_lines(self.lines().unwrap_or(total..total + 1), total)?;
-        let code = || self.code_block.clone().unwrap_or_default();
-        let delete = |line| LineEdit { line, op: LineOp::Delete };
-        Ok(match self.edit_type() {
-            EditType::Insert => vec![LineEdit { line: lines.start, op: LineOp::Insert(code()) }],
-            EditType::Delete => lines.map(delete).collect(),
-            EditType::Replace => {
-                let first = LineEdit { line: lines.start, op: LineOp::Replace(code()) };
-                [first].into_iter().chain(lines.skip(1).map(delete)).collect()
+        let mark = old.whole().len() - old.as_str().len();
+        let mut changed = Composed::new();
+        // Of several lines one is left, with the first one's text and the last one's break: that is edited.
+        let joined = match self.edit_type() {
+            EditType::Replace | EditType::Delete if lines.len() > 1 => {
+                let end = |line| text::lines::lines(old.as_str()).nth(line).map(|line| line.end);
+                let (Some(first), Some(last)) = (end(lines.start), end(lines.end - 1)) else {
+                    return Err(Failure::new(Kind::Internal, "Internal error"));
+                };
+                changed.then(mark + first..mark + last, 0);
+                Cow::Owned([&old.as_str()[..first], &old.as_str()[last..]].concat())
             }
-        })
+            _ => Cow::Borrowed(old.as_str()),
+        };
+        let code = || self.code_block.clone().unwrap_or_default();
+        let op = match self.edit_type() {
+            EditType::Insert => LineOp::Insert(code()),
+            EditType::Replace => LineOp::Replace(code()),
+            EditType::Delete => LineOp::Delete,
+        };
+        let plan = by_line::plan(&joined, &[LineEdit { line: lines.start, op }], None)
+            .map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+        let new = splice::apply(&joined, &plan.splices);
+        for splice in splice::shift(plan.splices, mark).iter().rev() {
+            changed.then(splice.range.clone(), splice.text.len());
+        }
+        Ok(([&old.whole()[..mark], &new].concat(), changed))
     }
 
     fn reply(&self, Edited { outcome, diff }: Edited) -> Reply {

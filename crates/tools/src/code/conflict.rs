@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use files::Hash;
-use serde_json::{Map, Value, json};
-use text::lines::{Line, lines};
+use serde_json::{Map, json};
+use text::LineRange;
+use text::lines::{count, lines, select};
 
 use crate::Failure;
 use crate::answer::{cut, short};
@@ -19,9 +20,9 @@ const SOUGHT: usize = 64 << 20;
 
 /// The hash of some lines: of their bytes, line breaks included.
 pub(super) fn hash_of_lines(text: &str, range: &Range<usize>) -> Option<Hash> {
-    let all: Vec<_> = lines(text).skip(range.start).take(range.len()).collect();
-    let (first, last) = (all.first()?, all.last()?);
-    (all.len() == range.len()).then(|| Hash::of(&text.as_bytes()[first.start..last.next]))
+    let last = range.end.checked_sub(1)?;
+    let found = select(text, LineRange { first: range.start, last })?;
+    (found.last == last).then(|| Hash::of(&text.as_bytes()[found.bytes]))
 }
 
 /// The file, or the lines that the edit is about, are others than those with that hash.
@@ -34,43 +35,43 @@ pub(super) fn refuse(
 ) -> Failure {
     let failure = Failure::stale(&short(path), Some(file_hash));
     let Some(range) = range else { return failure };
-    let all: Vec<_> = lines(text).collect();
-    let now = range.start.min(all.len())..range.end.min(all.len());
+    let total = count(text);
+    let now = range.start.min(total)..range.end.min(total);
+    let shown: Vec<_> = lines(text)
+        .skip(now.start)
+        .take(now.len().min(SHOWN))
+        .map(|line| cut(&text[line.start..line.end], WIDTH))
+        .collect();
     let mut hint = format!("its hash is {file_hash} now; ");
     let mut details = Map::new();
-    if now.is_empty() {
-        let _ = write!(hint, "it has {} lines", all.len());
-    } else {
-        let hash = Hash::of(&text.as_bytes()[all[now.start].start..all[now.end - 1].next]);
-        details.insert("start_line".into(), (now.start + 1).into());
-        details.insert("end_line".into(), now.end.into());
+    if let Some(hash) = hash_of_lines(text, &now) {
+        let (start, end) = (now.start + 1, now.end);
+        details.insert("start_line".into(), start.into());
+        details.insert("end_line".into(), end.into());
         details.insert("lines_hash".into(), hash.to_string().into());
-        details.insert("lines".into(), shown(text, &all[now.clone()]));
-        let _ = write!(hint, "lines {}-{} are others, with hash {hash}", now.start + 1, now.end);
+        details.insert("lines".into(), json!(shown));
+        let _ = write!(hint, "lines {start}-{end} are others, with hash {hash}");
+    } else {
+        let _ = write!(hint, "it has {total} lines");
     }
-    if let Some(moved) = find(text, &all, range.len(), expected) {
+    if let Some(moved) = find(text, range.len(), expected) {
         let (start, end) = (moved.start + 1, moved.end);
         details.insert("moved_to".into(), json!({ "start_line": start, "end_line": end }));
         let _ = write!(hint, "; those that you mean are lines {start}-{end} now");
     }
-    for (number, line) in all[now.clone()].iter().take(SHOWN).enumerate() {
-        let number = now.start + number + 1;
-        let _ = write!(hint, "\n{number}: {}", cut(&text[line.start..line.end], WIDTH));
+    for (number, line) in (now.start + 1..).zip(&shown) {
+        let _ = write!(hint, "\n{number}: {line}");
     }
     failure.with_hint(hint).with_details(details)
 }
 
-fn shown(text: &str, lines: &[Line]) -> Value {
-    let lines = lines.iter().take(SHOWN).map(|line| cut(&text[line.start..line.end], WIDTH));
-    lines.collect::<Vec<_>>().into()
-}
-
 /// Where the lines with that hash are, if they are in one place only.
-fn find(text: &str, all: &[Line], number: usize, hash: Hash) -> Option<Range<usize>> {
+fn find(text: &str, number: usize, hash: Hash) -> Option<Range<usize>> {
     let mut left = SOUGHT;
     let mut found = None;
-    for (start, block) in all.windows(number.max(1)).enumerate() {
-        let bytes = &text.as_bytes()[block[0].start..block[block.len() - 1].next];
+    let lasts = lines(text).skip(number.checked_sub(1)?);
+    for (start, (first, last)) in lines(text).zip(lasts).enumerate() {
+        let bytes = &text.as_bytes()[first.start..last.next];
         left = left.checked_sub(bytes.len())?;
         if Hash::of(bytes) == hash && found.replace(start..start + number).is_some() {
             return None;

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::line_number::Base;
+use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
@@ -46,12 +46,12 @@ pub struct SearchFiles {
     ignored: Option<bool>,
     /// Lines to show before and after each match (default 0)
     #[schemars(range(min = 0, max = 20))]
-    context: Option<usize>,
+    context: Option<LineNumber>,
     /// Default `lines`; `counts`: only how many match in which files
     show: Option<Shown>,
     /// Results of a page, at most 1000 (default 100)
     #[schemars(range(min = 1, max = 1000))]
-    max_results: Option<usize>,
+    max_results: Option<LineNumber>,
     /// `next_cursor` of the page before
     cursor: Option<String>,
 }
@@ -136,6 +136,7 @@ impl Tool for SearchFiles {
             ("max_results", self.max_results, RESULTS_MAX),
         ];
         for (name, given, most) in most {
+            let given = given.map(|given| given.index(Base::Zero));
             if let Some(given) = given.filter(|given| *given > most) {
                 let message = format!("`{name}` must be at most {most}, not {given}");
                 faults.push(Complaint::new(message, "more comes in pages: `cursor`"));
@@ -154,8 +155,9 @@ impl Tool for SearchFiles {
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         let pattern = self.pattern()?;
-        let context = self.context.unwrap_or(0).min(CONTEXT_MAX);
-        let results = self.max_results.unwrap_or(RESULTS).clamp(1, RESULTS_MAX);
+        let number = |given: Option<LineNumber>| given.map(|given| given.index(Base::Zero));
+        let context = number(self.context).unwrap_or(0).min(CONTEXT_MAX);
+        let results = number(self.max_results).unwrap_or(RESULTS).clamp(1, RESULTS_MAX);
         let options = SearchOptions {
             tree: self.tree(cx)?,
             show: match self.show {

@@ -49,6 +49,8 @@ pub fn listing() -> Vec<Step> {
         tool("read_text_file", &Value::Null),
         tool("write_text_file", &any),
         tool("multi_edit_text_file", &any),
+        tool("ai_edit_code", &any),
+        tool("search_files", &any),
     ];
     let files = json!([{ "name": NOTES, "lines": 3 }]);
     let text = "Files in directory:\n\nname: notes.txt, …, lines: 3\n\nTotal files: 1";

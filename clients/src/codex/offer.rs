@@ -57,7 +57,8 @@ impl Listing {
 
 /// Bounds are all that Codex takes out of a schema. Who oversteps one is told so by the server.
 fn without_bounds(schema: &Value) -> Value {
-    const BOUNDS: &[&str] = &["minimum", "minLength", "maxLength", "maxItems", "pattern"];
+    const BOUNDS: &[&str] =
+        &["minimum", "maximum", "minLength", "maxLength", "maxItems", "pattern"];
     match schema {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(name, _)| !BOUNDS.contains(&name.as_str()));

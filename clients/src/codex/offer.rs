@@ -40,7 +40,10 @@ impl Listing {
             });
         let answers = asked.map_err(|e| Trouble::NotRun(e.to_string()))?.stdout;
         let answers = serde_json::Deserializer::from_slice(&answers).into_iter::<Value>().flatten();
-        let [hello, list] = answers.collect::<Vec<_>>().try_into().unwrap_or_default();
+        let answers: Vec<_> = answers.collect();
+        // Answers may come in any order.
+        let answer = |id: u64| answers.iter().find(|answer| answer["id"] == id);
+        let [hello, list] = [0, 1].map(|id| answer(id).cloned().unwrap_or_default());
         let tools = without_bounds(&list["result"]["tools"]);
         Ok(Self::new(&hello["result"]["instructions"], &tools, "inputSchema"))
     }
@@ -61,7 +64,9 @@ fn without_bounds(schema: &Value) -> Value {
         &["minimum", "maximum", "minLength", "maxLength", "maxItems", "pattern"];
     match schema {
         Value::Object(fields) => {
-            let kept = fields.iter().filter(|(name, _)| !BOUNDS.contains(&name.as_str()));
+            // A property may be called like one.
+            let is_bound = |name: &str, value: &Value| BOUNDS.contains(&name) && !value.is_object();
+            let kept = fields.iter().filter(|(name, value)| !is_bound(name, value));
             kept.map(|(name, value)| (name.clone(), without_bounds(value))).collect()
         }
         Value::Array(values) => values.iter().map(without_bounds).collect(),

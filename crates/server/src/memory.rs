@@ -12,8 +12,8 @@ use crate::calls::Calls;
 const STEPS: [(Duration, fn()); 3] = [
     (Duration::from_millis(500), let_go_of_code),
     (Duration::from_millis(500), give_back),
-    // Threads for files end meanwhile, and leave behind what they kept to themselves.
-    (Duration::from_secs(2), || {
+    // Threads for files end meanwhile, and connections that nothing came from; what they kept is left behind.
+    (Duration::from_secs(3), || {
         give_back();
         let_go_of_code();
     }),

@@ -5,10 +5,12 @@
 //! - [`syntax`]: where a file does not parse
 //! - [`search`]: lines that match
 //! - [`words`], [`rank`]: which files a question is about
+//! - [`context`]: all of these together: what should be seen of a tree before it is changed
 //!
 //! Everything is answered from the files as they are now: there is no index. Lines count from 0.
 
 mod casts;
+pub mod context;
 mod depth;
 pub mod language;
 mod line_starts;

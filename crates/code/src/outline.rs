@@ -150,7 +150,7 @@ impl Part {
     }
 
     /// Something inside another part that is seldom worth being shown alone.
-    fn is_detail(&self) -> bool {
+    pub(crate) fn is_detail(&self) -> bool {
         match self.kind {
             Kind::Field => true,
             Kind::Constant => !self.scope.is_empty(),

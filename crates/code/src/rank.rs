@@ -8,17 +8,18 @@
 //! something that is defined there, and more still in the path. How long a file is, is counted in bytes. A file whose very
 //! name is made of terms gets more, and so does one whose namesake fits: a test and what it tests are changed together.
 
-mod definition;
+pub(crate) mod definition;
 mod lines;
 mod matcher;
 mod name;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 pub use lines::{Line, Lines};
 use matcher::Matcher;
+pub(crate) use name::{is_source, is_test};
 
 use crate::words::{self, MAX_TERMS, Term, TermKind};
 
@@ -40,10 +41,20 @@ const MAX_NAMESAKES: usize = 5;
 const TEST: f64 = 0.85;
 /// Namesakes are looked for among so many of the best.
 const MAX_COMPARED: usize = 256;
+/// What a file is multiplied with that is no source.
+const OTHER: f64 = 0.5;
 /// What a file is multiplied with that the caller named.
 const NAMED: f64 = 2.0;
 /// What a file is multiplied with that is in the same folder as a named one.
 const NEIGHBOUR: f64 = 1.25;
+
+/// What a file is multiplied with that a named one says it uses.
+const USED: f64 = 1.5;
+/// What a line begins with that says what a file uses.
+const IMPORTS: &[&str] =
+    &["use ", "pub use ", "mod ", "import ", "from ", "export ", "#include", "using ", "require"];
+/// So many of these lines are looked at.
+const MAX_IMPORTS: usize = 1000;
 
 /// Of so many files what was found is kept; with more, of the most promising ones.
 const MAX_KEPT: usize = 1 << 16;
@@ -55,6 +66,8 @@ const MAX_NAMED: usize = 64;
 pub struct Question {
     matcher: Matcher,
     named: Vec<String>,
+    /// What named files say that they use, in lower case.
+    used: HashSet<Vec<u8>>,
     is_about_tests: bool,
 }
 
@@ -64,12 +77,24 @@ impl Question {
         let named = named.into_iter().take(MAX_NAMED).map(str::to_owned).collect();
         let terms = words::terms(text);
         let is_about_tests = terms.iter().any(|term| term.text == b"test");
-        Self { matcher: Matcher::new(&terms), named, is_about_tests }
+        Self { matcher: Matcher::new(&terms), named, used: HashSet::new(), is_about_tests }
     }
 
     /// What is looked for; [`TermSet`] counts in this order.
     pub fn terms(&self) -> &[Term] {
         self.matcher.terms()
+    }
+
+    /// Files are lifted too that `text`, which is in a named one, says it uses: by their names, since what an import leads
+    /// to is different in each language.
+    pub fn uses(&mut self, text: &str) {
+        let imports = text.lines().map(str::trim_start).filter(|line| {
+            IMPORTS.iter().any(|import| line.starts_with(import)) || line.contains("require(")
+        });
+        for line in imports.take(MAX_IMPORTS) {
+            let names = line.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-'));
+            self.used.extend(names.map(name::joined).filter(|name| !name.is_empty()));
+        }
     }
 
     fn is_named(&self, path: &str) -> bool {
@@ -78,9 +103,12 @@ impl Question {
 
     /// What a file's score is multiplied with because of what and where the file is.
     fn lift(&self, path: &str) -> f64 {
-        let test = if !self.is_about_tests && name::is_test(path) { TEST } else { 1.0 };
+        let test = if !self.is_about_tests && is_test(path) { TEST } else { 1.0 };
+        let test = if is_source(path) { test } else { OTHER * test };
         if self.is_named(path) {
             NAMED
+        } else if !self.used.is_empty() && self.used.contains(&name::joined(path)) {
+            USED * test
         } else if self.named.iter().any(|named| folder(named) == folder(path)) {
             NEIGHBOUR * test
         } else {
@@ -311,6 +339,11 @@ pub struct Ranking<'q> {
 }
 
 impl Ranking<'_> {
+    /// A term of the question as it was asked.
+    pub fn shown(&self, term: usize) -> Option<&str> {
+        self.question.terms().get(term).map(|term| term.shown.as_str())
+    }
+
     /// The lines of a file that the question is about, `text` being what is in it now.
     pub fn look_into(&self, text: &[u8]) -> Lines {
         Lines::new(&self.question.matcher, &self.rarity, text)

@@ -4,7 +4,7 @@
 //! calls a tool (or, `when method`, a plain method), and `then` is what came back, complete: texts, data, and every
 //! file that is not as it was. `UPDATE=1 cargo test --test cases` rewrites what came back, never what was given.
 //!
-//! In a body `$DIR` is the folder, `$MEGABYTE` as many characters, `$TIME` a time of change and `␍` a carriage return; in
+//! In a body `$DIR` is the folder, `$MEGABYTE` as many characters, `$TIME` a time of change, `$MS` how long something took and `␍` a carriage return; in
 //! a given name `%20` is a blank and `%0A` a line break.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -281,6 +281,23 @@ fn visible(text: &str, folder: &Folder) -> String {
     };
     while let Some(at) = text.as_bytes().windows(20).position(is_time) {
         text.replace_range(at..at + 20, "$TIME");
+    }
+    without_durations(&text)
+}
+
+/// How long something took is written `$MS`.
+fn without_durations(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (before, after) in [("\"elapsed_ms\":", ""), (" in ", " ms")] {
+        let mut from = 0;
+        while let Some(at) = text[from..].find(before) {
+            let start = from + at + before.len();
+            let digits = text[start..].bytes().take_while(u8::is_ascii_digit).count();
+            if digits > 0 && text[start + digits..].starts_with(after) {
+                text.replace_range(start..start + digits, "$MS");
+            }
+            from = start;
+        }
     }
     text
 }

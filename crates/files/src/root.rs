@@ -190,6 +190,11 @@ impl FilePath {
         }
     }
 
+    /// From the root, with `/` between names.
+    pub fn shown(&self) -> String {
+        with_slashes(&self.0)
+    }
+
     /// Its own name.
     pub fn name(&self) -> String {
         self.0.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -216,6 +221,11 @@ impl fmt::Display for FilePath {
 pub struct DirPath(PathBuf);
 
 impl DirPath {
+    /// From the root, with `/` between names.
+    pub fn shown(&self) -> String {
+        with_slashes(&self.0)
+    }
+
     /// The root itself.
     pub fn root() -> DirPath {
         DirPath(PathBuf::new())
@@ -258,6 +268,10 @@ fn is_reserved_on_windows(name: &str) -> bool {
         || matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
         || is_port("COM")
         || is_port("LPT")
+}
+
+fn with_slashes(path: &Path) -> String {
+    path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
 }
 
 #[cfg(test)]

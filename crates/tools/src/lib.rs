@@ -35,7 +35,11 @@ pub static TEXT: [Entry; 3] = [
 ];
 
 /// Source code by its path from the folder: lines from 1.
-pub static CODE: [Entry; 2] = [Entry::of::<code::AiEditCode>(), Entry::of::<code::SearchFiles>()];
+pub static CODE: [Entry; 3] = [
+    Entry::of::<code::AiEditCode>(),
+    Entry::of::<code::AiGetCodeContext>(),
+    Entry::of::<code::SearchFiles>(),
+];
 
 /// The same three as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or out.
 pub static PLAIN: [Entry; 3] = [

@@ -151,15 +151,18 @@ impl History {
         Ok(changed)
     }
 
-    /// The source files of a commit.
-    pub fn tree(&mut self, commit: &str) -> Outcome<Vec<File>> {
+    /// The text files of a commit; only its sources, if that is said.
+    pub fn tree(&mut self, commit: &str, only_sources: bool) -> Outcome<Vec<File>> {
         let listing = self.git(&["ls-tree", "-r", "-z", commit])?;
         let mut files = Vec::new();
         for entry in listing.split('\0').filter(|entry| !entry.is_empty()) {
             let (about, path) = entry.split_once('\t').ok_or("git lists something strange")?;
             let blob = about.rsplit(' ').next().unwrap_or_default();
-            if about.starts_with("100") && is_source(path) {
-                files.push(File { path: path.to_owned(), text: self.blob(blob)? });
+            if about.starts_with("100") && !is_hidden(path) && (is_source(path) || !only_sources) {
+                let text = self.blob(blob)?;
+                if std::str::from_utf8(&text).is_ok() && memchr::memchr(0, &text).is_none() {
+                    files.push(File { path: path.to_owned(), text });
+                }
             }
         }
         Ok(files)
@@ -172,6 +175,10 @@ impl History {
         writeln!(self.questions, "{name}")?;
         let mut header = String::new();
         self.answers.read_line(&mut header)?;
+        // A copy of a repository may lack the largest files.
+        if header.trim_end().ends_with("missing") {
+            return Ok(Rc::from([0_u8]));
+        }
         let size = header.trim_end().rsplit(' ').next().unwrap_or_default();
         let mut text =
             vec![0; size.parse::<usize>().map_err(|_| format!("git says {header}"))? + 1];
@@ -182,6 +189,10 @@ impl History {
         self.blobs.insert(name.to_owned(), text.clone());
         Ok(text)
     }
+}
+
+fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|name| name.starts_with('.'))
 }
 
 fn is_source(path: &str) -> bool {

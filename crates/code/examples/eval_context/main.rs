@@ -16,17 +16,20 @@ use history::History;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const USAGE: &str = "eval_context [--commits=<number>] [--details] --git <folder>...";
+const USAGE: &str = "eval_context [--commits=<number>] [--sources] [--details] --git <folder>...";
 
 fn main() -> Outcome<()> {
     let mut commits = 80;
     let mut details = false;
+    let mut only_sources = false;
     let mut folders = Vec::new();
     for argument in std::env::args().skip(1) {
         if let Some(number) = argument.strip_prefix("--commits=") {
             commits = number.parse()?;
         } else if argument == "--details" {
             details = true;
+        } else if argument == "--sources" {
+            only_sources = true;
         } else if argument.starts_with('-') && argument != "--git" {
             return Err(USAGE.into());
         } else if argument != "--git" {
@@ -42,7 +45,7 @@ fn main() -> Outcome<()> {
         let mut history = History::open(folder)?;
         let tasks = history.tasks(commits)?;
         for (number, task) in tasks.iter().enumerate() {
-            let tree = history.tree(&task.parent)?;
+            let tree = history.tree(&task.parent, only_sources)?;
             let plain = rankings::plain(&task.subject, &tree);
             let ours = rankings::ours(&task.subject, &tree);
             if details {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use code::context::best_block;
+use code::outline::outline;
 use code::rank::{Question, Scan};
 use code::words::{self, TermKind};
 
@@ -28,8 +30,13 @@ pub fn ours(question: &str, tree: &[File]) -> Vec<Found> {
     let ranking = scan.finish(SHOWN);
     let found = ranking.hits.iter().map(|hit| {
         let file = tree.iter().find(|file| file.path == hit.path);
-        let lines = file.and_then(|file| ranking.look_into(&file.text).best(WINDOW));
-        Found { path: hit.path.clone(), lines: lines.unwrap_or(0..WINDOW) }
+        let lines = file.and_then(|file| {
+            let lines = ranking.look_into(&file.text);
+            let text = std::str::from_utf8(&file.text).ok()?;
+            let outline = outline(&file.path, text, &|| false);
+            Some(best_block(&outline, &lines, &[])?.lines)
+        });
+        Found { path: hit.path.clone(), lines: lines.unwrap_or(0..WINDOW / 4) }
     });
     found.collect()
 }

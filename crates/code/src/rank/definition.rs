@@ -75,7 +75,7 @@ const CONTROL: &[&[u8]] = &[
 ];
 
 /// Whether the identifier around `start..end` is being defined there.
-pub(super) fn defines(text: &[u8], start: usize, end: usize) -> bool {
+pub(crate) fn defines(text: &[u8], start: usize, end: usize) -> bool {
     let from = start.saturating_sub(REACH);
     let to = text.len().min(end.saturating_add(REACH));
     let name_start =

@@ -11,6 +11,14 @@ const PLAIN_FOLDERS: &[&[u8]] = &[b"lib", b"spec", b"src", b"test", b"tests"];
 /// What says only that it is a test of something.
 const TEST: &[&[u8]] = &[b"spec", b"test", b"tests"];
 
+/// What the names of sources end with, in order.
+const SOURCES: &[&str] = &[
+    "astro", "bash", "c", "cc", "cjs", "clj", "cpp", "cs", "css", "cts", "cu", "cxx", "dart", "ex",
+    "exs", "fs", "go", "groovy", "h", "hpp", "hs", "html", "java", "jl", "js", "jsx", "kt", "kts",
+    "lua", "m", "mjs", "ml", "mm", "mts", "nim", "php", "pl", "proto", "ps1", "py", "pyi", "r",
+    "rb", "rs", "scala", "scss", "sh", "sql", "svelte", "swift", "ts", "tsx", "vue", "zig",
+];
+
 /// Where the words are in a path that name the file: `type`, `token` of `gson/TypeTokenTest.java`, and `routing` of
 /// `src/routing/mod.rs`.
 pub(super) fn words(path: &str) -> impl Iterator<Item = Range<usize>> {
@@ -31,8 +39,15 @@ pub(super) fn words(path: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Whether a file is a test, or in a folder of tests.
-pub(super) fn is_test(path: &str) -> bool {
+pub(crate) fn is_test(path: &str) -> bool {
     words::words(path.as_bytes()).any(|word| is_one_of(&path.as_bytes()[word], TEST))
+}
+
+/// Whether a file is a program's source, by what its name ends with.
+pub(crate) fn is_source(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    SOURCES.binary_search_by(|known| known.cmp(&extension)).is_ok()
 }
 
 /// The words that name a file, in lower case, as one.

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use files::Hash;
 use serde_json::{Map, json};
-use text::LineRange;
-use text::lines::{count, lines, select};
+use text::lines::{count, lines};
 
 use crate::Failure;
 use crate::answer::{cut, short};
@@ -18,12 +17,7 @@ const WIDTH: usize = 300;
 /// Bytes that are hashed at most to find out where the old lines are now.
 const SOUGHT: usize = 64 << 20;
 
-/// The hash of some lines: of their bytes, line breaks included.
-pub(super) fn hash_of_lines(text: &str, range: &Range<usize>) -> Option<Hash> {
-    let last = range.end.checked_sub(1)?;
-    let found = select(text, LineRange { first: range.start, last })?;
-    (found.last == last).then(|| Hash::of(&text.as_bytes()[found.bytes]))
-}
+pub(super) use ::code::context::hash_of_lines;
 
 /// The file, or the lines that the edit is about, are others than those with that hash.
 pub(super) fn refuse(

@@ -1,20 +1,25 @@
-//! Source code anywhere below the root, by its path from there: `ai_edit_code`, `search_files`. Lines count from 1.
+//! Source code anywhere below the root, by its path from there: `ai_edit_code`, `ai_get_code_context`,
+//! `search_files`. Lines count from 1.
 
 mod ai_edit_code;
+mod ai_get_code_context;
+mod budget;
 mod conflict;
 mod search_files;
 
 pub use ai_edit_code::AiEditCode;
+pub use ai_get_code_context::AiGetCodeContext;
 pub use search_files::SearchFiles;
 
 use std::path::Path;
 
+use files::tree::{Globs, TreeOptions};
 use files::{DirPath, FilePath, PathError, Root, StoreError};
 use text::NotText;
 
 use crate::answer::{self, megabytes, short};
 use crate::schema::{Fault, Problem};
-use crate::{Complaint, Failure, Kind, Limits};
+use crate::{Complaint, Context, Failure, Kind, Limits};
 
 const RELATIVE: &str = "paths are relative to the folder, for instance `src/main.rs`";
 
@@ -29,11 +34,30 @@ fn word(fault: &Fault) -> Option<Complaint> {
     }
 }
 
+fn invalid(message: String) -> Failure {
+    Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])
+}
+
+/// The files below a folder, as asked for; `also`: hidden ones too, ignored ones too.
+fn tree(
+    cx: &Context,
+    path: Option<&str>,
+    globs: Option<&[String]>,
+    also: [bool; 2],
+) -> Result<TreeOptions, Failure> {
+    let globs = globs.into_iter().flatten().map(String::as_str);
+    let globs = Globs::new(globs).map_err(|error| {
+        invalid(format!("`globs` cannot be used: {error}"))
+            .with_hint("for instance `*.rs`, `src/**`, `!tests/**`")
+    })?;
+    let [hidden, ignored] = also;
+    let within = folder(cx.root, path.unwrap_or("."))?;
+    Ok(TreeOptions { within, globs, hidden, ignored, max_size: cx.limits.max_size })
+}
+
 /// The file at a path, as asked for.
 fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
     let at = short(path);
-    let invalid =
-        |message: String| Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message]);
     root.relative(path).map_err(|error| match error {
         PathError::Outside | PathError::Relative => {
             Failure::new(Kind::Denied, format!("Permission denied: {at}")).with_hint(format!(

@@ -6,7 +6,7 @@ use ::code::search::{
     self, CONTEXT_MAX, Case, FileHits, Found, HitLine, Pattern, PatternOptions, RESULTS_MAX,
     SearchError, SearchOptions, Show,
 };
-use files::tree::{Globs, Skipped, TreeOptions};
+use files::tree::Skipped;
 use files::{FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, schema};
 
 /// Results of a page, if nothing is said.
 const RESULTS: usize = 100;
@@ -159,7 +159,12 @@ impl Tool for SearchFiles {
         let context = number(self.context).unwrap_or(0).min(CONTEXT_MAX);
         let results = number(self.max_results).unwrap_or(RESULTS).clamp(1, RESULTS_MAX);
         let options = SearchOptions {
-            tree: self.tree(cx)?,
+            tree: super::tree(
+                cx,
+                self.path.as_deref(),
+                self.globs.as_deref(),
+                [self.hidden == Some(true), self.ignored == Some(true)],
+            )?,
             show: match self.show {
                 Some(Shown::Counts) => Show::Counts,
                 Some(Shown::Lines) | None => Show::Lines,
@@ -172,7 +177,7 @@ impl Tool for SearchFiles {
         let found = search::search(cx.root, &pattern, &options, cx.call).map_err(|error| {
             let path = self.path.as_deref().unwrap_or(".");
             match error {
-                SearchError::Cursor => invalid("`cursor` is not one of a search".into())
+                SearchError::Cursor => super::invalid("`cursor` is not one of a search".into())
                     .with_hint("give the `next_cursor` of the page before, or leave it out"),
                 SearchError::Store(StoreError::NoFolder) => super::no_folder(path),
                 SearchError::Store(error) => super::refused(path, &error, cx.limits),
@@ -180,10 +185,6 @@ impl Tool for SearchFiles {
         })?;
         Ok(reply(&found))
     }
-}
-
-fn invalid(message: String) -> Failure {
-    Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])
 }
 
 impl SearchFiles {
@@ -199,23 +200,8 @@ impl SearchFiles {
             multi_line: self.multiline == Some(true),
         };
         Pattern::new(&self.pattern, options).map_err(|error| {
-            invalid(format!("`pattern` cannot be used: {error}"))
+            super::invalid(format!("`pattern` cannot be used: {error}"))
                 .with_hint("set `literal` to true to search for it letter by letter")
-        })
-    }
-
-    fn tree(&self, cx: &Context) -> Result<TreeOptions, Failure> {
-        let globs = self.globs.iter().flatten().map(String::as_str);
-        let globs = Globs::new(globs).map_err(|error| {
-            invalid(format!("`globs` cannot be used: {error}"))
-                .with_hint("for instance `*.rs`, `src/**`, `!tests/**`")
-        })?;
-        Ok(TreeOptions {
-            within: super::folder(cx.root, self.path.as_deref().unwrap_or("."))?,
-            globs,
-            hidden: self.hidden == Some(true),
-            ignored: self.ignored == Some(true),
-            max_size: cx.limits.max_size,
         })
     }
 }
@@ -300,7 +286,7 @@ fn line_data(line: &HitLine) -> Value {
 }
 
 /// What was not searched, and why.
-fn skipped(skipped: &Skipped) -> Value {
+pub(super) fn skipped(skipped: &Skipped) -> Value {
     let counts = [
         ("ignored", skipped.ignored),
         ("hidden", skipped.hidden),

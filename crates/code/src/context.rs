@@ -1,0 +1,270 @@
+//! What somebody should see of a tree of source files before they change it: where something is defined and used, what is
+//! in a file, which lines a question is about, what there is in all.
+//!
+//! - `survey`: one pass over all files, which finds those that are worth a second look
+//! - `symbol`: a name as it is asked for; `definitions`, `references`: where it is defined, and used
+//! - `snippets`: the lines that a question is about; `outlines`: what is in a file
+//! - `map`: what matters most, for those who ask for nothing; `structure`: the folders
+//! - `source`: a file that is looked into
+//!
+//! Files are searched first, and only those that are shown are parsed.
+
+mod definitions;
+mod map;
+mod outlines;
+mod references;
+mod snippets;
+mod source;
+mod structure;
+mod survey;
+mod symbol;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use files::tree::{Skipped, TreeOptions};
+use files::{Call, Hash, Root, Store, StoreError};
+
+use crate::outline::{Kind, Part};
+use crate::rank::{Question, Ranking};
+pub use snippets::{Block, LONGEST_BLOCK, best_block};
+use source::Reader;
+pub use source::{LONGEST_LINE, Unreadable, hash_of_lines};
+pub use structure::Structure;
+use survey::Survey;
+pub use symbol::{LONGEST_NAME, Match, Symbol};
+
+/// Lines that are kept of a result, to be shown.
+pub const MOST_LINES: usize = 400;
+/// Files that are parsed at most to find where one name is defined or used.
+const MOST_PARSED: usize = 96;
+
+/// A part of what can be told, in the order in which it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    Structure,
+    Outline,
+    Definitions,
+    Snippets,
+    References,
+}
+
+impl Section {
+    /// Those that have results.
+    pub const WITH_RESULTS: [Self; 4] =
+        [Self::Outline, Self::Definitions, Self::Snippets, Self::References];
+}
+
+/// So many of each section.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts([usize; 5]);
+
+impl Counts {
+    pub fn of(self, section: Section) -> usize {
+        self.0[section as usize]
+    }
+
+    pub fn add(&mut self, section: Section, more: usize) {
+        let count = &mut self.0[section as usize];
+        *count = count.saturating_add(more);
+    }
+
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// Words, identifiers or both; empty if nothing is asked.
+    pub query: &'a str,
+    pub symbols: &'a [Symbol],
+    /// Paths from the root.
+    pub files: &'a [String],
+    /// Lines that are to be shown whatever is in them.
+    pub excerpts: &'a [(String, Range<usize>)],
+    /// Empty: what fits what is asked.
+    pub sections: &'a [Section],
+    /// Only parts of these kinds; empty: all.
+    pub kinds: &'a [Kind],
+    /// Levels of folders, and of names inside of names.
+    pub depth: usize,
+    /// Results of each section.
+    pub max_results: usize,
+    /// Results of each section that were seen already.
+    pub skip: Counts,
+    pub tree: TreeOptions,
+}
+
+impl Wanted<'_> {
+    fn includes(&self, section: Section) -> bool {
+        let asks = !self.query.is_empty() || !self.symbols.is_empty();
+        let asks_nothing = !asks && self.files.is_empty() && self.excerpts.is_empty();
+        match section {
+            section if !self.sections.is_empty() => self.sections.contains(&section),
+            Section::Structure => asks_nothing,
+            Section::Outline => !self.files.is_empty(),
+            Section::Definitions => asks || asks_nothing,
+            Section::Snippets => !self.query.is_empty(),
+            Section::References => !self.symbols.is_empty(),
+        }
+    }
+
+    /// Whether what matters most has to be found out: something is to be shown, and nobody says of what.
+    fn needs_map(&self) -> bool {
+        let asks = !self.query.is_empty() || !self.symbols.is_empty();
+        let outlines = self.includes(Section::Outline) && self.files.is_empty();
+        !asks && (outlines || self.includes(Section::Definitions))
+    }
+
+    fn wants(&self, part: &Part) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&part.kind)
+    }
+
+    /// Which of so many results are on this page; takes note of those behind it.
+    fn page(&self, section: Section, results: usize, left: &mut Counts) -> Range<usize> {
+        let start = self.skip.of(section).min(results);
+        let end = results.min(start.saturating_add(self.max_results));
+        left.add(section, results - end);
+        start..end
+    }
+}
+
+/// What there is to be told.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// By section, then by score, path and line.
+    pub found: Vec<Found>,
+    /// Results that are not on this page, and come after it.
+    pub left: Counts,
+    pub structure: Option<Structure>,
+    /// Files that were gone through.
+    pub scanned: u64,
+    pub skipped: Skipped,
+    pub notes: Vec<String>,
+    /// Of the files that were asked for, those that cannot be shown.
+    pub unreadable: Vec<(String, Unreadable)>,
+}
+
+/// A result: some lines of a file.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub section: Section,
+    pub path: String,
+    pub language: Option<&'static str>,
+    /// Counted from 0.
+    pub lines: Range<usize>,
+    /// The part that the lines are, or are in: `Type/method`.
+    pub symbol: Option<String>,
+    pub kind: Option<Kind>,
+    pub signature: Option<String>,
+    /// From 0 to 1, if it was compared with others.
+    pub score: Option<f64>,
+    pub why: Vec<String>,
+    /// What can be shown: the first [`MOST_LINES`] lines, or the rows of an outline.
+    pub text: Vec<String>,
+    /// Of these lines, terminators included.
+    pub hash: Hash,
+    pub file_hash: Hash,
+}
+
+/// Finds what is asked for.
+pub fn gather(
+    root: &Root,
+    store: &dyn Store,
+    wanted: &Wanted<'_>,
+    call: &Call,
+) -> Result<Gathered, StoreError> {
+    let reader = Reader { root, store, call };
+    let question = question(&reader, wanted);
+    let survey = Survey::take(root, wanted, question.as_ref(), call)?;
+    let mut gathered =
+        Gathered { scanned: survey.scanned, skipped: survey.skipped, ..Gathered::default() };
+    gathered.structure = survey.structure;
+    let map = if wanted.needs_map() { Some(map::draw(&reader, wanted)?) } else { None };
+    let likely = map.as_ref().map_or(&[][..], |map| &map.sources[..]);
+
+    if wanted.includes(Section::Outline) {
+        outlines::gather(&reader, wanted, survey.ranking.as_ref(), likely, &mut gathered);
+    }
+    if wanted.includes(Section::Definitions) {
+        match &map {
+            Some(map) => map.definitions(wanted, &mut gathered),
+            None => definitions::gather(&reader, wanted, &survey.mentions, &mut gathered),
+        }
+    }
+    snippets::excerpts(&reader, wanted, &mut gathered);
+    if wanted.includes(Section::Snippets) {
+        snippets::gather(&reader, wanted, survey.ranking.as_ref(), &mut gathered);
+    }
+    if wanted.includes(Section::References) {
+        references::gather(&reader, wanted, &survey.mentions, &mut gathered);
+    }
+    call.check()?;
+    Ok(gathered)
+}
+
+/// What the files are ranked by.
+fn question(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Option<Question> {
+    if wanted.query.is_empty() {
+        return None;
+    }
+    let named = wanted.files.iter().map(String::as_str);
+    let mut question = Question::new(wanted.query, named);
+    for path in wanted.files {
+        if let Ok(source) = reader.read(path) {
+            question.uses(source.text.as_str());
+        }
+    }
+    Some(question)
+}
+
+/// Languages, by how many files there are in them.
+pub type Languages = BTreeMap<&'static str, u64>;
+
+/// What was found of a question in a file that was ranked.
+fn reasons(ranking: &Ranking<'_>, why: crate::rank::Why) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if !why.path.is_empty() {
+        reasons.push("path".to_owned());
+    }
+    if !why.definitions.is_empty() {
+        reasons.push("definition".to_owned());
+    }
+    let shown: Vec<&str> = why.body.iter().filter_map(|term| ranking.shown(term)).collect();
+    if !shown.is_empty() {
+        reasons.push(format!("body:{}", shown.join(",")));
+    }
+    reasons
+}
+
+/// Calls `each` with every item on several threads; what it returned, in the order of the items.
+fn parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let Some(item) = items.get(at) else { return done };
+            done.push((at, each(item)));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        // Where no more threads can be had, those that there are do all of it.
+        let others: Vec<_> = (1..threads.min(items.len()))
+            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
+        let mut done = work();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}

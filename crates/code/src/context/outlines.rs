@@ -1,0 +1,74 @@
+//! What is in a file.
+
+use super::source::{Reader, Source};
+use super::{Found, Gathered, Section, Unreadable, Wanted, parallel};
+use crate::outline::Outline;
+use crate::rank::Ranking;
+
+/// Rows of an outline that are kept to be shown.
+const MOST_ROWS: usize = 1000;
+
+/// Of the files that were asked for; else of those that a question is about, or that matter most.
+pub(super) fn gather(
+    reader: &Reader<'_>,
+    wanted: &Wanted<'_>,
+    ranking: Option<&Ranking<'_>>,
+    likely: &[(Source, Outline)],
+    gathered: &mut Gathered,
+) {
+    let mut paths: Vec<&str> = wanted.files.iter().map(String::as_str).collect();
+    if paths.is_empty() {
+        paths.extend(ranking.iter().flat_map(|ranking| &ranking.hits).map(|hit| hit.path.as_str()));
+    }
+    if paths.is_empty() {
+        let page = wanted.page(Section::Outline, likely.len(), &mut gathered.left);
+        let found =
+            likely[page].iter().filter_map(|(source, outline)| rows(source, outline, wanted));
+        gathered.found.extend(found);
+        return;
+    }
+    let results = match ranking {
+        Some(ranking) if wanted.files.is_empty() => ranking.matched,
+        _ => paths.len(),
+    };
+    let page = wanted.page(Section::Outline, results, &mut gathered.left);
+    let paths = paths.get(page).unwrap_or_default();
+    let found = parallel(paths, |path| {
+        let source = reader.read(path)?;
+        Ok::<_, Unreadable>(rows(&source, &reader.outline(&source), wanted))
+    });
+    for (path, found) in paths.iter().zip(found) {
+        match found {
+            Ok(found) => gathered.found.extend(found),
+            Err(error) => gathered.unreadable.push(((*path).to_owned(), error)),
+        }
+    }
+}
+
+/// A row for each part: its lines and its signature, further to the right the deeper it is.
+fn rows(source: &Source, outline: &Outline, wanted: &Wanted<'_>) -> Option<Found> {
+    let count = text::lines::count(source.text.as_str());
+    if count == 0 {
+        return None;
+    }
+    let mut found = source.found(Section::Outline, outline.language, 0..count)?;
+    let is_shown =
+        |part: &&crate::outline::Part| part.scope.len() < wanted.depth.max(1) && wanted.wants(part);
+    let shown: Vec<_> = outline.parts.iter().filter(is_shown).collect();
+    let names = shown.iter().filter(|part| part.scope.is_empty());
+    let names: Vec<&str> = names.map(|part| part.name.as_str()).take(MOST_ROWS).collect();
+    found.signature = Some(format!("{} parts: {}", shown.len(), names.join(", ")));
+    let rows = shown.iter().take(MOST_ROWS).map(|part| {
+        let range = part.all_lines();
+        let (first, last) = (range.first + 1, range.last + 1);
+        let lines = if first == last { first.to_string() } else { format!("{first}-{last}") };
+        format!(
+            "{}{lines} {} {}",
+            "  ".repeat(part.scope.len()),
+            part.kind.as_str(),
+            part.signature
+        )
+    });
+    found.text = rows.collect();
+    Some(found)
+}

@@ -1,0 +1,131 @@
+//! The lines that a question is about.
+
+use std::ops::Range;
+
+use text::LineRange;
+
+use super::source::Reader;
+use super::{Found, Gathered, Section, Wanted, parallel, reasons};
+use crate::language;
+use crate::outline::{Kind, Outline, Part};
+use crate::rank::{Hit, Lines, Ranking};
+
+/// Lines of a snippet at most.
+pub const LONGEST_BLOCK: usize = 60;
+/// A part is shown in place of the lines around it if it says at least this share of what these do.
+const ENOUGH: f64 = 0.85;
+
+/// The lines of a file that a question is about.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Block<'o> {
+    pub lines: Range<usize>,
+    /// The part that they are, or are in.
+    pub part: Option<&'o Part>,
+}
+
+/// The best lines of a file, at most [`LONGEST_BLOCK`]: a part, if one says enough, else those with the most in them.
+/// With `kinds` it is a part of one of them, or the best lines in one.
+pub fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Option<Block<'o>> {
+    let window = lines.best(LONGEST_BLOCK)?;
+    let range = |part: &Part| {
+        let LineRange { first, last } = part.all_lines();
+        first..last + 1
+    };
+    let parts = || {
+        let is_wanted = |part: &&Part| {
+            if kinds.is_empty() { !part.is_detail() } else { kinds.contains(&part.kind) }
+        };
+        outline.parts.iter().filter(is_wanted)
+    };
+    let short = parts().filter(|part| range(part).len() <= LONGEST_BLOCK);
+    let scored = short.map(|part| (lines.score(range(part)), part));
+    // The first of the best.
+    let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    let enough = if kinds.is_empty() { ENOUGH * lines.score(window.clone()) } else { 0.0 };
+    if let Some((_, part)) = best.filter(|(score, _)| *score > 0.0 && *score >= enough) {
+        return Some(Block { lines: range(part), part: Some(part) });
+    }
+    let holds = |part: &&Part| {
+        let part = range(part);
+        part.start <= window.start && window.end <= part.end
+    };
+    let around = parts().filter(holds).min_by_key(|part| range(part).len());
+    if around.is_none() && !kinds.is_empty() {
+        return None;
+    }
+    Some(Block { lines: window, part: around })
+}
+
+/// The lines that were asked for by their numbers.
+pub(super) fn excerpts(reader: &Reader<'_>, wanted: &Wanted<'_>, gathered: &mut Gathered) {
+    for (path, range) in wanted.excerpts {
+        let source = match reader.read(path) {
+            Ok(source) => source,
+            Err(error) => {
+                gathered.unreadable.push((path.clone(), error));
+                continue;
+            }
+        };
+        let count = text::lines::count(source.text.as_str());
+        let lines = range.start.min(count)..range.end.min(count);
+        let language = language::of_path(path).map(language::Language::name);
+        match source.found(Section::Snippets, language, lines) {
+            Some(found) => gathered.found.push(found),
+            None => gathered.notes.push(format!("`{path}` has {count} lines")),
+        }
+    }
+}
+
+pub(super) fn gather(
+    reader: &Reader<'_>,
+    wanted: &Wanted<'_>,
+    ranking: Option<&Ranking<'_>>,
+    gathered: &mut Gathered,
+) {
+    let Some(ranking) = ranking else {
+        gathered.notes.push("snippets are found by `query`".to_owned());
+        return;
+    };
+    let top = ranking.hits.first().map_or(1.0, |hit| hit.score);
+    let page = wanted.page(Section::Snippets, ranking.matched, &mut gathered.left);
+    let hits = ranking.hits.get(page).unwrap_or_default();
+    let found = parallel(hits, |hit| of_file(reader, wanted, ranking, hit));
+    for (hit, mut found) in hits.iter().zip(found).filter_map(|(hit, found)| Some((hit, found?))) {
+        let is_shown = |shown: &Found| {
+            shown.section == Section::Definitions
+                && shown.path == found.path
+                && shown.lines.start <= found.lines.start
+                && found.lines.end <= shown.lines.end
+        };
+        if !gathered.found.iter().any(is_shown) {
+            found.score = Some(hit.score / top);
+            gathered.found.push(found);
+        }
+    }
+}
+
+fn of_file(
+    reader: &Reader<'_>,
+    wanted: &Wanted<'_>,
+    ranking: &Ranking<'_>,
+    hit: &Hit,
+) -> Option<Found> {
+    let source = reader.read(&hit.path).ok()?;
+    let outline = reader.outline(&source);
+    let text = source.text.as_str();
+    let lines = ranking.look_into(text.as_bytes());
+    let first = || {
+        // Only its path is what was asked for.
+        let lines = 0..lines.count.min(LONGEST_BLOCK / 4);
+        wanted.kinds.is_empty().then_some(Block { lines, part: None })
+    };
+    let block = best_block(&outline, &lines, wanted.kinds).or_else(first)?;
+    let found = source.found(Section::Snippets, outline.language, block.lines)?;
+    Some(Found {
+        symbol: block.part.map(Part::path),
+        kind: block.part.map(|part| part.kind),
+        signature: block.part.map(|part| part.signature.clone()),
+        why: reasons(ranking, hit.why),
+        ..found
+    })
+}

@@ -1,0 +1,203 @@
+//! The folders of a tree, and how many files there are in them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Languages;
+use crate::language;
+
+/// Folders that are remembered by name; deeper ones are counted.
+const MOST_FOLDERS: usize = 4096;
+/// Files of a folder that are shown by name.
+const MOST_NAMES: usize = 24;
+/// Levels that can be asked for.
+const DEEPEST: usize = 16;
+
+/// What there is below a folder.
+#[derive(Debug, Default)]
+struct Folder {
+    /// All of them, whatever they are in.
+    files: u64,
+    /// Those directly in it, as far as they are shown by name.
+    names: Vec<String>,
+    /// How many are directly in it.
+    own: u64,
+}
+
+/// Folders, while they are counted.
+#[derive(Debug)]
+pub(super) struct Folders {
+    /// The first of them, from the root.
+    within: String,
+    depth: usize,
+    by_path: BTreeMap<String, Folder>,
+    /// Of all folders, by the hash of their paths.
+    seen: HashSet<u64>,
+    files: u64,
+    languages: Languages,
+}
+
+impl Folders {
+    pub fn new(within: &str, depth: usize) -> Self {
+        Self {
+            within: within.to_owned(),
+            depth: depth.clamp(1, DEEPEST),
+            by_path: BTreeMap::new(),
+            seen: HashSet::new(),
+            files: 0,
+            languages: Languages::new(),
+        }
+    }
+
+    pub fn add(&mut self, path: &str) {
+        self.files += 1;
+        if let Some(language) = language::of_path(path) {
+            *self.languages.entry(language.name()).or_default() += 1;
+        }
+        let below = path.strip_prefix(&self.within).unwrap_or(path).trim_start_matches('/');
+        let (folder, name) = below.rsplit_once('/').unwrap_or(("", below));
+        let ends = folder.match_indices('/').map(|(at, _)| at);
+        let ends = ends.chain((!folder.is_empty()).then_some(folder.len()));
+        self.count("", folder.is_empty().then_some(name));
+        for (level, end) in (1..).zip(ends) {
+            let around = &folder[..end];
+            self.seen.insert(xxh3_64(around.as_bytes()));
+            if level <= self.depth {
+                self.count(around, (end == folder.len()).then_some(name));
+            }
+        }
+    }
+
+    /// One more file below a folder; `name`: directly in it.
+    fn count(&mut self, folder: &str, name: Option<&str>) {
+        if !self.by_path.contains_key(folder) {
+            self.make_room();
+            if self.by_path.len() >= MOST_FOLDERS || level(folder) > self.depth {
+                return;
+            }
+            self.by_path.insert(folder.to_owned(), Folder::default());
+        }
+        let Some(counted) = self.by_path.get_mut(folder) else { return };
+        counted.files += 1;
+        if let Some(name) = name {
+            counted.own += 1;
+            // Of many none are shown, so it does not matter which are kept.
+            if counted.names.len() <= MOST_NAMES {
+                counted.names.push(name.to_owned());
+            }
+        }
+    }
+
+    /// Forgets the deepest folders, if there are too many.
+    fn make_room(&mut self) {
+        while self.by_path.len() >= MOST_FOLDERS && self.depth > 1 {
+            self.depth -= 1;
+            self.by_path.retain(|path, _| level(path) <= self.depth);
+        }
+    }
+
+    pub fn join(&mut self, other: Self) {
+        self.depth = self.depth.min(other.depth);
+        self.by_path.retain(|path, _| level(path) <= self.depth);
+        self.files += other.files;
+        self.seen.extend(other.seen);
+        for (name, more) in other.languages {
+            *self.languages.entry(name).or_default() += more;
+        }
+        let more = other.by_path.into_iter().filter(|(path, _)| level(path) <= self.depth);
+        for (path, more) in more {
+            let folder = self.by_path.entry(path).or_default();
+            folder.files += more.files;
+            folder.own += more.own;
+            folder.names.extend(more.names);
+        }
+    }
+
+    pub fn structure(mut self) -> Structure {
+        for folder in self.by_path.values_mut() {
+            folder.names.sort_unstable();
+        }
+        Structure {
+            within: self.within,
+            files: self.files,
+            dirs: self.seen.len() as u64,
+            languages: self.languages,
+            depth: self.depth,
+            folders: self.by_path,
+        }
+    }
+}
+
+/// How deep a folder is below the first one.
+fn level(path: &str) -> usize {
+    if path.is_empty() { 0 } else { 1 + path.matches('/').count() }
+}
+
+/// What there is in all.
+#[derive(Debug)]
+pub struct Structure {
+    within: String,
+    pub files: u64,
+    pub dirs: u64,
+    pub languages: Languages,
+    depth: usize,
+    folders: BTreeMap<String, Folder>,
+}
+
+impl Structure {
+    /// The folders as a tree, in as much detail as fits in so many bytes, each line break counted twice; and whether
+    /// that is all that was asked for.
+    pub fn text(&self, room: usize) -> (String, bool) {
+        let size = |text: &str| text.len() + text.matches('\n').count();
+        let forms = [true, false].map(|names| (self.depth, names)).into_iter();
+        let fewer = (0..self.depth).rev().map(|depth| (depth, false));
+        let mut text = String::new();
+        for (at, (depth, names)) in forms.chain(fewer).enumerate() {
+            text = self.drawn(depth, names);
+            if size(&text) <= room {
+                return (text, at == 0);
+            }
+        }
+        text.truncate(text.floor_char_boundary(room.min(text.len())));
+        (text, false)
+    }
+
+    fn drawn(&self, depth: usize, names: bool) -> String {
+        let mut text = String::new();
+        self.draw("", 0, depth, names, &mut text);
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    fn draw(&self, path: &str, level: usize, depth: usize, names: bool, text: &mut String) {
+        let Some(folder) = self.folders.get(path) else { return };
+        let name = match path.rsplit('/').next().unwrap_or_default() {
+            "" if self.within.is_empty() => ".",
+            "" => &self.within,
+            name => name,
+        };
+        let indent = "  ".repeat(level);
+        let _ = writeln!(text, "{indent}{name}/ {}", folder.files);
+        if level >= depth {
+            return;
+        }
+        let inside = if path.is_empty() { String::new() } else { [path, "/"].concat() };
+        let below = self.folders.range(inside.clone()..).map(|(below, _)| below);
+        let below = below.take_while(|below| below.starts_with(&inside));
+        for below in below.filter(|below| {
+            let rest = &below[inside.len()..];
+            !rest.is_empty() && !rest.contains('/')
+        }) {
+            self.draw(below, level + 1, depth, names, text);
+        }
+        if names && folder.own <= MOST_NAMES as u64 {
+            for name in &folder.names {
+                let _ = writeln!(text, "{indent}  {name}");
+            }
+        } else if names && folder.own > 0 {
+            let _ = writeln!(text, "{indent}  ({} files)", folder.own);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A name as it is asked for.
+
+use memchr::memmem;
+
+use crate::outline::Part;
+use crate::rank::definition;
+use crate::words::is_identifier;
+
+/// Bytes of a name that can be asked for.
+pub const LONGEST_NAME: usize = 256;
+
+/// What a file is called that stands for its folder.
+const FIRST: &[&str] = &["__init__", "index", "lib", "main", "mod"];
+/// What a path may begin with that says nothing of where it leads.
+const RELATIVE: &[&str] = &["crate", "self", "super", "this"];
+
+/// How a name must be like the one that is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Match {
+    #[default]
+    Exact,
+    /// Begins with it, in small letters or capitals.
+    Prefix,
+    /// Contains it, in small letters or capitals.
+    Substring,
+}
+
+/// `name`, `Type/method`, `Type::method` or `Type.method`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// As it was asked for.
+    pub given: String,
+    pub matching: Match,
+    name: String,
+    /// The names around it, the outermost first.
+    around: Vec<String>,
+}
+
+impl Symbol {
+    /// `None` if there is no name in it, or it is too long.
+    pub fn parse(given: &str, matching: Match) -> Option<Self> {
+        if given.len() > LONGEST_NAME {
+            return None;
+        }
+        let names = given.trim().trim_end_matches("()");
+        let names = names.split(['/', '.', '#', ':']);
+        let mut names: Vec<String> =
+            names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        names.retain(|name| !RELATIVE.contains(&name.as_str()));
+        let name = names.pop().filter(|name| !name.contains(char::is_whitespace))?;
+        Some(Self { given: given.to_owned(), matching, name, around: names })
+    }
+
+    /// The name alone, without those around it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether a part of the file at `path` is what is meant.
+    pub(super) fn fits(&self, part: &Part, path: &str) -> bool {
+        let is_like = match self.matching {
+            Match::Exact => part.name == self.name,
+            Match::Prefix => {
+                let start = part.name.as_bytes().get(..self.name.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(self.name.as_bytes()))
+            }
+            Match::Substring => !positions(part.name.as_bytes(), &self.name, false).is_empty(),
+        };
+        is_like && self.is_around(part, path)
+    }
+
+    /// The names around it are those of the part, from the innermost on, and then those of its file and folders.
+    fn is_around(&self, part: &Part, path: &str) -> bool {
+        let path = path.rsplit_once('.').map_or(path, |(path, _)| path);
+        let folders = path.rsplit('/').filter(|name| !FIRST.contains(name));
+        let mut actual = part.scope.iter().rev().map(String::as_str).chain(folders);
+        self.around.iter().rev().all(|name| actual.by_ref().any(|actual| actual == name))
+    }
+
+    /// How near a name is to the one that is asked for, from 0 to 1.
+    #[expect(clippy::cast_precision_loss, reason = "lengths of names")]
+    pub(super) fn nearness(&self, part: &Part) -> f64 {
+        self.name.len() as f64 / part.name.len().max(1) as f64
+    }
+
+    /// How often it is in a text, and whether it looks as if it were defined there. Exact ones are whole words.
+    pub(super) fn mentions(&self, text: &[u8]) -> (u32, bool) {
+        let exact = self.matching == Match::Exact;
+        let is_free = |at: usize| {
+            let end = at + self.name.len();
+            let before = at.checked_sub(1).is_some_and(|before| is_identifier(text[before]));
+            let behind = text.get(end).is_some_and(|byte| is_identifier(*byte));
+            match self.matching {
+                Match::Exact => !before && !behind,
+                Match::Prefix => !before,
+                Match::Substring => true,
+            }
+        };
+        let (mut count, mut defines) = (0_u32, false);
+        for at in positions(text, &self.name, exact).into_iter().filter(|at| is_free(*at)) {
+            count = count.saturating_add(1);
+            defines = defines || definition::defines(text, at, at + self.name.len());
+        }
+        (count, defines)
+    }
+}
+
+/// Where `name` stands in `text`; `exact`: in the same letters.
+fn positions(text: &[u8], name: &str, exact: bool) -> Vec<usize> {
+    if exact {
+        return memmem::find_iter(text, name).collect();
+    }
+    let name = name.as_bytes();
+    let Some(first) = name.first() else { return Vec::new() };
+    let (small, capital) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    let starts = memchr::memchr2_iter(small, capital, text);
+    let fits = |at: &usize| {
+        text.get(*at..*at + name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
+    };
+    starts.filter(fits).collect()
+}
+
+/// The identifiers in a question: what is written as no word of a language is. A question of one word is one.
+pub(super) fn identifiers(query: &str) -> Vec<Symbol> {
+    /// More are a text, not a question.
+    const MOST: usize = 8;
+    let tokens: Vec<&str> = query
+        .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '`' | '"' | '\'' | '(' | ')'))
+        .map(|token| token.trim_matches(|c: char| matches!(c, '.' | ':' | '?' | '!' | '/')))
+        .filter(|token| !token.is_empty())
+        .collect();
+    let alone = tokens.len() == 1;
+    let named = tokens.into_iter().filter(|token| alone || is_identifier_like(token));
+    let mut symbols: Vec<Symbol> = Vec::new();
+    for symbol in named.filter_map(|token| Symbol::parse(token, Match::Exact)) {
+        let is_name = symbol.name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$');
+        if is_name && !symbols.contains(&symbol) && symbols.len() < MOST {
+            symbols.push(symbol);
+        }
+    }
+    symbols
+}
+
+/// `snake_case`, `camelCase`, `Type::method`, `HTTPServer`; not `GET` and not `don't`.
+fn is_identifier_like(token: &str) -> bool {
+    let has_joint = token.trim_matches('_').contains('_') || token.contains("::");
+    let mut pairs = token.chars().zip(token.chars().skip(1));
+    let turns = pairs.any(|(a, b)| (a.is_lowercase() || a.is_ascii_digit()) && b.is_uppercase());
+    let capitals = token.chars().take_while(|c| c.is_uppercase()).count();
+    let has_capitals = capitals > 1 && token.chars().any(char::is_lowercase);
+    has_joint || turns || has_capitals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_told_from_words() {
+        let check = |query: &str, expected: &[&str]| {
+            let found: Vec<String> =
+                identifiers(query).into_iter().map(|symbol| symbol.given).collect();
+            assert_eq!(found, expected, "{query}");
+        };
+        check("how does the walker stop?", &[]);
+        check("walk", &["walk"]);
+        check("where is walk_parallel called", &["walk_parallel"]);
+        check("storeToRefs and HTTPServer.run()", &["storeToRefs", "HTTPServer.run"]);
+        check("Walker::run GET don't", &["Walker::run"]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn names_stand_where_they_are_asked_for() {
+        let check = |given: &str, matching, text: &str, expected: u32| {
+            let symbol = Symbol::parse(given, matching).expect("a name");
+            assert_eq!(symbol.mentions(text.as_bytes()).0, expected, "{given} in {text}");
+        };
+        check("run", Match::Exact, "run(); rerun(); run_all(); a.run", 2);
+        check("run", Match::Prefix, "run(); rerun(); run_all(); Runner", 3);
+        check("run", Match::Substring, "run(); rerun(); run_all(); Runner", 4);
+        check("Type::run", Match::Exact, "run", 1);
+        check("é", Match::Exact, "é éa", 1);
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for given in ["", "  ", "::", "two words", &"x".repeat(LONGEST_NAME + 1)] {
+            assert_eq!(Symbol::parse(given, Match::Exact), None, "{given}");
+        }
+    }
+}

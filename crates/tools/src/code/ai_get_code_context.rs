@@ -1,0 +1,403 @@
+//! `ai_get_code_context`: what an agent should see of the code before it changes it.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use ::code::context::{self, Counts, Gathered, Match, Section, Symbol, Unreadable, Wanted};
+use ::code::outline::Kind as PartKind;
+use files::{FilePath, Hash, PathError, Root, StoreError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::budget::{self, Detail};
+use crate::answer::short;
+use crate::line_number::{Base, LineNumber};
+use crate::schema::Fault;
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+
+/// What an answer may cost, if nothing is said, and what can be asked for.
+const TOKENS: usize = 4000;
+const TOKENS_RANGE: Range<usize> = 256..20_001;
+/// Results of each kind, if nothing is said; of the map, which shows only heads.
+const RESULTS: usize = 10;
+const RESULTS_OF_MAP: usize = 40;
+const RESULTS_MAX: usize = 100;
+const DEPTH: usize = 3;
+const DEPTH_MAX: usize = 16;
+
+/// Find out about code before changing it: lines a question is about, where names are defined and used, outlines of files, the folders. Without arguments: the folders and what matters most. Every answer keeps to `max_tokens`, is made from the files as they are now, and its hashes can be passed to `ai_edit_code`. Files that .gitignore names and hidden ones are left out.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AiGetCodeContext {
+    /// What it is about, in words or identifiers
+    query: Option<String>,
+    /// Names to find: `name`, `Type/method`, `Type::method`
+    #[schemars(length(max = 16))]
+    symbols: Option<Vec<String>>,
+    /// Files to outline; they and what they use come first for `query`. `path:10-80` shows those lines
+    #[schemars(length(max = 64))]
+    files: Option<Vec<String>>,
+    /// Default: what fits the other arguments
+    include: Option<Vec<Included>>,
+    /// Folder to search, relative (default: all)
+    path: Option<String>,
+    /// Only files like these, with `!` not these: `*.rs`, `!tests/**`
+    #[schemars(length(max = 100))]
+    globs: Option<Vec<String>>,
+    /// Only such parts
+    kinds: Option<Vec<Part>>,
+    /// How `symbols` are compared (default `exact`)
+    r#match: Option<Matching>,
+    /// Levels of folders and outlines (default 3)
+    #[schemars(range(min = 1))]
+    depth: Option<LineNumber>,
+    /// Default `auto`: as much as fits
+    detail: Option<Detailed>,
+    /// What the answer may cost, 256 to 20000 (default 4000)
+    #[schemars(range(min = 256))]
+    max_tokens: Option<LineNumber>,
+    /// Results of each type, at most 100 (default 10)
+    #[schemars(range(min = 1))]
+    max_results: Option<LineNumber>,
+    /// `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Included {
+    Structure,
+    Outline,
+    Definitions,
+    References,
+    Snippets,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Matching {
+    Exact,
+    Prefix,
+    Substring,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Detailed {
+    Auto,
+    Paths,
+    Signatures,
+    Body,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Part {
+    Function,
+    Method,
+    Class,
+    Struct,
+    Enum,
+    Interface,
+    Trait,
+    Type,
+    Constant,
+    Module,
+    Macro,
+    Field,
+}
+
+impl From<Part> for PartKind {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Function => Self::Function,
+            Part::Method => Self::Method,
+            Part::Class => Self::Class,
+            Part::Struct => Self::Struct,
+            Part::Enum => Self::Enum,
+            Part::Interface => Self::Interface,
+            Part::Trait => Self::Trait,
+            Part::Type => Self::Type,
+            Part::Constant => Self::Constant,
+            Part::Module => Self::Module,
+            Part::Macro => Self::Macro,
+            Part::Field => Self::Field,
+        }
+    }
+}
+
+impl From<Included> for Section {
+    fn from(included: Included) -> Self {
+        match included {
+            Included::Structure => Self::Structure,
+            Included::Outline => Self::Outline,
+            Included::Definitions => Self::Definitions,
+            Included::References => Self::References,
+            Included::Snippets => Self::Snippets,
+        }
+    }
+}
+
+/// What `ai_get_code_context` answers.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Answer {
+    root: String,
+    results: Vec<ResultShape>,
+    structure: StructureShape,
+    budget: BudgetShape,
+    stats: StatsShape,
+    next_cursor: String,
+    notes: Vec<String>,
+    /// After a failure
+    status: String,
+    file_path: String,
+    message: String,
+    error: String,
+    code: String,
+    hint: String,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ResultShape {
+    r#type: String,
+    path: String,
+    language: String,
+    start_line: usize,
+    end_line: usize,
+    symbol: String,
+    kind: String,
+    signature: String,
+    score: f64,
+    why: Vec<String>,
+    detail: String,
+    text: String,
+    /// The last line of `text`, when there are more
+    shown_to: usize,
+    hash: String,
+    file_hash: String,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct StructureShape {
+    text: String,
+    files: u64,
+    dirs: u64,
+    languages: Map<String, Value>,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct BudgetShape {
+    max_tokens: usize,
+    used_tokens: usize,
+    truncated: bool,
+    omitted: Map<String, Value>,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct StatsShape {
+    files_scanned: u64,
+    skipped: Map<String, Value>,
+    elapsed_ms: u64,
+}
+
+impl Tool for AiGetCodeContext {
+    const NAME: &'static str = "ai_get_code_context";
+    const TITLE: &'static str = "Get code context";
+    const EFFECT: Effect = Effect::Reads;
+    const DIALECT: Dialect = Dialect::Code;
+
+    fn output_schema() -> Option<Map<String, Value>> {
+        Some(schema::answer::<Answer>())
+    }
+
+    fn word(fault: &Fault) -> Option<Complaint> {
+        super::word(fault)
+    }
+
+    fn check(&self) -> Vec<Complaint> {
+        let mut faults = Vec::new();
+        let most = [
+            ("max_tokens", self.max_tokens, TOKENS_RANGE.end - 1),
+            ("max_results", self.max_results, RESULTS_MAX),
+            ("depth", self.depth, DEPTH_MAX),
+        ];
+        for (name, given, most) in most {
+            let given = given.map(|given| given.index(Base::Zero));
+            if let Some(given) = given.filter(|given| *given > most) {
+                let message = format!("`{name}` must be at most {most}, not {given}");
+                faults.push(Complaint::new(message, "more comes in pages: `cursor`"));
+            }
+        }
+        for name in self.symbols.iter().flatten() {
+            if Symbol::parse(name, Match::Exact).is_none() {
+                let message = format!("`symbols`: `{}` is no name", short(name));
+                let hint =
+                    "for instance `run`, `Walker/run` or `Walker::run`; for words there is `query`";
+                faults.push(Complaint::new(message, hint));
+            }
+        }
+        faults
+    }
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.relative(target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        super::refused(target, error, limits)
+    }
+
+    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+        let start = Instant::now();
+        let (files, excerpts) = self.files(cx.root)?;
+        let symbols: Vec<Symbol> = self.symbols();
+        let sections: Vec<Section> =
+            self.include.iter().flatten().map(|included| (*included).into()).collect();
+        let kinds: Vec<PartKind> = self.kinds.iter().flatten().map(|part| (*part).into()).collect();
+        let number = |given: Option<LineNumber>| given.map(|given| given.index(Base::Zero));
+        let query = self.query.as_deref().unwrap_or("").trim();
+        let is_map = query.is_empty() && symbols.is_empty() && self.files.is_none();
+        let results = if is_map { RESULTS_OF_MAP } else { RESULTS };
+        let wanted = Wanted {
+            query,
+            symbols: &symbols,
+            files: &files,
+            excerpts: &excerpts,
+            sections: &sections,
+            kinds: &kinds,
+            depth: number(self.depth).unwrap_or(DEPTH),
+            max_results: number(self.max_results).unwrap_or(results),
+            skip: self.skip()?,
+            tree: super::tree(cx, self.path.as_deref(), self.globs.as_deref(), [false; 2])?,
+        };
+        let gathered = context::gather(cx.root, cx.store, &wanted, cx.call).map_err(|error| {
+            let path = self.path.as_deref().unwrap_or(".");
+            match error {
+                StoreError::NoFolder => super::no_folder(path),
+                error => super::refused(path, &error, cx.limits),
+            }
+        })?;
+        refuse_unreadable(&gathered, cx)?;
+        let budget = budget::Budget {
+            root: cx.root.path().display().to_string(),
+            max_tokens: number(self.max_tokens).unwrap_or(TOKENS),
+            detail: self.detail(is_map),
+            asked: self.digest(),
+            skip: wanted.skip,
+            elapsed: start.elapsed(),
+        };
+        let (text, data) = budget.answer(&gathered);
+        Ok(Reply { blocks: vec![text.into()], data: Some(data), ..Reply::default() })
+    }
+}
+
+/// If nothing of what was asked for can be shown, that is the answer.
+fn refuse_unreadable(gathered: &Gathered, cx: &Context) -> Result<(), Failure> {
+    match gathered.unreadable.first() {
+        Some((path, error)) if gathered.found.is_empty() && gathered.structure.is_none() => {
+            Err(match error {
+                Unreadable::NotText(reason) => super::not_text(path, reason),
+                Unreadable::Store(StoreError::IsFolder) => {
+                    let message = format!("{} is a folder", short(path));
+                    Failure::new(Kind::Invalid, message.clone())
+                        .with_faults(vec![message])
+                        .with_hint("`path` is for folders, `files` for files")
+                }
+                Unreadable::Store(error) => super::refused(path, error, cx.limits),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl AiGetCodeContext {
+    fn symbols(&self) -> Vec<Symbol> {
+        let matching = match self.r#match {
+            Some(Matching::Exact) | None => Match::Exact,
+            Some(Matching::Prefix) => Match::Prefix,
+            Some(Matching::Substring) => Match::Substring,
+        };
+        let names = self.symbols.iter().flatten();
+        names.filter_map(|name| Symbol::parse(name, matching)).collect()
+    }
+
+    /// The files by their paths from the root, and those of which certain lines are asked for.
+    #[expect(clippy::type_complexity, reason = "two lists")]
+    fn files(&self, root: &Root) -> Result<(Vec<String>, Vec<(String, Range<usize>)>), Failure> {
+        let (mut files, mut excerpts) = (Vec::new(), Vec::new());
+        for given in self.files.iter().flatten() {
+            let (path, lines) = match with_lines(given) {
+                Some((path, lines)) => (path, Some(lines)),
+                None => (given.as_str(), None),
+            };
+            // Told apart by where they are, not by how they were written.
+            let path = super::path(root, path)?.shown();
+            match lines {
+                Some(lines) => excerpts.push((path, lines)),
+                None => files.push(path),
+            }
+        }
+        Ok((files, excerpts))
+    }
+
+    fn detail(&self, is_map: bool) -> Detail {
+        match self.detail {
+            Some(Detailed::Paths) => Detail::Path,
+            Some(Detailed::Signatures) => Detail::Signature,
+            // Whoever knows nothing yet is better served with many heads than with a few bodies.
+            Some(Detailed::Auto) | None if is_map => Detail::Signature,
+            Some(Detailed::Auto | Detailed::Body) | None => Detail::Body,
+        }
+    }
+
+    /// What tells this question from others, whatever page of its answer is asked for.
+    fn digest(&self) -> String {
+        let what = (&self.query, &self.symbols, &self.files, &self.include);
+        let which = (&self.path, &self.globs, &self.kinds, &self.r#match, &self.depth);
+        let asked = format!("{what:?}{which:?}");
+        Hash::of(asked.as_bytes()).to_string()[..8].to_owned()
+    }
+
+    fn skip(&self) -> Result<Counts, Failure> {
+        let Some(cursor) = &self.cursor else { return Ok(Counts::default()) };
+        budget::parse_cursor(cursor, &self.digest()).ok_or_else(|| {
+            let message = "`cursor` is not one of this question".to_owned();
+            Failure::new(Kind::Invalid, message.clone())
+                .with_faults(vec![message])
+                .with_hint("give the `next_cursor` of the page before with the same arguments, or leave it out")
+        })
+    }
+}
+
+/// `path:10-80` or `path:10`.
+fn with_lines(given: &str) -> Option<(&str, Range<usize>)> {
+    let (path, lines) = given.rsplit_once(':')?;
+    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+    let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| *number > 0);
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last).then_some((path, first - 1..last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stand_behind_a_path() {
+        let check = |given: &str, expected: Option<(&str, Range<usize>)>| {
+            assert_eq!(with_lines(given), expected, "{given}");
+        };
+        check("a.rs", None);
+        check("a.rs:10-12", Some(("a.rs", 9..12)));
+        check("a.rs:10", Some(("a.rs", 9..10)));
+        check("a.rs:0-3", None);
+        check("a.rs:9-3", None);
+        check("C:file", None);
+    }
+}

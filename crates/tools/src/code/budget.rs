@@ -1,0 +1,534 @@
+//! What of that which was found is shown, so that the answer keeps to what it may cost.
+//!
+//! Every result is first no more than its place; then, in their order, as many as fit get their signatures, and then their
+//! lines. What does not fit even so is counted, and comes on the next page. The text and the data say the same, and both
+//! keep to the budget: a token is taken for four bytes.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use ::code::context::{Counts, Found, Gathered, LONGEST_LINE, MOST_LINES, Section, Structure};
+use serde_json::{Map, Value, json};
+
+use super::search_files::skipped;
+use crate::answer::cut;
+use crate::line_number::Base;
+
+/// Bytes of a token, more or less.
+const TOKEN: usize = 4;
+/// Of a body that does not fit as a whole, at least so many lines are shown.
+const LEAST_LINES: usize = 6;
+/// Bodies of so many lines are shown before longer ones.
+const FEW_LINES: usize = 3;
+/// At first a body gets no more than this share of the room, so that others get some too.
+const SHARE: usize = 3;
+/// Characters that are shown of the root's path, and of a note.
+const LONGEST_ROOT: usize = 200;
+const LONGEST_NOTE: usize = 240;
+
+/// How much is shown of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Detail {
+    Path,
+    Signature,
+    Body,
+}
+
+impl Detail {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Signature => "signature",
+            Self::Body => "body",
+        }
+    }
+}
+
+/// What an answer may cost, and what it says of itself.
+pub(super) struct Budget {
+    pub root: String,
+    pub max_tokens: usize,
+    /// Not more than this.
+    pub detail: Detail,
+    /// Tells the question from others.
+    pub asked: String,
+    /// Results on the pages before.
+    pub skip: Counts,
+    pub elapsed: Duration,
+}
+
+/// A result as it is shown.
+struct Piece {
+    detail: Detail,
+    lines: usize,
+    text: String,
+    data: Value,
+    /// Bytes of both, with what stands between two of them.
+    size: Size,
+}
+
+/// Bytes, as text and as data.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    text: usize,
+    data: usize,
+}
+
+impl Size {
+    fn of(text: &str, data: &Value) -> Self {
+        Self { text: text.len() + 1, data: data.to_string().len() + 1 }
+    }
+
+    fn fits(self, room: Self) -> bool {
+        self.text <= room.text && self.data <= room.data
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { text: self.text + other.text, data: self.data + other.data }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        let (text, data) = (self.text, self.data);
+        Self { text: text.saturating_sub(other.text), data: data.saturating_sub(other.data) }
+    }
+
+    fn share(self, of: usize) -> Self {
+        Self { text: self.text / of, data: self.data / of }
+    }
+}
+
+/// All of an answer but its results.
+struct Frame<'a> {
+    budget: &'a Budget,
+    gathered: &'a Gathered,
+    structure: Option<(String, bool)>,
+    notes: Vec<String>,
+}
+
+impl Budget {
+    /// The answer as text and as data.
+    pub fn answer(&self, gathered: &Gathered) -> (String, Map<String, Value>) {
+        let all = Size { text: self.max_tokens * TOKEN, data: self.max_tokens * TOKEN };
+        let mut frame = Frame { budget: self, gathered, structure: None, notes: notes(gathered) };
+        // As large as it can get: nothing is shown, and all is left out.
+        let mut least = frame.size();
+        while !least.fits(all) && !frame.notes.is_empty() {
+            frame.notes.pop();
+            least = frame.size();
+        }
+        if let Some(structure) = &gathered.structure {
+            let room = all.minus(least);
+            let room = if gathered.found.is_empty() { room } else { room.share(SHARE) };
+            frame.structure = Some(drawn(structure, room));
+            least = frame.size();
+        }
+        let pieces = fitted(&gathered.found, self.detail, all.minus(least));
+        frame.filled(&pieces)
+    }
+}
+
+/// The folders, in as much detail as there is room for.
+fn drawn(structure: &Structure, room: Size) -> (String, bool) {
+    // What is said of it besides.
+    let languages: usize = structure.languages.keys().map(|name| name.len() + 12).sum();
+    structure.text(room.text.min(room.data).saturating_sub(80 + languages))
+}
+
+fn notes(gathered: &Gathered) -> Vec<String> {
+    let unreadable = gathered.unreadable.iter().map(|(path, error)| {
+        let why = error.to_string();
+        format!("`{path}` cannot be shown: {why}")
+    });
+    let longest = gathered
+        .found
+        .iter()
+        .flat_map(|found| &found.text)
+        .any(|line| line.ends_with('…') && line.chars().count() > LONGEST_LINE);
+    let cut_lines = longest.then(|| format!("lines are cut at {LONGEST_LINE} characters"));
+    let notes = gathered.notes.iter().cloned().chain(unreadable).chain(cut_lines);
+    notes.map(|note| cut(&note, LONGEST_NOTE)).collect()
+}
+
+/// As many results as fit, each with as much detail as fits.
+fn fitted(found: &[Found], most: Detail, room: Size) -> Vec<Piece> {
+    let mut used = Size::default();
+    let mut pieces: Vec<Piece> = Vec::new();
+    for found in found {
+        let piece = Piece::new(found, Detail::Path, 0);
+        if !used.plus(piece.size).fits(room) {
+            break;
+        }
+        used = used.plus(piece.size);
+        pieces.push(piece);
+    }
+    let mut replace = |piece: &mut Piece, better: Option<Piece>| {
+        if let Some(better) = better
+            && used.minus(piece.size).plus(better.size).fits(room)
+        {
+            used = used.minus(piece.size).plus(better.size);
+            *piece = better;
+        }
+        room.minus(used)
+    };
+    let mut left = room;
+    if most >= Detail::Signature {
+        for (piece, found) in pieces.iter_mut().zip(found) {
+            let better = found.signature.is_some() && found.section != Section::References;
+            left = replace(piece, better.then(|| Piece::new(found, Detail::Signature, 0)));
+        }
+    }
+    if most >= Detail::Body {
+        for (piece, found) in pieces.iter_mut().zip(found) {
+            let lines = found.text.len();
+            let few = (1..=FEW_LINES).contains(&lines);
+            left = replace(piece, few.then(|| Piece::new(found, Detail::Body, lines)));
+        }
+        for share in [SHARE, 1] {
+            let most = room.share(share);
+            for (piece, found) in pieces.iter_mut().zip(found) {
+                let free = left.plus(piece.size);
+                let free = Size { text: free.text.min(most.text), data: free.data.min(most.data) };
+                left = replace(piece, Piece::longest(found, free, piece));
+            }
+        }
+    }
+    pieces
+}
+
+impl Piece {
+    fn new(found: &Found, detail: Detail, lines: usize) -> Self {
+        let text = shown_text(found, detail, lines);
+        let data = shown_data(found, detail, lines);
+        let size = Size::of(&text, &data);
+        Self { detail, lines, text, data, size }
+    }
+
+    /// With as many lines as there is room for, if that is more than are shown now.
+    fn longest(found: &Found, room: Size, now: &Self) -> Option<Self> {
+        let all = found.text.len();
+        let with = |lines: usize| Self::new(found, Detail::Body, lines);
+        let fits = |lines: usize| with(lines).size.fits(room);
+        if all == 0 || now.lines == all {
+            return None;
+        }
+        if fits(all) {
+            return Some(with(all));
+        }
+        let (mut enough, mut too_many) = (LEAST_LINES.min(all).max(now.lines + 1), all);
+        if !fits(enough) {
+            return None;
+        }
+        while too_many - enough > 1 {
+            let middle = usize::midpoint(enough, too_many);
+            if fits(middle) { enough = middle } else { too_many = middle }
+        }
+        Some(with(enough))
+    }
+}
+
+fn type_name(section: Section) -> &'static str {
+    match section {
+        Section::Structure => "structure",
+        Section::Outline => "outline",
+        Section::Definitions => "definition",
+        Section::Snippets => "snippet",
+        Section::References => "reference",
+    }
+}
+
+/// As they are counted.
+fn plural(section: Section) -> &'static str {
+    match section {
+        Section::Structure => "structures",
+        Section::Outline => "outlines",
+        Section::Definitions => "definitions",
+        Section::Snippets => "snippets",
+        Section::References => "references",
+    }
+}
+
+/// What is shown of a result besides its place.
+struct Shown<'a> {
+    /// Only where the lines do not show it.
+    signature: Option<&'a str>,
+    score: Option<f64>,
+    lines: &'a [String],
+    /// The last of them, when there are more.
+    end: Option<usize>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(found: &'a Found, detail: Detail, lines: usize) -> Self {
+        let lines = if detail == Detail::Body { &found.text[..lines] } else { &[] };
+        let is_outline = found.section == Section::Outline;
+        // A part of a part begins behind the head of it.
+        let shows_head = detail == Detail::Body
+            && (is_outline || found.section == Section::Definitions || begins_with_head(found));
+        let signature = found.signature.as_deref();
+        let signature = signature.filter(|_| detail >= Detail::Signature && !shows_head);
+        let is_cut = !lines.is_empty()
+            && if is_outline {
+                lines.len() < found.text.len()
+            } else {
+                lines.len() < found.lines.len()
+            };
+        let score = found.score.map(|score| (score * 100.0).round() / 100.0);
+        let end = is_cut.then(|| found.lines.start + lines.len());
+        Self { signature, score, lines, end }
+    }
+}
+
+/// Whether the part's own first words are among the lines.
+fn begins_with_head(found: &Found) -> bool {
+    let Some(signature) = &found.signature else { return true };
+    let head = signature.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    found.text.iter().any(|line| line.contains(&head))
+}
+
+fn shown_text(found: &Found, detail: Detail, lines: usize) -> String {
+    let shown = Shown::of(found, detail, lines);
+    let (first, last) = (Base::One.show(found.lines.start), found.lines.end);
+    let mut text = format!("{} {}:{first}", type_name(found.section), found.path);
+    if first < last {
+        let _ = write!(text, "-{last}");
+    }
+    let words = [found.language, found.kind.map(::code::outline::Kind::as_str)];
+    for word in words.into_iter().flatten().chain(found.symbol.as_deref()) {
+        let _ = write!(text, " {word}");
+    }
+    if let Some(score) = shown.score {
+        let _ = write!(text, " {score}");
+    }
+    if !found.why.is_empty() {
+        let _ = write!(text, " ({})", found.why.join("; "));
+    }
+    if found.section != Section::Outline {
+        let _ = write!(text, " [{}]", found.hash);
+    }
+    let _ = writeln!(text, " file [{}]", found.file_hash);
+    if let Some(signature) = shown.signature {
+        let _ = writeln!(text, "{signature}");
+    }
+    for (number, line) in (first..).zip(shown.lines) {
+        let _ = if found.section == Section::Outline {
+            writeln!(text, "{line}")
+        } else {
+            writeln!(text, "{number}: {line}")
+        };
+    }
+    match shown.end {
+        Some(_) if found.section == Section::Outline => {
+            let _ = writeln!(text, "... {} more", found.text.len() - shown.lines.len());
+        }
+        Some(to) => {
+            let _ = writeln!(
+                text,
+                "... lines {}-{last}: files [\"{}:{}-{last}\"]",
+                to + 1,
+                found.path,
+                to + 1
+            );
+        }
+        None => {}
+    }
+    text
+}
+
+fn shown_data(found: &Found, detail: Detail, lines: usize) -> Value {
+    let shown = Shown::of(found, detail, lines);
+    let mut data = Map::new();
+    let mut add = |name: &str, value: Option<Value>| {
+        data.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    add("type", Some(type_name(found.section).into()));
+    add("path", Some(found.path.as_str().into()));
+    add("language", found.language.map(Value::from));
+    add("start_line", Some(Base::One.show(found.lines.start).into()));
+    add("end_line", Some(found.lines.end.into()));
+    add("symbol", found.symbol.as_deref().map(Value::from));
+    add("kind", found.kind.map(|kind| kind.as_str().into()));
+    add("signature", shown.signature.map(Value::from));
+    add("score", shown.score.map(Value::from));
+    add("why", (!found.why.is_empty()).then(|| json!(found.why)));
+    add("detail", Some(detail.name().into()));
+    let body = (detail == Detail::Body).then(|| shown.lines.join("\n").into());
+    add("text", body);
+    add("shown_to", shown.end.map(Value::from));
+    add("hash", (found.section != Section::Outline).then(|| found.hash.to_string().into()));
+    add("file_hash", Some(found.file_hash.to_string().into()));
+    data.into()
+}
+
+impl Frame<'_> {
+    /// What it takes if nothing fits.
+    fn size(&self) -> Size {
+        let (text, data) = self.filled(&[]);
+        // Two numbers can be longer than they are here.
+        Size::of(&text, &data.into()).plus(Size { text: 16, data: 16 })
+    }
+
+    fn filled(&self, pieces: &[Piece]) -> (String, Map<String, Value>) {
+        // The number of what is used is never longer than that of what may be.
+        let text = self.text(pieces, self.budget.max_tokens);
+        let data = self.data(pieces, self.budget.max_tokens);
+        let bytes = text.len().max(Value::from(data).to_string().len());
+        let used = bytes.div_ceil(TOKEN);
+        (self.text(pieces, used), self.data(pieces, used))
+    }
+
+    /// How many results of each kind are not shown.
+    fn omitted(&self, pieces: &[Piece]) -> Counts {
+        let mut omitted = self.gathered.left;
+        for found in &self.gathered.found[pieces.len()..] {
+            omitted.add(found.section, 1);
+        }
+        omitted
+    }
+
+    fn is_truncated(&self, pieces: &[Piece]) -> bool {
+        let is_less = |(piece, found): (&Piece, &Found)| {
+            piece.detail < self.budget.detail.min(most(found))
+                || piece.lines < shown_lines(found, self.budget.detail)
+        };
+        !self.omitted(pieces).is_empty()
+            || pieces.iter().zip(&self.gathered.found).any(is_less)
+            || self.structure.as_ref().is_some_and(|(_, is_all)| !is_all)
+    }
+
+    fn cursor(&self, pieces: &[Piece]) -> Option<String> {
+        if self.omitted(pieces).is_empty() {
+            return None;
+        }
+        let mut seen = self.budget.skip;
+        for found in &self.gathered.found[..pieces.len()] {
+            seen.add(found.section, 1);
+        }
+        Some(cursor(&self.budget.asked, seen))
+    }
+
+    fn text(&self, pieces: &[Piece], used: usize) -> String {
+        let mut text = format!("root {}\n", cut(&self.budget.root, LONGEST_ROOT));
+        for piece in pieces {
+            text.push_str(&piece.text);
+            if piece.detail > Detail::Path {
+                text.push('\n');
+            }
+        }
+        if let (Some(structure), Some((tree, _))) = (&self.gathered.structure, &self.structure) {
+            let languages =
+                structure.languages.iter().map(|(name, files)| format!("{name} {files}"));
+            let languages: Vec<String> = languages.collect();
+            let _ = writeln!(
+                text,
+                "structure: {} files in {} folders; {}\n{tree}\n",
+                structure.files,
+                structure.dirs,
+                languages.join(", ")
+            );
+        }
+        let truncated = if self.is_truncated(pieces) { ", not all is shown" } else { "" };
+        let _ = writeln!(text, "{used} of {} tokens{truncated}", self.budget.max_tokens);
+        let omitted = self.omitted(pieces);
+        if !omitted.is_empty() {
+            let counts =
+                Section::WITH_RESULTS.into_iter().filter(|section| omitted.of(*section) > 0);
+            let counts: Vec<_> = counts
+                .map(|section| format!("{} {}", omitted.of(section), plural(section)))
+                .collect();
+            let _ = writeln!(text, "left out: {}", counts.join(", "));
+        }
+        let mut unseen = String::new();
+        if let Value::Object(counts) = skipped(&self.gathered.skipped) {
+            let counts: Vec<_> =
+                counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+            if !counts.is_empty() {
+                unseen = format!(" ({} skipped)", counts.join(", "));
+            }
+        }
+        let _ = writeln!(
+            text,
+            "{} files scanned{unseen} in {} ms",
+            self.gathered.scanned,
+            self.budget.elapsed.as_millis()
+        );
+        if let Some(cursor) = self.cursor(pieces) {
+            let _ = writeln!(text, "for more pass cursor {}", json!(cursor));
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    fn data(&self, pieces: &[Piece], used: usize) -> Map<String, Value> {
+        let mut data = Map::new();
+        data.insert("root".into(), cut(&self.budget.root, LONGEST_ROOT).into());
+        data.insert("results".into(), pieces.iter().map(|piece| piece.data.clone()).collect());
+        if let (Some(structure), Some((tree, _))) = (&self.gathered.structure, &self.structure) {
+            let structure = json!({
+                "text": tree,
+                "files": structure.files,
+                "dirs": structure.dirs,
+                "languages": structure.languages,
+            });
+            data.insert("structure".into(), structure);
+        }
+        let omitted = self.omitted(pieces);
+        let counts = Section::WITH_RESULTS.into_iter().filter(|section| omitted.of(*section) > 0);
+        let counts = counts.map(|section| (plural(section).to_owned(), omitted.of(section).into()));
+        let budget = json!({
+            "max_tokens": self.budget.max_tokens,
+            "used_tokens": used,
+            "truncated": self.is_truncated(pieces),
+            "omitted": counts.collect::<Map<_, _>>(),
+        });
+        data.insert("budget".into(), budget);
+        let stats = json!({
+            "files_scanned": self.gathered.scanned,
+            "skipped": skipped(&self.gathered.skipped),
+            "elapsed_ms": u64::try_from(self.budget.elapsed.as_millis()).unwrap_or(u64::MAX),
+        });
+        data.insert("stats".into(), stats);
+        data.extend(self.cursor(pieces).map(|cursor| ("next_cursor".into(), cursor.into())));
+        if !self.notes.is_empty() {
+            data.insert("notes".into(), json!(self.notes));
+        }
+        data
+    }
+}
+
+/// The most that can be shown of a result.
+fn most(found: &Found) -> Detail {
+    match found.text.is_empty() {
+        true if found.signature.is_some() => Detail::Signature,
+        true => Detail::Path,
+        false => Detail::Body,
+    }
+}
+
+/// How many lines of a result are shown if there is room.
+fn shown_lines(found: &Found, detail: Detail) -> usize {
+    if detail == Detail::Body { found.lines.len().min(MOST_LINES).min(found.text.len()) } else { 0 }
+}
+
+/// Where the next page begins: how many results of each kind were seen, of this question.
+fn cursor(asked: &str, seen: Counts) -> String {
+    let seen = Section::WITH_RESULTS.map(|section| seen.of(section).to_string());
+    format!("{asked}-{}", seen.join("-"))
+}
+
+/// `None` if it is not one of this question.
+pub(super) fn parse_cursor(cursor: &str, asked: &str) -> Option<Counts> {
+    let counts = cursor.strip_prefix(asked)?.strip_prefix('-')?;
+    let counts: Vec<usize> =
+        counts.split('-').map(|count| count.parse().ok()).collect::<Option<_>>()?;
+    if counts.len() != Section::WITH_RESULTS.len() {
+        return None;
+    }
+    let mut seen = Counts::default();
+    for (section, count) in Section::WITH_RESULTS.into_iter().zip(counts) {
+        seen.add(section, count);
+    }
+    Some(seen)
+}

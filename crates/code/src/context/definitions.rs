@@ -1,9 +1,11 @@
 //! Where a name is defined.
 
+use files::Hash;
+
 use super::source::{Reader, Source};
 use super::survey::{Mention, Mentions};
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
-use crate::outline::Outline;
+use crate::outline::{self, Outline, Part};
 use crate::rank::is_test;
 
 /// If no more files than this have the name in them, all of them are parsed.
@@ -30,40 +32,60 @@ pub(super) fn gather(
     }
     paths.sort_unstable();
     paths.dedup();
-    let parsed = parallel(&paths, |path| {
-        let source = reader.read(path).ok()?;
-        let outline = reader.outline(&source);
-        Some((source, outline))
-    });
-    let parsed: Vec<(Source, Outline)> = parsed.into_iter().flatten().collect();
-    let mut definitions = Vec::new();
-    for (source, outline) in &parsed {
-        for part in outline.parts.iter().filter(|part| wanted.wants(part)) {
-            let near = mentions
-                .iter()
-                .filter(|mentions| mentions.symbol.fits(part, &source.path))
-                .map(|mentions| mentions.symbol.nearness(part));
-            if let Some(near) = near.reduce(f64::max) {
-                let test = if is_test(&source.path) { TEST } else { 1.0 };
-                definitions.push((source, outline.language, part, near.min(1.0) * test));
-            }
-        }
-    }
+    // What is in the files is not kept: it could be a lot.
+    let found = parallel(&paths, |path| of_file(reader, wanted, mentions, path));
+    let mut definitions: Vec<Definition> = found.into_iter().flatten().collect();
     // They are in the order of their paths and lines.
-    definitions.sort_by(|a, b| b.3.total_cmp(&a.3));
+    definitions.sort_by(|a, b| b.score.total_cmp(&a.score));
     for mentions in mentions.iter().filter(|mentions| !mentions.is_guessed) {
-        let is_defined =
-            definitions.iter().any(|(source, _, part, _)| mentions.symbol.fits(part, &source.path));
-        if !is_defined {
+        let fits = |one: &Definition| mentions.symbol.fits(&one.part, &one.path);
+        if !definitions.iter().any(fits) {
             gathered.notes.push(undefined(mentions));
         }
     }
     let page = wanted.page(Section::Definitions, definitions.len(), &mut gathered.left);
-    for (source, language, part, score) in &definitions[page] {
-        if let Some(found) = source.part(Section::Definitions, *language, part) {
-            gathered.found.push(Found { score: Some(*score), ..found });
+    gathered.found.extend(definitions[page].iter().filter_map(|one| one.found(reader)));
+}
+
+struct Definition {
+    path: String,
+    /// The file it is in, as it was parsed.
+    hash: Hash,
+    language: Option<&'static str>,
+    part: Part,
+    score: f64,
+}
+
+impl Definition {
+    /// `None` if the file has changed meanwhile.
+    fn found(&self, reader: &Reader<'_>) -> Option<Found> {
+        let source = reader.read(&self.path).ok().filter(|source| source.hash == self.hash)?;
+        let found = source.part(Section::Definitions, self.language, &self.part)?;
+        Some(Found { score: Some(self.score), ..found })
+    }
+}
+
+/// The parts of a file that are meant, in their order.
+fn of_file(
+    reader: &Reader<'_>,
+    wanted: &Wanted<'_>,
+    mentions: &[Mentions],
+    path: &str,
+) -> Vec<Definition> {
+    let Ok(Source { hash, text, .. }) = reader.read(path) else { return Vec::new() };
+    let Outline { language, parts, .. } =
+        outline::outline(path, text.as_str(), &|| reader.is_over());
+    let test = if is_test(path) { TEST } else { 1.0 };
+    let mut found = Vec::new();
+    for part in parts.into_iter().filter(|part| wanted.wants(part)) {
+        let fitting = mentions.iter().filter(|mentions| mentions.symbol.fits(&part, path));
+        let near = fitting.map(|mentions| mentions.symbol.nearness(&part)).reduce(f64::max);
+        if let Some(near) = near {
+            let (path, score) = (path.to_owned(), near.min(1.0) * test);
+            found.push(Definition { path, hash, language, part, score });
         }
     }
+    found
 }
 
 /// The files in which the name may be defined, and how many more there are.

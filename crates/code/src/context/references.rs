@@ -6,12 +6,11 @@ use text::lines::count;
 
 use super::source::{Reader, Source};
 use super::survey::{Mention, Mentions};
+use super::symbol::Match;
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
-use crate::outline::block_at;
+use crate::outline::{Outline, Part, block_at};
 use crate::rank::is_test;
 use crate::references::references;
-
-use super::symbol::Match;
 
 /// Files that are parsed at once.
 const TOGETHER: usize = 8;
@@ -34,9 +33,9 @@ pub(super) fn gather(
         return;
     }
     gathered.notes.push("references are syntactic, not resolved".to_owned());
-    let end = wanted.skip.of(Section::References).saturating_add(wanted.max_results);
-    let mut uses: Vec<Found> = Vec::new();
-    let mut unparsed = 0_usize;
+    let start = wanted.skip.of(Section::References);
+    let page = start..start.saturating_add(wanted.max_results);
+    let (mut lines, mut unparsed) = (0_usize, 0_usize);
     for mentions in exact {
         let mut files: Vec<&Mention> = mentions.files.iter().collect();
         // By path, tests last.
@@ -44,41 +43,51 @@ pub(super) fn gather(
         let (near, far) = files.split_at(files.len().min(MOST_PARSED));
         let mut near = near.chunks(TOGETHER);
         for chunk in near.by_ref() {
-            let found = parallel(chunk, |file| of_file(reader, file, mentions.symbol.name()));
-            uses.extend(found.into_iter().flatten());
-            if uses.len() >= end {
+            let used = parallel(chunk, |file| Used::of(reader, file, mentions.symbol.name()));
+            for used in used.into_iter().flatten() {
+                let shown = page.start.saturating_sub(lines)..page.end.saturating_sub(lines);
+                let shown = used.lines.iter().take(shown.end).skip(shown.start);
+                gathered.found.extend(shown.filter_map(|line| used.found(*line)));
+                lines += used.lines.len();
+            }
+            if lines >= page.end {
                 break;
             }
         }
         let rest = near.flatten().chain(far).map(|file| file.words as usize);
         unparsed = unparsed.saturating_add(rest.sum());
     }
-    let page = wanted.page(Section::References, uses.len(), &mut gathered.left);
-    gathered.left.add(Section::References, unparsed);
+    gathered.left.add(Section::References, lines.saturating_sub(page.end).saturating_add(unparsed));
     if unparsed > 0 {
         gathered.notes.push(format!(
             "of the references that are left out, {unparsed} were counted as words: definitions, comments and strings may be among them"
         ));
     }
-    gathered.found.extend(uses.drain(page));
 }
 
-/// The lines of a file that use a name.
-fn of_file(reader: &Reader<'_>, file: &Mention, name: &str) -> Vec<Found> {
-    let Ok(source) = reader.read(&file.path) else { return Vec::new() };
-    let outline = reader.outline(&source);
-    let text = source.text.as_str();
-    let uses = references(&source.path, text, name, &outline, &|| reader.is_over());
-    let found = lines_of(&source, &uses).into_iter().filter_map(|line| {
-        let found = source.found(Section::References, outline.language, line..line + 1)?;
-        let around = block_at(&outline, line);
-        Some(Found {
-            symbol: around.map(crate::outline::Part::path),
-            kind: around.map(|part| part.kind),
-            ..found
-        })
-    });
-    found.collect()
+/// A file that uses a name, with the lines that do.
+struct Used {
+    source: Source,
+    outline: Outline,
+    lines: Vec<usize>,
+}
+
+impl Used {
+    fn of(reader: &Reader<'_>, file: &Mention, name: &str) -> Option<Self> {
+        let source = reader.read(&file.path).ok()?;
+        let outline = reader.outline(&source);
+        let text = source.text.as_str();
+        let uses = references(&source.path, text, name, &outline, &|| reader.is_over());
+        let lines = lines_of(&source, &uses);
+        Some(Self { source, outline, lines })
+    }
+
+    fn found(&self, line: usize) -> Option<Found> {
+        let found =
+            self.source.found(Section::References, self.outline.language, line..line + 1)?;
+        let around = block_at(&self.outline, line);
+        Some(Found { symbol: around.map(Part::path), kind: around.map(|part| part.kind), ..found })
+    }
 }
 
 /// The lines of these places, which are in order, each once.

@@ -107,6 +107,58 @@ fn an_answer_that_cannot_be_used_is_asked_for_once_more() {
     assert_eq!(scene.text(), BEFORE.replace("def add(a, b):\n    return a + b", ADD));
 }
 
+/// Told where its code does not parse, it may try once more.
+#[test]
+fn code_that_does_not_parse_is_asked_for_once_more() {
+    let broken = fenced("def add(*numbers):\n    return sum(numbers]");
+    let mut scene = Scene::new(vec![broken, fenced(ADD)], &[]);
+    let answer = scene.edit(&json!({ "start_line": 1, "end_line": 2 }));
+    let data = &answer["structuredContent"];
+    assert_eq!(data["status"], "success", "{answer}");
+    assert_eq!(data.get("syntax_warnings"), None, "{answer}");
+    let asked = scene.model.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(!asked[0].body.contains("syntax error"), "{}", asked[0].body);
+    assert!(asked[1].body.contains("syntax errors that it has not now: line 2, column "));
+    assert_eq!(scene.text(), BEFORE.replace("def add(a, b):\n    return a + b", ADD));
+}
+
+#[test]
+fn code_that_does_not_parse_the_second_time_either_is_refused_with_the_place() {
+    let broken = || fenced("def add(*numbers):\n    return sum(numbers]");
+    for more in [json!({}), json!({ "dry_run": true }), json!({ "verify": "syntax" })] {
+        let mut scene = Scene::new(vec![broken(), broken()], &[]);
+        let mut arguments = json!({ "start_line": 1, "end_line": 2 });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = scene.edit(&arguments);
+        let data = &answer["structuredContent"];
+        assert_eq!(data["code"], "GENERATION_FAILED", "{answer}");
+        let message = data["message"].as_str().unwrap();
+        assert!(
+            message.contains("syntax errors that it has not now: line 2, column "),
+            "{message}"
+        );
+        assert_eq!(scene.model.asked().len(), 2);
+        assert_eq!(scene.text(), BEFORE);
+    }
+}
+
+/// What was wrong before is not the model's fault, and of some files nobody knows what is wrong.
+#[test]
+fn only_new_syntax_errors_in_a_known_language_are_refused() {
+    for (name, before) in [
+        ("calc.py", "def broken(:\n    pass\n\n\ndef add(a, b):\n    return a + b\n"),
+        ("calc.xyz", "one\ntwo\nthree\nfour\n((\n((\n"),
+    ] {
+        let mut scene = Scene::new(vec![fenced(ADD)], &[]);
+        scene.folder.write(name, before);
+        let answer = scene.edit(&json!({ "target_file": name, "start_line": 5, "end_line": 6 }));
+        assert_eq!(answer["structuredContent"]["status"], "success", "{answer}");
+        assert!(scene.folder.read(name).ends_with(&format!("{ADD}\n")));
+        assert_eq!(scene.model.asked().len(), 1, "{name}");
+    }
+}
+
 #[test]
 fn whatever_a_model_says_or_does_the_file_is_not_harmed() {
     let says = |text: &str| Turn::Says(text.to_owned());

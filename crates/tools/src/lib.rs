@@ -14,6 +14,7 @@ mod line_number;
 pub mod rehearsal;
 pub mod resource;
 pub mod schema;
+mod syntax;
 pub mod text_file;
 pub mod tool;
 

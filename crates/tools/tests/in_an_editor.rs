@@ -133,6 +133,31 @@ fn an_edit_lands_while_a_person_types_elsewhere() {
     assert!(reply.blocks[1].to_string().contains(note));
 }
 
+/// What is written is what was looked at, though it has to be looked at again.
+#[test]
+fn syntax_is_verified_while_a_person_types() {
+    let typing = |text: &mut String| {
+        if text.lines().count() < 10 {
+            text.push_str("// typed\n");
+        }
+    };
+    let verified = |content: &str| {
+        let session = Session::new("", typing);
+        let write = json!({ "name": "a.rs", "content": "fn one() {}\n" });
+        session.call("write_text_file", write).unwrap();
+        assert!(session.text("a.rs").unwrap().lines().count() < 5, "somebody is still typing");
+        let edits = json!([{ "old_string": "{}", "new_string": content }]);
+        let edit = json!({ "name": "a.rs", "edits": edits, "verify": "syntax" });
+        let outcome = session.call("multi_edit_text_file", edit).map(drop);
+        (outcome.map_err(|failure| failure.kind), session.text("a.rs").unwrap())
+    };
+    let (outcome, text) = verified("{ }");
+    assert_eq!((outcome, text), (Ok(()), format!("fn one() {{ }}\n{}", "// typed\n".repeat(9))));
+    let (outcome, text) = verified("{ (");
+    assert_eq!(outcome, Err(Kind::Invalid));
+    assert!(text.starts_with("fn one() {}\n// typed\n"), "{text}");
+}
+
 #[test]
 fn an_edit_that_fits_no_more_is_out_of_date() {
     // The first look still has it, the second does not.

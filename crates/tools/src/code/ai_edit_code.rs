@@ -18,12 +18,15 @@ use super::conflict;
 use crate::answer::{self, Mode, Outcome, short};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
+use crate::syntax::{self, Look, NewErrors, Verifier, Verify, Versions};
 use crate::{
     Author, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema,
 };
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
+/// Syntax errors that a model is told of at once: most follow from the first.
+const ERRORS_TOLD: usize = 3;
 
 /// Edit a source file by lines: insert, replace or delete them. Lines are 1-based, `start_line` and `end_line` both included. `code_block` is written as given, with the file's own line breaks; all else stays as it is. Pass a hash you were given as `expected_hash`, and lines that have changed since are not touched.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -48,6 +51,8 @@ pub struct AiEditCode {
     expected_hash: Option<String>,
     /// Answer the same, but write nothing
     dry_run: Option<bool>,
+    /// Refuse new syntax errors, rather than warn of them
+    verify: Option<Verify>,
     #[serde(skip)]
     #[schemars(skip)]
     written: Option<Written>,
@@ -84,6 +89,9 @@ struct Answer {
     dry_run: bool,
     hash_would_be: String,
     notes: Vec<String>,
+    syntax_warnings: Vec<SyntaxWarning>,
+    /// Those left out
+    more_syntax_warnings: usize,
     /// After a failure
     code: String,
     error: String,
@@ -102,6 +110,14 @@ struct Answer {
 enum Status {
     Success,
     Failure,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct SyntaxWarning {
+    line: usize,
+    column: usize,
+    message: String,
 }
 
 #[derive(JsonSchema)]
@@ -199,18 +215,26 @@ impl Tool for AiEditCode {
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         let path = super::path(cx.root, &self.target_file)?;
-        let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
-            let (bytes, edited) = self.change(version, cx)?;
-            let change = match Mode::of(self.dry_run) {
-                Mode::Write if edited.outcome.changed => Change::write(bytes),
-                Mode::Write | Mode::DryRun => Change::Keep,
-            };
-            Ok((change, edited))
+        let mut verifier = Verifier::new(self.verify, &self.target_file, Base::One, cx);
+        let outcome = verifier.run(|verifier| {
+            Stage::new(cx.store).update_one(&path, cx.call, |version| {
+                let (bytes, edited) = self.change(version, cx)?;
+                let bytes = Arc::new(bytes);
+                let versions = Versions::new(version, &bytes);
+                verifier.admit(&versions)?;
+                let change = match Mode::of(self.dry_run) {
+                    Mode::Write if edited.outcome.changed => Change::Write(bytes),
+                    Mode::Write | Mode::DryRun => Change::Keep,
+                };
+                Ok((change, (edited, versions)))
+            })
         });
         match outcome {
-            Ok((saved, mut edited)) => {
+            Ok((saved, (mut edited, versions))) => {
                 edited.outcome.after = saved.restyled.unwrap_or(edited.outcome.after);
                 edited.outcome.notes = answer::notes(&saved);
+                edited.outcome.notes.extend(verifier.note());
+                edited.errors = self.warn_of(&versions, cx);
                 Ok(self.reply(edited))
             }
             Err(StageError::Change(failure)) => Err(failure),
@@ -224,6 +248,7 @@ impl Tool for AiEditCode {
 struct Edited {
     outcome: Outcome,
     diff: String,
+    errors: Option<NewErrors>,
 }
 
 impl EditType {
@@ -289,14 +314,16 @@ impl AiEditCode {
             scope,
             loss: Loss::Refused,
         };
+        let why = || syntax::interrupted(cx);
+        let cancelled = || why().is_some();
         let check = |new: &str| match new {
             new if answer::has_nul(new) => Err("it has a NUL character".into()),
             new if new.starts_with(MARK) => Err("it begins with a byte order mark".into()),
-            _ => Ok(()),
+            new => match syntax::look(&self.target_file, old.as_str(), new, &cancelled) {
+                Look::Broken(errors) => Err(unparsable(&errors)),
+                Look::Fine | Look::Unknown(_) => Ok(()),
+            },
         };
-        let stopped = || cx.call.stop.is_set().then_some(StoreError::Stopping);
-        let why = || cx.call.check().err().or_else(stopped);
-        let cancelled = || why().is_some();
         let generated =
             model::generate(author.model, &request, &check, &cancelled, author.progress);
         let generated = generated.map_err(|error| match (error, why()) {
@@ -308,6 +335,17 @@ impl AiEditCode {
         let mark = &old.whole()[..old.whole().len() - old.as_str().len()];
         let text = Arc::new([mark, &generated.text].concat());
         Ok(Written { text, before, by: author.model.model().to_owned() })
+    }
+
+    /// The errors that the agent's own code brought. What a model wrote was refused for them, and so is what is verified.
+    fn warn_of(&self, versions: &Versions, cx: &Context) -> Option<NewErrors> {
+        if self.written.is_some() || self.verify.is_some() {
+            return None;
+        }
+        match versions.look(&self.target_file, &|| syntax::interrupted(cx).is_some()) {
+            Look::Broken(errors) => Some(errors),
+            Look::Fine | Look::Unknown(_) => None,
+        }
     }
 
     /// The new contents of the file, and what there is to say about them.
@@ -342,7 +380,7 @@ impl AiEditCode {
             mode,
             notes: Vec::new(),
         };
-        Ok((new.into_bytes(), Edited { outcome, diff }))
+        Ok((new.into_bytes(), Edited { outcome, diff, errors: None }))
     }
 
     /// The hash may be that of the file or of the lines: whoever was shown a few lines has no other.
@@ -409,7 +447,7 @@ impl AiEditCode {
         Ok(([&old.whole()[..mark], &new].concat(), changed))
     }
 
-    fn reply(&self, Edited { outcome, diff }: Edited) -> Reply {
+    fn reply(&self, Edited { outcome, diff, errors }: Edited) -> Reply {
         let message = match (outcome.mode, outcome.changed) {
             (Mode::Write, true) => "File updated successfully.",
             (Mode::Write, false) => "Nothing changed: the file already reads so.",
@@ -421,7 +459,8 @@ impl AiEditCode {
         if let Some(Written { by, .. }) = &self.written {
             let _ = write!(text, "\ngenerated by {}", short(by));
         }
-        for line in outcome.hash_lines() {
+        let warnings = errors.iter().flat_map(NewErrors::warnings);
+        for line in outcome.hash_lines().into_iter().chain(warnings) {
             let _ = write!(text, "\n{line}");
         }
         let mut blocks = vec![text.into()];
@@ -434,9 +473,18 @@ impl AiEditCode {
         data.insert("message".into(), message.into());
         data.insert("diff".into(), diff.into());
         outcome.add_to(&mut data);
+        if let Some(errors) = &errors {
+            errors.add_to(&mut data);
+        }
         let by = self.written.as_ref().map_or("agent", |written| &written.by);
         data.insert("generated_by".into(), by.into());
         let hash = outcome.hash();
         Reply { blocks, data: Some(data), hash, ..Reply::default() }
     }
+}
+
+/// What a model is told whose code does not parse.
+fn unparsable(errors: &NewErrors) -> String {
+    let places = errors.describe(ERRORS_TOLD, Base::One).join("; ");
+    format!("the file would have syntax errors that it has not now: {places}")
 }

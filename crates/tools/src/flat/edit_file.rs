@@ -1,6 +1,7 @@
 //! `edit_file`: lines replaced, inserted, deleted and appended, all or nothing.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
 use schemars::JsonSchema;
@@ -12,27 +13,30 @@ use text::{Composed, EditError, LineEdit, LineOp, Text, by_line, splice};
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
+use crate::syntax::{Verifier, Verify, Versions};
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
-/// Edit a text file of the folder by lines: replace, insert, delete, append, or create the file. Lines are 0-based and all mean the file before the call; `insert` puts content before its line, or appends at the line count. All edits are applied or none; line endings and all else stay as they are.
+/// Edit a text file of the folder by lines: replace, insert, delete, append, or create it. Lines are 0-based, of the file before the call; `insert` puts content before its line, or appends at the line count. All edits apply or none; all else stays as it is, line endings too.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct EditFile {
     /// File name, without any path.
     #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 255))]
     name: String,
-    /// The edits, in any order.
+    /// Edits, in any order.
     #[schemars(length(max = 1000))]
     edits: Option<Vec<Edit>>,
-    /// Text to add after the last line.
+    /// Text to add at the end.
     append: Option<String>,
     /// Create the file if it is missing (default true).
     create_if_missing: Option<bool>,
-    /// Hash of the last read or edit; if the file has changed since, nothing is written.
+    /// Hash you last got; if the file changed since, nothing is written.
     #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
     expected_hash: Option<String>,
-    /// Answer the same, but write nothing.
+    /// Only answer; write nothing.
     dry_run: Option<bool>,
+    /// Refuse new syntax errors.
+    verify: Option<Verify>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +47,7 @@ struct Edit {
     line: LineNumber,
     /// What to do with the line.
     operation: Operation,
-    /// The new text, one line or several; not for `delete`.
+    /// New text, one line or several; not for `delete`.
     content: Option<String>,
 }
 
@@ -132,6 +136,7 @@ impl Tool for EditFile {
             expected: self.expected_hash.and_then(|hash| hash.parse().ok()),
             mode: Mode::of(self.dry_run),
             base: Base::Zero,
+            verify: self.verify,
         };
         let edited = edit(cx, &request)?;
         Ok(reply(&request, edited))
@@ -221,6 +226,7 @@ pub(super) struct Request {
     pub expected: Option<Hash>,
     pub mode: Mode,
     pub base: Base,
+    pub verify: Option<Verify>,
 }
 
 /// What becomes of a file that is missing.
@@ -249,17 +255,22 @@ pub(super) struct Edited {
 
 pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
     let path = super::path(cx.root, &request.name)?;
-    let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
-        let (bytes, edited) = change(cx, request, version)?;
-        let change = match request.mode {
-            Mode::Write if edited.changed => Change::write(bytes),
-            Mode::Write | Mode::DryRun => Change::Keep,
-        };
-        Ok((change, edited))
+    let mut verifier = Verifier::new(request.verify, &request.name, request.base, cx);
+    let outcome = verifier.run(|verifier| {
+        Stage::new(cx.store).update_one(&path, cx.call, |version| {
+            let (bytes, edited) = change(cx, request, version)?;
+            let bytes = Arc::new(bytes);
+            verifier.admit(&Versions::new(version, &bytes))?;
+            let change = match request.mode {
+                Mode::Write if edited.changed => Change::Write(bytes),
+                Mode::Write | Mode::DryRun => Change::Keep,
+            };
+            Ok((change, edited))
+        })
     });
     match outcome {
         Ok((saved, mut edited)) => {
-            edited.notes = answer::notes(&saved);
+            edited.notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
             Ok(edited)
         }
         Err(StageError::Change(failure)) => Err(failure),

@@ -169,6 +169,7 @@ impl Tool for EditFile {
             expected: cx.expected,
             mode: Mode::Write,
             base: Base::One,
+            verify: None,
         };
         let edited = edit_file::edit(cx, &request)?;
         let data = edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);

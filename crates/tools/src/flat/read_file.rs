@@ -12,17 +12,17 @@ use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool};
 
-/// Read a text file of the folder, whole or by lines. Lines are 0-based and inclusive: `start_line: 0, end_line: 9` are the first ten. The answer ends with the file's hash, for the `expected_hash` of `edit_file`.
+/// Read a text file of the folder, whole or by lines. Lines are 0-based and inclusive: `start_line: 0, end_line: 9` are the first ten. The answer ends with the file's hash, for `expected_hash` of `edit_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ReadFile {
     /// File name, without any path.
     #[schemars(regex(pattern = "^[a-zA-Z0-9._-]+$"), length(min = 1, max = 255))]
     name: String,
-    /// First line to read (0-based); without it, from the beginning.
+    /// First line to read (0-based; default: the first).
     #[schemars(range(min = 0))]
     start_line: Option<LineNumber>,
-    /// Last line to read (0-based); without it, to the end.
+    /// Last line to read (0-based; default: the last).
     #[schemars(range(min = 0))]
     end_line: Option<LineNumber>,
     /// Put each line's number and a tab before it.

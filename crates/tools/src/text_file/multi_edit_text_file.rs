@@ -1,6 +1,7 @@
 //! `multi_edit_text_file`: strings replaced one after another, all or nothing, with one diff of it all.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
 use schemars::JsonSchema;
@@ -14,13 +15,14 @@ use super::{Act, refusal};
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
+use crate::syntax::{Verifier, Verify, Versions};
 use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
 
 /// Notes on edits, and runs of edits that one note names, at most.
 const MAX_NOTES: usize = 20;
 const MAX_RUNS: usize = 10;
 
-/// Edit a text file by replacing exact strings. Edits apply in order, each to what the ones before it left; all or none. Each `old_string` must occur exactly once, unless `replace_all`, `expected_count` or `near_line` says otherwise. Line endings and everything else stay as they are. Answers a diff. Lines count from 1.
+/// Replace exact strings in a text file. Edits apply in order, each to what those before it left; all or none. Each `old_string` must occur exactly once, unless `replace_all`, `expected_count` or `near_line` is given. All else stays as it is, line endings too. Lines count from 1.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct MultiEditTextFile {
@@ -28,14 +30,16 @@ pub struct MultiEditTextFile {
     path: String,
     /// Array of edit operations to apply sequentially
     edits: Vec<Edit>,
-    /// How every `old_string` matches
+    /// For all edits
     #[serde(rename = "match")]
     matching: Option<Match>,
-    /// Hash of the last read or edit; if the file has changed since, nothing is written
+    /// Hash you last got; if the file changed since, nothing is written
     #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
     expected_hash: Option<String>,
-    /// Answer the same, but write nothing
+    /// Only answer; write nothing
     dry_run: Option<bool>,
+    /// Refuse new syntax errors
+    verify: Option<Verify>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,10 +51,10 @@ struct Edit {
     new_string: String,
     /// Replace every match
     replace_all: Option<bool>,
-    /// How many matches there must be; all are replaced, or the one by `near_line`
+    /// Matches there must be; all are replaced, or the one by `near_line`
     #[schemars(range(min = 1))]
     expected_count: Option<LineNumber>,
-    /// Replace only the match nearest to this line of the file before the call (1-indexed)
+    /// Replace only the match nearest to this line (1-indexed, before all edits)
     #[schemars(range(min = 1))]
     near_line: Option<LineNumber>,
     /// `ignore_whitespace`: whole lines may differ in blanks; `new_string` is indented as the file is
@@ -148,26 +152,33 @@ impl Tool for MultiEditTextFile {
         let size = Cell::new(0);
         // Whether the edits fitted the file when it was looked at before.
         let fitted = Cell::new(false);
-        let outcome = Stage::new(cx.store).update_one(&path, cx.call, |version| {
-            let (new, edited) = self.change(version, cx).map_err(|failure| match failure.kind {
-                Kind::NoMatch | Kind::Ambiguous | Kind::Conflict if fitted.get() => {
-                    let current = version.map(|version| Hash::of(&version.bytes));
-                    refusal::overtaken(&failure, &self.path, current)
-                }
-                _ => failure,
-            })?;
-            fitted.set(true);
-            size.set(new.len());
-            let change = match Mode::of(self.dry_run) {
-                Mode::DryRun => Change::Keep,
-                Mode::Write => Change::write(new.into_bytes()),
-            };
-            Ok((change, edited))
+        let mut verifier = Verifier::new(self.verify, &self.path, Base::One, cx);
+        let outcome = verifier.run(|verifier| {
+            Stage::new(cx.store).update_one(&path, cx.call, |version| {
+                let (new, edited) =
+                    self.change(version, cx).map_err(|failure| match failure.kind {
+                        Kind::NoMatch | Kind::Ambiguous | Kind::Conflict if fitted.get() => {
+                            let current = version.map(|version| Hash::of(&version.bytes));
+                            refusal::overtaken(&failure, &self.path, current)
+                        }
+                        _ => failure,
+                    })?;
+                fitted.set(true);
+                size.set(new.len());
+                let new = Arc::new(new.into_bytes());
+                verifier.admit(&Versions::new(version, &new))?;
+                let change = match Mode::of(self.dry_run) {
+                    Mode::DryRun => Change::Keep,
+                    Mode::Write => Change::Write(new),
+                };
+                Ok((change, edited))
+            })
         });
         match outcome {
             Ok((saved, edited)) => {
                 let after = saved.restyled.unwrap_or(edited.after);
-                Ok(self.reply(Edited { after, ..edited }, answer::notes(&saved)))
+                let notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
+                Ok(self.reply(Edited { after, ..edited }, notes))
             }
             Err(StageError::Change(Failure { kind: Kind::NotFound, .. })) => {
                 Err(super::missing(&self.path, &path, cx, Act::Edit))

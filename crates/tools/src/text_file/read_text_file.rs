@@ -14,7 +14,7 @@ use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
 
-/// Read a text file, whole or by lines. The first text of the answer is exactly what the file holds; the second says which lines it is, where to go on, and the file's hash. Lines count from 1.
+/// Read a text file, whole or by lines. The first text of the answer is exactly the file's; the second says which lines, where to go on, and the file's hash. Lines count from 1.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ReadTextFile {

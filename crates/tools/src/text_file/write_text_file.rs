@@ -16,12 +16,14 @@ use text::{Composed, Text};
 
 use super::Act;
 use crate::answer::{self, ErrorShape, Mode, Outcome};
+use crate::line_number::Base;
 use crate::schema::Fault;
+use crate::syntax::{Verifier, Verify, Versions};
 use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, schema};
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// Write a whole text file, creating or overwriting it. To change parts of a file use `multi_edit_text_file`.
+/// Create or overwrite a text file. To change parts of one use `multi_edit_text_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct WriteTextFile {
@@ -31,11 +33,13 @@ pub struct WriteTextFile {
     content: String,
     /// Create missing parent folders
     create_dirs: Option<bool>,
-    /// Hash of the last read or edit; if the file has changed since, nothing is written
+    /// Hash you last got; if the file changed since, nothing is written
     #[schemars(regex(pattern = "^[0-9a-fA-F]{16}$"))]
     expected_hash: Option<String>,
-    /// Answer the same, with a diff, but write nothing
+    /// Only answer, with a diff; write nothing
     dry_run: Option<bool>,
+    /// Refuse new syntax errors
+    verify: Option<Verify>,
 }
 
 /// What `write_text_file` answers.
@@ -97,20 +101,25 @@ impl Tool for WriteTextFile {
         };
         let size = Cell::new(self.content.len());
         let content = Arc::new(std::mem::take(&mut self.content).into_bytes());
-        let outcome =
-            Stage::new(cx.store).with_folders(folders).update_one(&path, cx.call, |version| {
+        let stage = Stage::new(cx.store).with_folders(folders);
+        let mut verifier = Verifier::new(self.verify, &self.path, Base::One, cx);
+        let outcome = verifier.run(|verifier| {
+            stage.update_one(&path, cx.call, |version| {
                 let (bytes, written) = self.change(&content, version, cx)?;
                 size.set(bytes.len());
+                verifier.admit(&Versions::new(version, &bytes))?;
                 let change = match Mode::of(self.dry_run) {
                     Mode::DryRun => Change::Keep,
                     Mode::Write => Change::Write(bytes),
                 };
                 Ok((change, written))
-            });
+            })
+        });
         match outcome {
             Ok((saved, written)) => {
                 let after = saved.restyled.unwrap_or(written.after);
-                Ok(self.reply(Written { after, ..written }, answer::notes(&saved)))
+                let notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
+                Ok(self.reply(Written { after, ..written }, notes))
             }
             Err(StageError::Change(failure)) => Err(failure),
             Err(StageError::Store(error)) => {

@@ -1,0 +1,434 @@
+//! What a change does to the syntax of a file: only errors that it brings count.
+//!
+//! To parse takes longer than the rest of an edit, seconds at worst, and meanwhile nobody else could edit the file. So
+//! nothing is parsed under the lock. What has to be verified is worked out under it, and looked at after it was let go
+//! of; then the edit is made anew, and written if it is still the one that was looked at.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+use code::syntax::SyntaxError;
+use code::{language, tree};
+use files::{StageError, StoreError, Version};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use text::{Text, lines};
+
+use crate::answer::{cut, short};
+use crate::line_number::Base;
+use crate::{Context, Failure, Kind};
+
+/// Errors that are told, and characters that are shown of the line of each.
+const MOST_TOLD: usize = 10;
+const LINE_SHOWN: usize = 80;
+
+const TOO_LARGE: &str = "the file is too large";
+
+/// The tree of a text may take 250 times as much memory, so there is one at a time.
+static PARSING: Mutex<()> = Mutex::new(());
+/// Whoever waits for that looks again after this.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What an edit must not spoil.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verify {
+    Syntax,
+}
+
+/// A file as it was and as it would be.
+#[derive(Clone)]
+pub(crate) struct Versions {
+    /// `None`: there was none.
+    before: Option<Arc<Vec<u8>>>,
+    after: Arc<Vec<u8>>,
+}
+
+impl Versions {
+    pub fn new(before: Option<&Version>, after: &Arc<Vec<u8>>) -> Self {
+        Self { before: before.map(|version| Arc::clone(&version.bytes)), after: Arc::clone(after) }
+    }
+
+    fn are_same(&self, other: &Self) -> bool {
+        self.before == other.before && self.after == other.after
+    }
+
+    /// Why this cannot be parsed, as far as that is known without trying.
+    fn unparsable(&self, path: &str) -> Option<&'static str> {
+        match language::of_path(path) {
+            None => Some("the language of the file is not known"),
+            Some(_) if is_too_large(&self.after) => Some(TOO_LARGE),
+            Some(_) => None,
+        }
+    }
+
+    /// The errors that came with the change.
+    pub fn look(&self, path: &str, stop: &dyn Fn() -> bool) -> Look {
+        if self.before.as_ref() == Some(&self.after) {
+            return Look::Fine;
+        }
+        if let Some(why) = self.unparsable(path) {
+            return Look::Unknown(why);
+        }
+        // What was no text had nothing in it that could be kept.
+        let before = self.before.clone().and_then(|bytes| Text::decode(bytes).ok());
+        let before = before.unwrap_or_else(Text::empty);
+        let Ok(after) = Text::decode(Arc::clone(&self.after)) else {
+            return Look::Unknown("it is not text");
+        };
+        match look(path, before.as_str(), after.as_str(), stop) {
+            // The old one, that is, which is not parsed unless it has to be.
+            Look::Unknown(_) if self.before.as_ref().is_some_and(is_too_large) => {
+                Look::Unknown(TOO_LARGE)
+            }
+            look => look,
+        }
+    }
+}
+
+/// The errors of `after` that `before` had not. Must not be called while a file is locked.
+pub(crate) fn look(path: &str, before: &str, after: &str, stop: &dyn Fn() -> bool) -> Look {
+    const TOO_LONG: Look = Look::Unknown("it takes too long to parse");
+    let _alone = loop {
+        match PARSING.try_lock() {
+            Ok(alone) => break alone,
+            Err(TryLockError::Poisoned(alone)) => break alone.into_inner(),
+            Err(TryLockError::WouldBlock) if stop() => return TOO_LONG,
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+        }
+    };
+    match code::syntax::new_errors(path, before, after, stop) {
+        None => TOO_LONG,
+        Some(errors) => NewErrors::of(errors, after).map_or(Look::Fine, Look::Broken),
+    }
+}
+
+fn is_too_large(bytes: &Arc<Vec<u8>>) -> bool {
+    bytes.len() > tree::LARGEST_PARSED
+}
+
+/// What was found.
+pub(crate) enum Look {
+    Fine,
+    Broken(NewErrors),
+    /// It could not be parsed: why.
+    Unknown(&'static str),
+}
+
+/// The errors of a text that another had not: at least one.
+pub(crate) struct NewErrors {
+    /// The first ones, each with its line.
+    told: Vec<(SyntaxError, String)>,
+    more: usize,
+}
+
+impl NewErrors {
+    /// `None`: there are none.
+    fn of(mut errors: Vec<SyntaxError>, text: &str) -> Option<Self> {
+        // One may stand in another that begins at the same place.
+        errors.dedup_by(|one, last| {
+            (one.bytes.start, &one.message) == (last.bytes.start, &last.message)
+        });
+        let more = errors.len().saturating_sub(MOST_TOLD);
+        errors.truncate(MOST_TOLD);
+        let with_line = |error: SyntaxError| {
+            let line = lines::lines(text).nth(error.line);
+            let line = line.map_or("", |line| &text[line.start..line.end]);
+            (error, cut(line.trim(), LINE_SHOWN))
+        };
+        let told: Vec<_> = errors.into_iter().map(with_line).collect();
+        (!told.is_empty()).then_some(Self { told, more })
+    }
+
+    fn count(&self) -> usize {
+        self.told.len() + self.more
+    }
+
+    /// Where each of the first `most` is, and what is wrong there; then how many more there are.
+    pub fn describe(&self, most: usize, base: Base) -> Vec<String> {
+        let shown = self.told.iter().take(most);
+        let mut lines: Vec<_> = shown
+            .map(|(error, line)| match line.as_str() {
+                line if error.message.contains(line) => place(error, base),
+                line => format!("{}, in `{line}`", place(error, base)),
+            })
+            .collect();
+        match self.count() - lines.len() {
+            0 => {}
+            more => lines.push(format!("... and {more} more")),
+        }
+        lines
+    }
+
+    /// The same as warnings about what was written nevertheless.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self
+            .told
+            .iter()
+            .map(|(error, _)| format!("syntax warning: {}", place(error, Base::One)))
+            .collect();
+        if self.more > 0 {
+            lines.push(format!("... and {} more syntax warnings", self.more));
+        }
+        lines
+    }
+
+    /// The same as data, with lines and columns counted from 1.
+    pub fn add_to(&self, data: &mut Map<String, Value>) {
+        let warnings = self.told.iter().map(|(error, _)| {
+            let SyntaxError { line, column, message, .. } = error;
+            json!({ "line": line + 1, "column": column + 1, "message": message })
+        });
+        data.insert("syntax_warnings".into(), warnings.collect());
+        if self.more > 0 {
+            data.insert("more_syntax_warnings".into(), self.more.into());
+        }
+    }
+
+    fn refusal(&self, path: &str, base: Base) -> Failure {
+        let (count, plural) = (self.count(), if self.count() == 1 { "" } else { "s" });
+        let message = format!("{count} new syntax error{plural} in {}", short(path));
+        let places = self.describe(MOST_TOLD, base).join("\n");
+        let from = base.show(0);
+        Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message]).with_hint(format!(
+            "nothing was written; in the new text, lines and columns counted from {from}:\n{places}"
+        ))
+    }
+}
+
+fn place(error: &SyntaxError, base: Base) -> String {
+    let (line, column) = (base.show(error.line), base.show(error.column));
+    format!("line {line}, column {column}: {}", error.message)
+}
+
+/// Why a change is not made, or not yet.
+pub(crate) enum Halt {
+    Failed(Failure),
+    /// It has to be looked at.
+    Unseen(Versions),
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Lets through what a call wants to write, if its syntax may stand.
+pub(crate) struct Verifier<'a> {
+    verify: Option<Verify>,
+    path: &'a str,
+    base: Base,
+    cx: &'a Context<'a>,
+    /// What was looked at last, and why that was in vain, if it was.
+    seen: Option<(Versions, Option<&'static str>)>,
+    /// The same of what was let through last.
+    in_vain: Cell<Option<&'static str>>,
+}
+
+impl<'a> Verifier<'a> {
+    pub fn new(verify: Option<Verify>, path: &'a str, base: Base, cx: &'a Context<'a>) -> Self {
+        Self { verify, path, base, cx, seen: None, in_vain: Cell::new(None) }
+    }
+
+    /// Whether this may be written. Parses nothing, since the file is locked.
+    pub fn admit(&self, versions: &Versions) -> Result<(), Halt> {
+        self.in_vain.set(None);
+        if self.verify.is_none() || versions.before.as_ref() == Some(&versions.after) {
+            return Ok(());
+        }
+        self.in_vain.set(match &self.seen {
+            Some((seen, in_vain)) if seen.are_same(versions) => *in_vain,
+            _ => match versions.unparsable(self.path) {
+                None => return Err(Halt::Unseen(versions.clone())),
+                why => why,
+            },
+        });
+        Ok(())
+    }
+
+    /// Makes an update of the file. When somebody else changes the file between a look and the update that follows, the
+    /// look was for nothing; that goes on until the call's time is up.
+    pub fn run<T>(
+        &mut self,
+        mut update: impl FnMut(&Self) -> Result<T, StageError<Halt>>,
+    ) -> Result<T, StageError<Failure>> {
+        loop {
+            match update(self) {
+                Ok(done) => return Ok(done),
+                Err(StageError::Store(error)) => return Err(StageError::Store(error)),
+                Err(StageError::Change(Halt::Failed(failure))) => {
+                    return Err(StageError::Change(failure));
+                }
+                Err(StageError::Change(Halt::Unseen(versions))) => self.look(versions)?,
+            }
+        }
+    }
+
+    fn look(&mut self, versions: Versions) -> Result<(), StageError<Failure>> {
+        let look = versions.look(self.path, &|| interrupted(self.cx).is_some());
+        if let Some(why) = interrupted(self.cx) {
+            return Err(StageError::Store(why));
+        }
+        let in_vain = match look {
+            Look::Fine => None,
+            Look::Unknown(why) => Some(why),
+            Look::Broken(errors) => {
+                return Err(StageError::Change(errors.refusal(self.path, self.base)));
+            }
+        };
+        self.seen = Some((versions, in_vain));
+        Ok(())
+    }
+
+    /// What there is to say of what was let through.
+    pub fn note(&self) -> Option<String> {
+        self.in_vain.get().map(|why| format!("syntax not checked: {why}"))
+    }
+}
+
+/// Why nobody waits for this call any more.
+pub(crate) fn interrupted(cx: &Context) -> Option<StoreError> {
+    let stopping = || cx.call.stop.is_set().then_some(StoreError::Stopping);
+    cx.call.check().err().or_else(stopping)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::time::Instant;
+
+    use files::{Call, Change, FilePath, LineCounts, MemoryStore, Root, Stage, Store as _};
+
+    use crate::Limits;
+
+    const LARGEST: usize = tree::LARGEST_PARSED;
+
+    fn versions(before: Option<&[u8]>, after: &[u8]) -> Versions {
+        let shared = |bytes: &[u8]| Arc::new(bytes.to_vec());
+        Versions { before: before.map(shared), after: shared(after) }
+    }
+
+    /// What a look says: nothing, the places, or why there is nothing to say.
+    fn looked(path: &str, before: Option<&[u8]>, after: &[u8]) -> String {
+        match versions(before, after).look(path, &|| false) {
+            Look::Fine => String::new(),
+            Look::Broken(errors) => errors.describe(2, Base::One).join("; "),
+            Look::Unknown(why) => format!("? {why}"),
+        }
+    }
+
+    const TWO: &str = "{ \"b\": 2 2 }";
+    const NOT_ONE: &str = "line 1, column 10: unexpected `2`, in `{ \"b\": 2 2 }`";
+
+    #[test]
+    fn only_what_a_change_brought_is_told() {
+        let check = |before: Option<&str>, after: &str, told: &str| {
+            assert_eq!(looked("a.json", before.map(str::as_bytes), after.as_bytes()), told);
+        };
+        check(None, "[1]", "");
+        check(None, "", "");
+        check(None, TWO, NOT_ONE);
+        check(Some(""), TWO, NOT_ONE);
+        check(Some("[1 2]"), "[1 2]", "");
+        check(Some("[1 2]"), "\n\n[1 2]", "");
+        check(Some("[1]"), &format!("\u{feff}{TWO}"), NOT_ONE);
+        check(Some("\u{feff}[1 2]"), "\u{feff}[1 2]\n", "");
+        let many = "{ \"a\" },\n".repeat(3);
+        let (first, second) = ("line 2, column 3: unexpected `\"a\"`", "line 3, column 3");
+        let told = format!(
+            "{first}, in `{{ \"a\" }},`; {second}: unexpected `\"a\"`, in `{{ \"a\" }},`; ... and 1 more"
+        );
+        check(None, &format!("[\n{many}1]"), &told);
+    }
+
+    #[test]
+    fn what_cannot_be_parsed_has_no_errors() {
+        let check = |path: &str, before: Option<&[u8]>, after: &[u8], told: &str| {
+            assert_eq!(looked(path, before, after), told);
+        };
+        check("a", None, b"(", "? the language of the file is not known");
+        check("a.json", Some(b"\xff"), b"[1]", "");
+        check("a.json", None, &vec![b' '; LARGEST], "");
+        check("a.json", None, &vec![b' '; LARGEST + 1], "? the file is too large");
+        check("a.json", Some(&vec![b'['; LARGEST + 1]), b"[", "? the file is too large");
+        check("a.json", Some(&vec![b'['; LARGEST + 1]), b"[1]", "");
+        let stopped = || versions(None, b"[").look("a.json", &|| true);
+        assert!(matches!(stopped(), Look::Unknown("it takes too long to parse")));
+        let _another = PARSING.lock();
+        assert!(matches!(stopped(), Look::Unknown("it takes too long to parse")));
+    }
+
+    /// Has `write` decide what to write, over the first of `texts` and what others write in between, one after the other.
+    fn run(
+        texts: &[&str],
+        timeout: Duration,
+        write: impl Fn(&str) -> String,
+    ) -> (Result<(), String>, String) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = MemoryStore::new(1 << 20);
+        let at = FilePath::flat("a.json").expect("a name");
+        let call = Call::until(Instant::now() + timeout);
+        let cx = Context {
+            root: &Root::open(folder.path()).expect("a folder"),
+            store: &store,
+            line_counts: &LineCounts::default(),
+            limits: &Limits::new(1 << 20, timeout),
+            call: &call,
+            expected: None,
+        };
+        let mut texts = texts.iter();
+        store.put(&at, *texts.next().expect("a text"));
+        let outcome =
+            Verifier::new(Some(Verify::Syntax), "a.json", Base::One, &cx).run(|verifier| {
+                let outcome = Stage::new(&store).update_one(&at, &call, |version| {
+                    let old = version.expect("it is there").bytes.to_vec();
+                    let old = String::from_utf8(old).expect("text");
+                    let new = Arc::new(write(&old).into_bytes());
+                    verifier.admit(&Versions::new(version, &new))?;
+                    Ok((Change::Write(new), ()))
+                });
+                if let Some(other) = texts.next() {
+                    store.put(&at, *other);
+                }
+                outcome
+            });
+        let outcome = outcome.map(drop).map_err(|error| match error {
+            StageError::Change(failure) => failure.message,
+            StageError::Store(error) => error.to_string(),
+        });
+        let call = Call::until(Instant::now() + Duration::from_mins(1));
+        let text = store.read(&at, &call).expect("it reads").expect("it is there").bytes.to_vec();
+        (outcome, String::from_utf8(text).expect("text"))
+    }
+
+    fn check(texts: &[&str], write: fn(&str) -> String, wanted: Result<(), &str>, after: &str) {
+        let (outcome, text) = run(texts, Duration::from_mins(1), write);
+        assert_eq!((outcome, &*text), (wanted.map_err(str::to_owned), after), "{texts:?}");
+    }
+
+    #[test]
+    fn a_file_that_changed_since_it_was_looked_at_is_looked_at_again() {
+        const REFUSED: Result<(), &str> = Err("1 new syntax error in a.json");
+        let add: fn(&str) -> String = |old| old.replace(']', "2]");
+        check(&["[]"], add, Ok(()), "[2]");
+        check(&["[]", "[1, ]"], add, Ok(()), "[1, 2]");
+        check(&["[]", "[3, ]", "[4, ]", "[5, ]"], add, Ok(()), "[5, 2]");
+        check(&["[]", "[0, ]", "[1 ]"], add, REFUSED, "[1 ]");
+        // What is written stays the same, but now it is worse than what was there.
+        let overwrite: fn(&str) -> String = |_| "[1 2]\n\n".into();
+        check(&["[1 2]\n"], overwrite, Ok(()), "[1 2]\n\n");
+        check(&["[1 2]\n", "[1]\n"], overwrite, REFUSED, "[1]\n");
+    }
+
+    #[test]
+    fn a_call_whose_time_is_up_is_over() {
+        let (outcome, text) = run(&["[]"], Duration::ZERO, |_| "[2]".into());
+        assert!(outcome.is_err());
+        assert_eq!(text, "[]");
+    }
+}

@@ -43,13 +43,23 @@ fn npm_folder(packages: &[&str]) -> Outcome<PathBuf> {
 
 /// A Python with packages of `PyPI`, each with its exact version; the path of its interpreter.
 pub fn python(packages: &[&str]) -> Outcome<PathBuf> {
+    python_with(packages, &[])
+}
+
+/// The same, without what these packages would need besides.
+pub fn python_alone(packages: &[&str]) -> Outcome<PathBuf> {
+    python_with(packages, &["--no-deps"])
+}
+
+fn python_with(packages: &[&str], flags: &[&str]) -> Outcome<PathBuf> {
     let venv = cache().join(format!("python-{}", packages.join("+").replace("==", "-")));
     let (bin, suffix) = if cfg!(windows) { ("Scripts", ".exe") } else { ("bin", "") };
     let python = venv.join(bin).join(format!("python{suffix}"));
     once(&venv, || {
         let program = if cfg!(windows) { "python" } else { "python3" };
         run(Command::new(program).args(["-m", "venv", "--clear"]).arg(&venv))?;
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages))
+        let mut pip = Command::new(&python);
+        run(pip.args(["-m", "pip", "install", "--quiet"]).args(flags).args(packages))
     })?;
     Ok(python)
 }

@@ -10,6 +10,7 @@ mod codex;
 mod conformance;
 mod inspector;
 mod install;
+mod local;
 mod model;
 mod pattern;
 mod play;
@@ -62,7 +63,7 @@ type Outcome<T> = Result<T, Trouble>;
 #[derive(PartialEq, Eq)]
 enum When {
     Always,
-    /// It takes minutes to install, and shows nothing that others do not.
+    /// It takes minutes, and shows nothing of the protocol that others do not.
     Named,
 }
 
@@ -95,6 +96,7 @@ const CLIENTS: &[Client] = &[
     Client { name: "acp", when: Always, shown: acp::SHOWN, drive: acp::drive },
     Client { name: "acpx", when: Always, shown: acp::acpx::ACPX, drive: acp::acpx::drive },
     Client { name: "yopo", when: Named, shown: acp::yopo::YOPO, drive: acp::yopo::drive },
+    Client { name: "model", when: Named, shown: local::SHOWN, drive: local::drive },
 ];
 
 fn main() -> ExitCode {

@@ -50,6 +50,7 @@ pub fn listing() -> Vec<Step> {
         tool("write_text_file", &any),
         tool("multi_edit_text_file", &any),
         tool("ai_edit_code", &any),
+        tool("ai_get_code_context", &any),
         tool("search_files", &any),
     ];
     let files = json!([{ "name": NOTES, "lines": 3 }]);

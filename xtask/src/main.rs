@@ -17,6 +17,7 @@ cargo xtask <command>
   test              everything a change must pass: format, lints, walls, all tests, openapi, clients, footprint, faults
   full              test, and what takes too long for each change: clients that have to be compiled
   clients           the clients people use, each through the same work; names after it pick some
+  clients model     a real small language model writes for `ai_edit_code`, and what it says is printed
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   walls             what must never leak: file system calls outside `files`, foreign words

@@ -67,7 +67,7 @@ struct Raw {
     ///
     /// flat: `list_files`, `read_file`, `edit_file`, addressed by file name, lines from 0.
     /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`, by absolute path, lines from 1.
-    /// code: `ai_edit_code`, `search_files`, by path from the folder, lines from 1.
+    /// code: `ai_edit_code`, `ai_get_code_context`, `search_files`, by path from the folder, lines from 1.
     #[arg(long, value_name = "LIST", verbatim_doc_comment)]
     tools: Option<String>,
 

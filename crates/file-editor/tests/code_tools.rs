@@ -91,3 +91,26 @@ fn pages_of_a_search_follow_each_other() {
     let expected: Vec<_> = (1..30).flat_map(lines).collect();
     assert_eq!(found, expected);
 }
+
+/// Agents name what they were shown, with the link or without it.
+#[cfg(unix)]
+#[test]
+fn a_folder_may_be_named_by_either_path_of_a_linked_root() {
+    let place = Folder::new();
+    std::fs::create_dir_all(place.file("real/src")).unwrap();
+    place.write("real/src/a.rs", "one\n");
+    place.write("real/b.rs", "one\n");
+    std::os::unix::fs::symlink(place.file("real"), place.file("link")).unwrap();
+    let mut server = harness::Server::start(&place.file("link"), CODE, &[]);
+    for (folder, found) in [("", 2), ("/src", 1)] {
+        for root in ["link", "real"] {
+            let path = format!("{}{folder}", place.file(root).display());
+            let answer = server.tool("search_files", json!({ "pattern": "one", "path": path }));
+            let files = &answer["result"]["structuredContent"]["files"];
+            assert_eq!(files.as_array().map(Vec::len), Some(found), "{path}: {answer}");
+        }
+    }
+    let path = place.path().display().to_string();
+    let answer = server.tool("search_files", json!({ "pattern": "one", "path": path }));
+    assert_eq!(answer["result"]["structuredContent"]["code"], "PERMISSION_DENIED", "{answer}");
+}

@@ -8,7 +8,8 @@ mod harness;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use harness::{Folder, Server, run};
+use harness::http::{HttpServer, Request};
+use harness::{Folder, Server, fault, modern, run};
 use model::scripted::{ScriptedModel, Turn, completion};
 use serde_json::{Value, json};
 
@@ -20,19 +21,22 @@ struct Scene {
     server: Server,
 }
 
+/// The variables that name a model.
+fn named(base_url: &str) -> [(&str, &str); 3] {
+    [
+        ("FILE_EDITOR_LLM_BASE_URL", base_url),
+        ("FILE_EDITOR_LLM_MODEL", "a-model"),
+        ("FILE_EDITOR_LLM_API_KEY", "secret-key"),
+    ]
+}
+
 impl Scene {
     fn new(turns: Vec<Turn>, flags: &[&str]) -> Self {
         let folder = Folder::new();
         folder.write("calc.py", BEFORE);
         let model = ScriptedModel::start(turns).unwrap();
         let flags = [&["--tools=code"], flags].concat();
-        let variables = [
-            ("FILE_EDITOR_LLM_BASE_URL", model.base_url()),
-            ("FILE_EDITOR_LLM_MODEL", "a-model".to_owned()),
-            ("FILE_EDITOR_LLM_API_KEY", "secret-key".to_owned()),
-        ];
-        let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, &**value)).collect();
-        let server = Server::start(folder.path(), &flags, &variables);
+        let server = Server::start(folder.path(), &flags, &named(&model.base_url()));
         Self { folder, model, server }
     }
 
@@ -254,6 +258,29 @@ fn a_call_that_is_taken_back_leaves_the_model() {
     assert!(status.success());
 }
 
+/// A client that wants to know hears each second what is waited for.
+#[test]
+fn what_the_model_does_is_told() {
+    let lazy = fenced("def add(*numbers):\n    # ... existing code ...");
+    let mut scene = Scene::new(vec![lazy, Turn::IsSilent], &[]);
+    let arguments = arguments(&json!({ "start_line": 1, "end_line": 2 }));
+    let meta = json!({ "progressToken": "a token" });
+    let params = json!({ "name": "ai_edit_code", "arguments": arguments, "_meta": meta });
+    scene.server.send("tools/call", params);
+    for progress in 1..=2 {
+        let told = scene.server.receive();
+        assert_eq!(told["method"], "notifications/progress", "{told}");
+        assert_eq!(
+            told["params"],
+            json!({
+                "progressToken": "a token", "progress": progress,
+                "message": "asking a-model once more, since its answer cannot be used: line 2 of its block stands \
+                            for lines that were left out; every line must be written in full",
+            })
+        );
+    }
+}
+
 /// Neither a person nor a model is asked for what cannot be written.
 #[test]
 fn code_is_not_sent_out_for_a_call_that_cannot_write() {
@@ -320,4 +347,200 @@ fn the_tool_says_that_it_asks_somebody_elsewhere() {
     };
     assert_eq!(open_world(&mut scene.server), true);
     assert_eq!(open_world(&mut Folder::new().serve_with(&["--tools=code"])), false);
+}
+
+/// Where a client is told to ask a person, and calls again: 2026-07-28.
+mod a_person_is_asked_about_what_the_model_wrote {
+    use super::*;
+
+    trait Call {
+        fn call(&mut self, params: Value) -> Value;
+    }
+
+    impl Call for Server {
+        fn call(&mut self, params: Value) -> Value {
+            self.request("tools/call", params)
+        }
+    }
+
+    impl Call for HttpServer {
+        fn call(&mut self, params: Value) -> Value {
+            let request = Request::mcp("tools/call", params)
+                .with("MCP-Protocol-Version", "2026-07-28")
+                .with("Mcp-Method", "tools/call")
+                .with("Mcp-Name", "ai_edit_code")
+                .with("Accept", "application/json, text/event-stream");
+            self.send(&request).json()
+        }
+    }
+
+    /// What every test has: the file, the model, and a server that asks.
+    struct Asking<'a> {
+        folder: &'a Folder,
+        model: &'a ScriptedModel,
+        server: &'a mut dyn Call,
+    }
+
+    /// A model that never writes the same, on stdio and over HTTP.
+    fn on_both(check: impl Fn(Asking)) {
+        for over_http in [false, true] {
+            let folder = Folder::new();
+            folder.write("calc.py", BEFORE);
+            let turns =
+                (1..9).map(|turn| fenced(&format!("def add(*numbers):\n    return {turn}")));
+            let model = ScriptedModel::start(turns.collect()).unwrap();
+            let (flags, url) = (["--tools=code", "--confirm=always"], model.base_url());
+            let server: &mut dyn Call = if over_http {
+                &mut HttpServer::start(folder.path(), &flags, &named(&url))
+            } else {
+                &mut Server::start(folder.path(), &flags, &named(&url))
+            };
+            check(Asking { folder: &folder, model: &model, server });
+        }
+    }
+
+    fn params(more: &Value) -> Value {
+        let mut params = modern(json!({ "name": "ai_edit_code", "arguments": arguments(more) }));
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({ "elicitation": {} });
+        params
+    }
+
+    fn lines() -> Value {
+        params(&json!({ "start_line": 1, "end_line": 2 }))
+    }
+
+    fn again(mut params: Value, state: &Value, action: &str) -> Value {
+        params["requestState"] = state.clone();
+        params["inputResponses"] = json!({ "confirm": { "action": action, "content": {} } });
+        params
+    }
+
+    impl Asking<'_> {
+        /// The state of the question that is the answer, which shows `code`.
+        fn ask(&mut self, code: &str) -> Value {
+            let mut answer = self.server.call(lines());
+            let question = &answer["result"]["inputRequests"]["confirm"]["params"]["message"];
+            let question = question.as_str().unwrap_or_else(|| panic!("{answer}"));
+            assert!(question.starts_with("Allow ai_edit_code to change calc.py?"), "{question}");
+            assert!(question.contains(code), "{question}");
+            answer["result"]["requestState"].take()
+        }
+
+        /// That nothing is written, for a fault of the client's.
+        fn refused(&mut self, params: Value) -> Value {
+            let before = (self.folder.read("calc.py"), self.model.asked().len());
+            let refused = self.server.call(params);
+            assert_eq!((self.folder.read("calc.py"), self.model.asked().len()), before);
+            refused
+        }
+    }
+
+    fn after(turn: usize) -> String {
+        let written = format!("def add(*numbers):\n    return {turn}\n");
+        BEFORE.replace("def add(a, b):\n    return a + b\n", &written)
+    }
+
+    #[test]
+    fn just_that_is_written_and_once() {
+        on_both(|mut asking| {
+            let state = asking.ask("return 1");
+            assert_eq!(asking.folder.read("calc.py"), BEFORE);
+            let done = asking.server.call(again(lines(), &state, "accept"));
+            let data = &done["result"]["structuredContent"];
+            assert_eq!(data["generated_by"], "a-model", "{done}");
+            assert_eq!(asking.folder.read("calc.py"), after(1));
+            assert_eq!(asking.model.asked().len(), 1);
+            asking.folder.write("calc.py", BEFORE);
+            let refused = asking.refused(again(lines(), &state, "accept"));
+            fault(&refused, -32602);
+            assert!(refused.to_string().contains("call again"), "{refused}");
+        });
+    }
+
+    #[test]
+    fn nothing_is_written_if_they_say_no() {
+        on_both(|mut asking| {
+            for action in ["decline", "cancel"] {
+                let state = asking.ask("return ");
+                let refused = asking.refused(again(lines(), &state, action));
+                let data = &refused["result"]["structuredContent"];
+                assert_eq!(data["code"], "PERMISSION_DENIED", "{refused}");
+                fault(&asking.refused(again(lines(), &state, "accept")), -32602);
+            }
+        });
+    }
+
+    #[test]
+    fn a_file_that_changed_meanwhile_is_a_conflict() {
+        on_both(|mut asking| {
+            let state = asking.ask("return 1");
+            asking.folder.write("calc.py", format!("{BEFORE}# more\n"));
+            let refused = asking.refused(again(lines(), &state, "accept"));
+            let data = &refused["result"]["structuredContent"];
+            assert_eq!(data["code"], "EDIT_CONFLICT", "{refused}");
+        });
+    }
+
+    /// Several are asked at once, and each gets what they were shown.
+    #[test]
+    fn each_question_has_its_own_draft() {
+        on_both(|mut asking| {
+            let states = [asking.ask("return 1"), asking.ask("return 2")];
+            let done = asking.server.call(again(lines(), &states[1], "accept"));
+            assert_eq!(done["result"]["isError"], false, "{done}");
+            assert_eq!(asking.folder.read("calc.py"), after(2));
+            asking.folder.write("calc.py", BEFORE);
+            let done = asking.server.call(again(lines(), &states[0], "accept"));
+            assert_eq!(done["result"]["isError"], false, "{done}");
+            assert_eq!(asking.folder.read("calc.py"), after(1));
+        });
+    }
+
+    /// Who asks for something else was not shown it.
+    #[test]
+    fn another_call_is_not_answered_by_it() {
+        on_both(|mut asking| {
+            asking.folder.write("other.py", BEFORE);
+            let state = asking.ask("return 1");
+            for more in [
+                json!({ "start_line": 1 }),
+                json!({ "start_line": 1, "end_line": 2, "edit_instruction": "remove it" }),
+                json!({ "start_line": 1, "end_line": 2, "target_file": "other.py" }),
+                json!({ "start_line": 1, "end_line": 2, "code_block": "def add(*numbers):\n    return 1" }),
+            ] {
+                fault(&asking.refused(again(params(&more), &state, "accept")), -32602);
+            }
+            // And it was not used up by that.
+            let done = asking.server.call(again(lines(), &state, "accept"));
+            assert_eq!(done["result"]["isError"], false, "{done}");
+            assert_eq!(asking.folder.read("calc.py"), after(1));
+        });
+    }
+
+    #[test]
+    fn a_server_that_was_started_again_knows_of_none() {
+        on_both(|mut asking| {
+            let state = asking.ask("return 1");
+            let flags = ["--tools=code", "--confirm=always"];
+            let url = asking.model.base_url();
+            let mut server = Server::start(asking.folder.path(), &flags, &named(&url));
+            let mut asking = Asking { server: &mut server, ..asking };
+            let refused = asking.refused(again(lines(), &state, "accept"));
+            fault(&refused, -32602);
+            assert!(refused.to_string().contains("call again"), "{refused}");
+        });
+    }
+
+    /// Nobody is asked about a change that is none.
+    #[test]
+    fn a_dry_run_asks_nobody() {
+        on_both(|asking| {
+            let dry = json!({ "start_line": 1, "end_line": 2, "dry_run": true });
+            let answer = asking.server.call(params(&dry));
+            let data = &answer["result"]["structuredContent"];
+            assert_eq!((&data["status"], &data["dry_run"]), (&json!("success"), &json!(true)));
+            assert_eq!(asking.folder.read("calc.py"), BEFORE);
+        });
+    }
 }

@@ -105,12 +105,12 @@ fn all_toolsets_are_served_together_and_apart() {
     let text = ["read_text_file", "write_text_file", "multi_edit_text_file"];
     assert_eq!(names(&[]), flat);
     assert_eq!(names(&["--tools=text,flat"]), [text, flat].concat());
-    let code = ["ai_edit_code", "search_files"];
+    let code = ["ai_edit_code", "ai_get_code_context", "search_files"];
     assert_eq!(names(&["--tools=code"]), code);
     assert_eq!(names(&["--tools=all"]), [&flat[..], &text, &code].concat());
     assert_eq!(
         names(&["--tools=all", "--read-only"]),
-        ["list_files", "read_file", "read_text_file", "search_files"]
+        ["list_files", "read_file", "read_text_file", "ai_get_code_context", "search_files"]
     );
 }
 

@@ -74,18 +74,21 @@ impl Root {
         if path.contains('\0') {
             return Err(PathError::Characters);
         }
-        let path_below = |root: &Path| Path::new(path).strip_prefix(root).ok();
-        let below = if Path::new(path).is_absolute() {
-            path_below(&self.path).or_else(|| path_below(&self.resolved))
-        } else {
-            Some(Path::new(path))
-        };
-        let below = FilePath::below(below.ok_or(PathError::Outside)?)?;
+        let below = FilePath::below(self.strip(Path::new(path))?)?;
         if names_a_folder(path) { Err(PathError::Folder) } else { Ok(below) }
     }
 
-    /// A folder below the root, by its path from there; `""` and `.` are the root itself. `..` is refused: what it means
-    /// depends on what is a link.
+    /// What follows the root in an absolute path; a path from there as it is.
+    fn strip<'a>(&self, path: &'a Path) -> Result<&'a Path, PathError> {
+        if !path.is_absolute() {
+            return Ok(path);
+        }
+        let below = |root: &Path| path.strip_prefix(root).ok();
+        below(&self.path).or_else(|| below(&self.resolved)).ok_or(PathError::Outside)
+    }
+
+    /// A folder below the root, by its path from there or by an absolute one; `""` and `.` are the root itself. `..` is
+    /// refused: what it means depends on what is a link.
     pub fn folder(&self, path: &str) -> Result<DirPath, PathError> {
         if path.len() > PATH_MAX {
             return Err(PathError::Length);
@@ -97,7 +100,7 @@ impl Root {
         if path.components().any(|part| part == Component::ParentDir) {
             return Err(PathError::Dots);
         }
-        let below = path.components().filter(|part| *part != Component::CurDir);
+        let below = self.strip(path)?.components().filter(|part| *part != Component::CurDir);
         let below: PathBuf = below.collect();
         if !below.as_os_str().is_empty() {
             FilePath::below(&below)?;

@@ -278,6 +278,8 @@ fn what_is_not_there_is_said() {
     ] {
         assert_eq!(root.folder(path), Err(error), "{path}");
     }
+    assert_eq!(root.folder(dir.path().join("a/b").to_str().unwrap()), root.folder("a/b"));
+    assert_eq!(root.folder(dir.path().to_str().unwrap()), Ok(DirPath::root()));
     fs::remove_dir_all(dir.path()).unwrap();
     let gone = count(&root);
     assert!(matches!(gone, Err(StoreError::NoFolder)), "{gone:?}");

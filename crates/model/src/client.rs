@@ -190,8 +190,14 @@ fn post(agent: &Agent, settings: &Settings, body: &[u8]) -> Result<Outcome, Erro
     let explain = |error| explain(error, settings);
     let mut response = request.send(body).map_err(explain)?;
     let status = response.status().as_u16();
-    if status == 400 && names_unknown_setting(&complaint(&mut response)) {
-        return Ok(Outcome::UnknownSetting);
+    if status == 400 {
+        let complaint = complaint(&mut response);
+        if objects_to_setting(&complaint) {
+            return Ok(Outcome::UnknownSetting);
+        }
+        if is_of_length(&complaint) {
+            return Err(Error::TooLong);
+        }
     }
     check_status(&response)?;
     let limit = LARGEST_ANSWER as u64;
@@ -199,13 +205,22 @@ fn post(agent: &Agent, settings: &Settings, body: &[u8]) -> Result<Outcome, Erro
     text_of(&answer).map(Outcome::Said)
 }
 
-fn complaint(response: &mut Response<ureq::Body>) -> Vec<u8> {
-    response.body_mut().with_config().limit(LARGEST_COMPLAINT).read_to_vec().unwrap_or_default()
+fn complaint(response: &mut Response<ureq::Body>) -> String {
+    let body = response.body_mut().with_config().limit(LARGEST_COMPLAINT).read_to_vec();
+    String::from_utf8_lossy(&body.unwrap_or_default()).into_owned()
 }
 
-fn names_unknown_setting(complaint: &[u8]) -> bool {
-    let complaint = String::from_utf8_lossy(complaint);
-    ["max_tokens", "temperature"].iter().any(|setting| complaint.contains(setting))
+fn objects_to_setting(complaint: &str) -> bool {
+    // The last one: the longest answer that we would take does not fit beside the question.
+    const WORDS: [&str; 3] = ["max_tokens", "temperature", "in the completion"];
+    WORDS.iter().any(|word| complaint.contains(word))
+}
+
+/// As llama.cpp, the hosted ones and vLLM say it.
+fn is_of_length(complaint: &str) -> bool {
+    const WORDS: [&str; 3] =
+        ["exceed_context_size", "context_length_exceeded", "maximum context length"];
+    WORDS.iter().any(|word| complaint.contains(word))
 }
 
 fn check_status(response: &Response<ureq::Body>) -> Result<(), Error> {

@@ -72,6 +72,10 @@ pub enum Error {
          unknown to it"
     )]
     Rejected { status: u16 },
+    #[error(
+        "the text is too long for the model (400): name the lines to be replaced, or fewer of them"
+    )]
+    TooLong,
     #[error("the model's answer is larger than {limit} bytes")]
     Oversized { limit: usize },
     #[error("the connection to the model's server ended before there was a whole answer")]

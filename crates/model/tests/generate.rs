@@ -184,6 +184,26 @@ fn settings_a_model_does_not_take_are_left_out() {
     check(vec![unknown(), unknown(), says(RIGHT)], Err(Error::Rejected { status: 400 }), 2);
 }
 
+/// As servers say it: llama.cpp, vLLM, a hosted one.
+#[test]
+fn a_text_that_is_too_long_is_told_from_what_else_is_wrong() {
+    let objects = |body: &str| Turn::Answers {
+        status: 400,
+        headers: Vec::new(),
+        body: format!(r#"{{"error":{{"code":400,{body}}}}}"#),
+    };
+    for body in [
+        r#""message":"request (5601 tokens) exceeds the available context size (2048 tokens), try increasing it","type":"exceed_context_size_error","n_ctx":2048"#,
+        r#""message":"This model's maximum context length is 4096 tokens. However, you requested 5601 tokens in the messages.""#,
+        r#""message":"Please reduce the length of the messages.","code":"context_length_exceeded""#,
+    ] {
+        check(vec![objects(body), says(RIGHT)], Err(Error::TooLong), 1);
+    }
+    // Too long with the answer that we would take: a shorter one may do.
+    let both = r#""message":"This model's maximum context length is 4096 tokens. However, you requested 4296 tokens (200 in the messages, 4096 in the completion).""#;
+    check(vec![objects(both), says(RIGHT)], Ok(NEW), 2);
+}
+
 /// One is set for every program of a machine, and would see the code.
 #[test]
 fn a_proxy_is_not_asked() {

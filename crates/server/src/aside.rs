@@ -1,5 +1,6 @@
 //! What is said to a client while its call is under way: how it goes on, and what somebody has to decide.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,8 @@ use crate::{arguments, confirm, wire};
 const BEAT: Duration = Duration::from_secs(1);
 /// Bytes of it that may wait until they are taken. Whoever takes nothing is told no more.
 const UNTAKEN: usize = 64 << 10;
+/// Characters of what somebody else says of their work.
+const LONGEST_WORD: usize = 200;
 
 /// The way to a client besides the answer.
 #[derive(Clone)]
@@ -74,9 +77,9 @@ impl Aside {
         let size = size_of::<Value>() + json!(token).to_string().len();
         for beat in 1.. {
             tokio::time::sleep(self.beat).await;
-            let Some(share) = self.untaken.take_now(size) else { continue };
-            let params =
-                json!({ "progressToken": token, "progress": beat, "message": doing.now() });
+            let message = doing.now();
+            let Some(share) = self.untaken.take_now(size + message.len()) else { continue };
+            let params = json!({ "progressToken": token, "progress": beat, "message": message });
             let method = "notifications/progress";
             let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
             (self.say)(message, Some(share));
@@ -94,7 +97,8 @@ pub enum Stage {
     Waiting,
     Working(Arc<Call>),
     Asking,
-    Writing,
+    /// A model writes; what is waited for, as whoever asks it says.
+    Writing(String),
 }
 
 impl Doing {
@@ -102,13 +106,13 @@ impl Doing {
         *lock(&self.0) = stage;
     }
 
-    fn now(&self) -> &'static str {
+    fn now(&self) -> Cow<'static, str> {
         match &*lock(&self.0) {
-            Stage::Waiting => "waiting for its turn",
-            Stage::Working(call) if call.is_waiting() => "waiting for the file's lock",
-            Stage::Working(_) => "working",
-            Stage::Asking => "waiting for confirmation",
-            Stage::Writing => "waiting for the model",
+            Stage::Waiting => "waiting for its turn".into(),
+            Stage::Working(call) if call.is_waiting() => "waiting for the file's lock".into(),
+            Stage::Working(_) => "working".into(),
+            Stage::Asking => "waiting for confirmation".into(),
+            Stage::Writing(word) => word.chars().take(LONGEST_WORD).collect(),
         }
     }
 }

@@ -15,7 +15,8 @@ use tools::{
 };
 
 use crate::aside::{Doing, Stage};
-use crate::confirm::{self, Confirm, Desk};
+use crate::confirm::{self, Confirm};
+use crate::desk::{Desk, Draft};
 use crate::drafts;
 use crate::folders::{Folder, Folders};
 use crate::log::Log;
@@ -96,6 +97,8 @@ pub struct Arrived {
     target: Option<String>,
     folder: usize,
     prepared: Result<Prepared, Failure>,
+    /// Of the arguments, if a model has to write by them what somebody may be asked about.
+    described: Option<Hash>,
     work: Work,
     expected: Option<Hash>,
     /// The same once more, if a person may have to be asked, and about how many bytes of memory that takes.
@@ -207,6 +210,22 @@ impl Arrived {
         let takes = self.takes + prepared.as_ref().map_or(0, |prepared| prepared.holds);
         let rehearsal = self.rehearsal.and(rehearsal);
         Self { prepared, rehearsal, takes, ..self }
+    }
+
+    /// What tells a call by which a model has to write from others, if somebody may be asked about what it writes.
+    pub fn described(&self) -> Option<Hash> {
+        self.described
+    }
+
+    /// What would have been run, and is kept instead.
+    pub fn take_prepared(&mut self) -> Option<Prepared> {
+        let internal = Failure::new(Kind::Internal, "Internal error");
+        std::mem::replace(&mut self.prepared, Err(internal)).ok()
+    }
+
+    /// With what a model wrote when it was asked for this before.
+    pub fn with_draft(self, Draft { prepared, held }: Draft) -> Self {
+        Self { prepared: Ok(prepared), held: Some(held), ..self }
     }
 
     pub fn is_refused(&self) -> bool {
@@ -344,6 +363,9 @@ impl Calls {
             Ok(prepared)
         });
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
+        let is_unwritten = prepared.as_ref().is_ok_and(Prepared::is_unwritten);
+        let described = once_more.as_ref().filter(|_| asks && is_unwritten);
+        let described = described.map(|arguments| Hash::of(arguments.to_string().as_bytes()));
         let witnessed = witness.zip(once_more.as_ref()).map(|(witness, arguments)| {
             let named = || arguments.get("path")?.as_str().map(String::from);
             let path = target.clone().or_else(named);
@@ -365,6 +387,7 @@ impl Calls {
             target,
             folder,
             prepared,
+            described,
             work,
             expected: None,
             rehearsal,

@@ -33,12 +33,13 @@ pub async fn settle(calls: &Arc<Calls>, mut arrived: Arrived) -> Arrived {
             return arrived.written(Err(failure));
         }
     };
-    arrived.doing().set(Stage::Writing);
+    let doing = arrived.doing().clone();
     let call = Call::new(Instant::now() + patience, arrived.recall().flag(), calls.stop_flag());
     let (shared, folder) = (Arc::clone(calls), arrived.folder());
     let work = move || {
         let _turn = turn;
-        let author = Author { model: &model, progress: &|_| {} };
+        let progress = |word: &str| doing.set(Stage::Writing(word.to_owned()));
+        let author = Author { model: &model, progress: &progress };
         shared.with_context(folder, &call, |cx: &Context| unwritten.written(cx, &author))
     };
     let written = tokio::task::spawn_blocking(work).await;

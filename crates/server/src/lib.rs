@@ -8,6 +8,7 @@ mod aside;
 mod at_once;
 mod calls;
 mod confirm;
+mod desk;
 mod door;
 mod drafts;
 mod endpoint;

@@ -172,13 +172,11 @@ impl Carried {
         let Some(arrived) = lock(&self.arrived).take() else {
             return Ok(Given::Outcome(Err(Failure::new(Kind::Internal, "Internal error"))));
         };
-        let way = self.way(calls, context, &arrived)?;
+        let mut way = self.way(calls, context, &arrived)?;
         let (recall, doing) = (arrived.recall().clone(), arrived.doing().clone());
         let answer = async {
-            let arrived = match confirm::may_be_written(calls, &arrived, &way) {
-                Ok(()) => drafts::settle(calls, arrived).await,
-                Err(failure) => arrived.refuse(failure),
-            };
+            let arrived = confirm::before_writing(calls, arrived, &mut way);
+            let arrived = drafts::settle(calls, arrived).await;
             match confirm::settle(calls, arrived, way).await {
                 Settled::Run(arrived) => Ok(Arc::clone(calls).answer(arrived).await),
                 Settled::Ask(question) => Err(question),

@@ -12,7 +12,7 @@ const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alo
 
 const TEXT_INSTRUCTIONS: &str = "by absolute path; lines count from 1. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
-const CODE_INSTRUCTIONS: &str = "Source code below one folder, by its path from there; lines count from 1. `search_files` finds lines, `ai_edit_code` inserts, replaces and deletes them. After an error nothing was written, and its hint says what would work. Pass the hash of the file or of the lines as `expected_hash` to be refused instead of overwriting someone's change.";
+const CODE_INSTRUCTIONS: &str = "Source code below one folder, by its path from there; lines count from 1. `ai_get_code_context` tells what to look at, `search_files` finds lines, `ai_edit_code` inserts, replaces and deletes them. After an error nothing was written, and its hint says what would work. Pass the hash of the file or of the lines as `expected_hash` to be refused instead of overwriting someone's change.";
 
 /// How a tool's failure is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,6 +100,11 @@ impl Room {
         Some(Share { room: Arc::clone(self), bytes })
     }
 
+    /// Whether there would be room if somebody gave so much back.
+    pub fn fits_with(&self, bytes: usize, given_back: usize) -> bool {
+        bytes.min(self.size) <= self.lock().free + given_back
+    }
+
     /// Waits until there is room, on behalf of a request that `came` when it did.
     pub async fn take(self: &Arc<Self>, bytes: usize, came: Instant) -> Share {
         loop {

@@ -11,8 +11,6 @@ pub use ai_edit_code::AiEditCode;
 pub use ai_get_code_context::AiGetCodeContext;
 pub use search_files::SearchFiles;
 
-use std::path::Path;
-
 use files::tree::{Globs, TreeOptions};
 use files::{DirPath, FilePath, PathError, Root, StoreError};
 use text::NotText;
@@ -82,8 +80,7 @@ fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
 
 /// The folder at a path, as asked for.
 fn folder(root: &Root, path: &str) -> Result<DirPath, Failure> {
-    let below = Path::new(path).strip_prefix(root.path()).ok().and_then(Path::to_str);
-    root.folder(below.unwrap_or(path)).map_err(|error| match error {
+    root.folder(path).map_err(|error| match error {
         PathError::Outside | PathError::Relative | PathError::Dots => {
             let message = format!("Permission denied: {}", short(path));
             Failure::new(Kind::Denied, message).with_hint(

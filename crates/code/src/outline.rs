@@ -171,6 +171,21 @@ pub fn outline(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Outline {
     Outline { language: language.map(language::Language::name), source, parts, cut }
 }
 
+/// The same in little time: what is larger than `largest` is guessed.
+pub(crate) fn quick_outline(
+    path: &str,
+    text: &str,
+    largest: usize,
+    stop: &dyn Fn() -> bool,
+) -> Outline {
+    if text.len() <= largest {
+        return outline(path, text, stop);
+    }
+    let (parts, cut) = plain::outline(text, stop);
+    let language = language::of_path(path).map(language::Language::name);
+    Outline { language, source: Source::Guessed, parts, cut }
+}
+
 /// The smallest part around `line`, with what documents it. A field is one only where nothing else is around.
 pub fn block_at(outline: &Outline, line: usize) -> Option<&Part> {
     let around = outline.parts.iter().filter(|part| {

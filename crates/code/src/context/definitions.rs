@@ -90,12 +90,13 @@ fn of_file(
 
 /// The files in which the name may be defined, and how many more there are.
 fn worth_parsing(files: &[Mention]) -> (Vec<&Mention>, usize) {
+    let files: Vec<&Mention> = files.iter().filter(|file| file.near).collect();
     if files.len() <= FEW {
-        return (files.iter().collect(), 0);
+        return (files, 0);
     }
-    let mut likely: Vec<&Mention> = files.iter().filter(|file| file.defines).collect();
+    let mut likely: Vec<&Mention> = files.iter().copied().filter(|file| file.defines).collect();
     if likely.is_empty() {
-        likely = files.iter().collect();
+        likely = files;
         likely.sort_by_key(|file| std::cmp::Reverse(file.words));
     }
     let unlooked = likely.len().saturating_sub(MOST_PARSED);

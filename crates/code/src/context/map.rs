@@ -5,8 +5,8 @@
 //! is; what was seen once is forgotten when there are too many. Then the files are found which define the most of what is
 //! used elsewhere.
 
-use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::ControlFlow;
 
 use files::StoreError;
@@ -30,6 +30,30 @@ const PARSED: usize = 24;
 /// Definitions of one file that are told, so that others are too.
 const MOST_OF_A_FILE: usize = 6;
 
+/// Names that are kept of each file, because it seems to define them.
+const MOST_KEPT: usize = 16;
+
+/// By the hash of a name, which need not be hashed again.
+type ByName<T> = HashMap<u64, T, BuildHasherDefault<Unchanged>>;
+type NameSet = HashSet<u64, BuildHasherDefault<Unchanged>>;
+
+#[derive(Default)]
+struct Unchanged(u64);
+
+impl Hasher for Unchanged {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
 /// In how many files an identifier is, and is defined.
 #[derive(Clone, Copy, Default)]
 struct Usage {
@@ -39,16 +63,21 @@ struct Usage {
 
 impl Usage {
     /// How much a name matters.
-    fn weight(self, name: &[u8]) -> f64 {
-        let used = self.files.saturating_sub(self.defining.max(1));
-        let is_private = name.starts_with(b"_");
+    fn weight(self, name: &str) -> f64 {
         let share = |is: bool, share: f64| if is { share } else { 1.0 };
-        f64::from(used).sqrt()
-            * share(is_private, 0.1)
-            * share(is_common(name), 0.05)
-            * share(self.defining > MOST_DEFINING, 0.1)
+        self.plain_weight()
+            * share(name.starts_with('_'), 0.1)
+            * share(is_common(name.as_bytes()), COMMON)
+    }
+
+    fn plain_weight(self) -> f64 {
+        let used = self.files.saturating_sub(self.defining.max(1));
+        f64::from(used).sqrt() * if self.defining > MOST_DEFINING { 0.1 } else { 1.0 }
     }
 }
+
+/// What a name counts that is a common word.
+const COMMON: f64 = 0.05;
 
 /// One word in small letters: other things are called that too.
 fn is_common(name: &[u8]) -> bool {
@@ -57,35 +86,24 @@ fn is_common(name: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Names {
-    counted: HashMap<u64, Usage>,
+    counted: ByName<u32>,
     /// Those of the file that is being counted.
-    in_file: HashSet<u64>,
-    defined_in_file: HashSet<u64>,
+    in_file: NameSet,
 }
 
 impl Names {
     fn count(&mut self, text: &[u8]) {
         self.in_file.clear();
-        self.defined_in_file.clear();
         for name in identifiers(text) {
-            let key = xxh3_64(&text[name.clone()]);
-            let is_new = self.in_file.insert(key);
-            if (is_new || !self.defined_in_file.contains(&key))
-                && definition::defines(text, name.start, name.end)
-            {
-                self.defined_in_file.insert(key);
+            let key = xxh3_64(&text[name]);
+            if self.in_file.insert(key) {
+                *self.counted.entry(key).or_default() += 1;
             }
         }
-        for key in &self.in_file {
-            let usage = self.counted.entry(*key).or_default();
-            usage.files += 1;
-            usage.defining += u32::from(self.defined_in_file.contains(key));
-        }
-        if self.counted.len() > MOST_COUNTED {
-            self.counted.retain(|_, usage| usage.files > 1);
-        }
-        if self.counted.len() > MOST_COUNTED {
-            self.counted.retain(|_, usage| usage.files > 4);
+        let mut least = 1;
+        while self.counted.len() > MOST_COUNTED {
+            self.counted.retain(|_, files| *files > least);
+            least *= 4;
         }
     }
 }
@@ -105,38 +123,43 @@ fn identifiers(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
     })
 }
 
-/// A file, by how much what it defines is used elsewhere.
+/// A file with what it seems to define and is used elsewhere.
 struct Candidate {
     path: String,
-    weight: f64,
-}
-
-impl Candidate {
-    fn order(&self, other: &Self) -> Ordering {
-        other.weight.total_cmp(&self.weight).then_with(|| self.path.cmp(&other.path))
-    }
+    names: Vec<u64>,
 }
 
 /// The files that matter most.
 pub(super) struct Map {
     pub sources: Vec<(Source, Outline)>,
-    usage: HashMap<u64, Usage>,
+    usage: ByName<Usage>,
 }
 
 pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, StoreError> {
-    let usage = count(reader, wanted)?;
-    let mut candidates = weigh(reader, wanted, &usage)?;
-    candidates.sort_unstable_by(Candidate::order);
-    candidates.truncate(PARSED);
-    let sources = parallel(&candidates, |candidate| {
-        let source = reader.read(&candidate.path).ok()?;
+    let mut usage = count(reader, wanted)?;
+    let candidates = candidates(reader, wanted, &usage)?;
+    for key in candidates.iter().flat_map(|candidate| &candidate.names) {
+        if let Some(usage) = usage.get_mut(key) {
+            usage.defining += 1;
+        }
+    }
+    let weight = |candidate: &Candidate| -> f64 {
+        let names = candidate.names.iter().filter_map(|key| usage.get(key));
+        names.map(|usage| usage.plain_weight()).sum()
+    };
+    let mut weighed: Vec<(f64, String)> =
+        candidates.into_iter().map(|candidate| (weight(&candidate), candidate.path)).collect();
+    weighed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    weighed.truncate(PARSED);
+    let sources = parallel(&weighed, |(_, path)| {
+        let source = reader.read(path).ok()?;
         let outline = reader.outline(&source);
         Some((source, outline))
     });
     Ok(Map { sources: sources.into_iter().flatten().collect(), usage })
 }
 
-fn count(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<HashMap<u64, Usage>, StoreError> {
+fn count(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<ByName<Usage>, StoreError> {
     let each = |names: &mut Names, file: &mut TreeFile<'_>| {
         if let Some(text) = source_text(file) {
             names.count(text.as_bytes());
@@ -144,32 +167,27 @@ fn count(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<HashMap<u64, Usage>
         ControlFlow::Continue(())
     };
     let visited = tree::visit(reader.root, &wanted.tree, reader.call, Names::default, each)?;
-    let mut all: HashMap<u64, Usage> = HashMap::new();
+    let mut all: ByName<Usage> = ByName::default();
     for names in visited.states {
-        for (key, more) in names.counted {
-            let usage = all.entry(key).or_default();
-            usage.files += more.files;
-            usage.defining += more.defining;
+        for (key, files) in names.counted {
+            all.entry(key).or_default().files += files;
         }
     }
+    all.retain(|_, usage| usage.files > 1);
     Ok(all)
 }
 
-fn weigh(
+fn candidates(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
-    usage: &HashMap<u64, Usage>,
+    usage: &ByName<Usage>,
 ) -> Result<Vec<Candidate>, StoreError> {
-    let each = |best: &mut Vec<Candidate>, file: &mut TreeFile<'_>| {
+    let each = |found: &mut Vec<Candidate>, file: &mut TreeFile<'_>| {
         let path = file.path();
         if let Some(text) = source_text(file) {
-            let weight = defined_weight(text.as_bytes(), usage);
-            if weight > 0.0 {
-                best.push(Candidate { path: path.to_owned(), weight });
-            }
-            if best.len() >= 8 * PARSED {
-                best.sort_unstable_by(Candidate::order);
-                best.truncate(PARSED);
+            let names = defined(text.as_bytes(), usage);
+            if !names.is_empty() {
+                found.push(Candidate { path: path.to_owned(), names });
             }
         }
         ControlFlow::Continue(())
@@ -187,23 +205,27 @@ fn source_text<'f>(file: &'f mut TreeFile<'_>) -> Option<&'f str> {
     file.text()
 }
 
-fn defined_weight(text: &[u8], usage: &HashMap<u64, Usage>) -> f64 {
-    let mut seen = HashSet::new();
-    let mut weight = 0.0;
-    for name in identifiers(text) {
+/// What a file seems to define and is used in other files: the most used of it.
+fn defined(text: &[u8], usage: &ByName<Usage>) -> Vec<u64> {
+    let mut seen = NameSet::default();
+    let mut names: Vec<(u32, u64)> = Vec::new();
+    for name in identifiers(text).filter(|name| !is_common(&text[name.clone()])) {
         let key = xxh3_64(&text[name.clone()]);
-        let of = usage.get(&key).map_or(0.0, |usage| usage.weight(&text[name.clone()]));
-        if of > 0.0 && definition::defines(text, name.start, name.end) && seen.insert(key) {
-            weight += of;
+        let Some(usage) = usage.get(&key) else { continue };
+        if !seen.contains(&key) && definition::defines(text, name.start, name.end) {
+            seen.insert(key);
+            names.push((usage.files, key));
         }
     }
-    weight
+    names.sort_unstable_by_key(|name| std::cmp::Reverse(*name));
+    names.truncate(MOST_KEPT);
+    names.into_iter().map(|(_, key)| key).collect()
 }
 
 impl Map {
     fn weight(&self, part: &Part) -> f64 {
-        let name = part.name.as_bytes();
-        self.usage.get(&xxh3_64(name)).map_or(0.0, |usage| usage.weight(name))
+        let usage = self.usage.get(&xxh3_64(part.name.as_bytes()));
+        usage.map_or(0.0, |usage| usage.weight(&part.name))
     }
 
     /// The definitions that matter most.

@@ -38,8 +38,8 @@ pub(super) fn gather(
     let (mut lines, mut unparsed) = (0_usize, 0_usize);
     for mentions in exact {
         let mut files: Vec<&Mention> = mentions.files.iter().collect();
-        // By path, tests last.
-        files.sort_by_key(|file| is_test(&file.path));
+        // By path; tests come last, and before them those that may mean another one of this name.
+        files.sort_by_key(|file| (is_test(&file.path), !file.near));
         let (near, far) = files.split_at(files.len().min(MOST_PARSED));
         let mut near = near.chunks(TOGETHER);
         for chunk in near.by_ref() {

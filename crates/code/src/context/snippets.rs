@@ -7,11 +7,13 @@ use text::LineRange;
 use super::source::Reader;
 use super::{Found, Gathered, Section, Wanted, parallel, reasons};
 use crate::language;
-use crate::outline::{Kind, Outline, Part};
+use crate::outline::{Kind, Outline, Part, quick_outline};
 use crate::rank::{Hit, Lines, Ranking};
 
 /// Lines of a snippet at most.
 pub const LONGEST_BLOCK: usize = 60;
+/// Larger files are not parsed to find the part that a line is in: that could take longer than all the rest.
+const LARGEST_PARSED: usize = 64 << 10;
 /// A part is shown in place of the lines around it if it says at least this share of what these do.
 const ENOUGH: f64 = 0.85;
 
@@ -111,8 +113,8 @@ fn of_file(
     hit: &Hit,
 ) -> Option<Found> {
     let source = reader.read(&hit.path).ok()?;
-    let outline = reader.outline(&source);
     let text = source.text.as_str();
+    let outline = quick_outline(&hit.path, text, LARGEST_PARSED, &|| reader.is_over());
     let lines = ranking.look_into(text.as_bytes());
     let first = || {
         // Only its path is what was asked for.

@@ -21,6 +21,8 @@ pub(super) struct Mention {
     pub words: u32,
     /// It looks as if the name were defined there.
     pub defines: bool,
+    /// What should be around the name is in the file too.
+    pub near: bool,
 }
 
 /// The files that a name is in, by their paths.
@@ -94,7 +96,8 @@ impl<'q> Survey<'q> {
             for ((symbol, _), mentions) in symbols.iter().zip(&mut seen.mentions) {
                 let (words, defines) = symbol.mentions(text.as_bytes());
                 if words > 0 && mentions.len() < MOST_KEPT {
-                    mentions.push(Mention { path: path.to_owned(), words, defines });
+                    let near = symbol.is_near(text.as_bytes(), path);
+                    mentions.push(Mention { path: path.to_owned(), words, defines, near });
                 }
             }
             ControlFlow::Continue(())

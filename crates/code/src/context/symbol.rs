@@ -77,6 +77,14 @@ impl Symbol {
         self.around.iter().rev().all(|name| actual.by_ref().any(|actual| actual == name))
     }
 
+    /// Whether the names around it are in a text or in its path.
+    pub(super) fn is_near(&self, text: &[u8], path: &str) -> bool {
+        let is_there = |name: &String| {
+            memmem::find(text, name.as_bytes()).is_some() || path.contains(name.as_str())
+        };
+        self.around.iter().all(is_there)
+    }
+
     /// How near a name is to the one that is asked for, from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "lengths of names")]
     pub(super) fn nearness(&self, part: &Part) -> f64 {

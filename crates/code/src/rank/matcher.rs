@@ -8,6 +8,9 @@ use crate::words::{self, Term, TermKind};
 /// How much of a term is searched for; the rest is compared where that was found. So few letters can be written in few
 /// ways, capital and small.
 const PREFIX: usize = 3;
+/// The same of so few terms that one letter more makes no more patterns than can be searched for.
+const LONG_PREFIX: usize = 4;
+const FEW_TERMS: usize = 7;
 /// So many patterns the search takes that looks at many bytes at once.
 const MAX_PATTERNS: usize = 127;
 
@@ -111,8 +114,9 @@ impl Prefixes {
 
 /// What the terms start with, none of these starting with another.
 fn prefixes(terms: &[Term]) -> Vec<&[u8]> {
+    let most = if terms.len() <= FEW_TERMS { LONG_PREFIX } else { PREFIX };
     let mut prefixes: Vec<&[u8]> =
-        terms.iter().map(|term| &term.text[..term.text.len().min(PREFIX)]).collect();
+        terms.iter().map(|term| &term.text[..term.text.len().min(most)]).collect();
     prefixes.sort_unstable();
     prefixes.dedup_by(|later, earlier| later.starts_with(earlier));
     prefixes

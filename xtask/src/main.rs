@@ -6,6 +6,7 @@ mod eval;
 mod footprint;
 mod openapi;
 mod server;
+mod size;
 mod test;
 mod walls;
 
@@ -22,6 +23,7 @@ cargo xtask <command>
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
+  size              what each language adds to the release binary, written to docs/size.md
   bench             this product, its rivals and the floor on the same work; words after it pick some of that,
                     `--save=<name>` keeps the figures in benches/runs
   bench contract    what the contracts ask of the time it takes
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
+        ["size"] => size::write(),
         ["faults", ref which @ ..] => faults(which),
         ["eval", "context", ref which @ ..] => eval::context(which),
         ["bench", "footprint"] => footprint::run(),

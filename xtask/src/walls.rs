@@ -15,7 +15,16 @@ struct Wall {
 const WALLS: &[Wall] = &[
     Wall {
         why: "only `files` calls the file system",
-        folders: &["text", "code", "model", "tools", "server", "file-editor", "codex-cli-acp"],
+        folders: &[
+            "text",
+            "grammars",
+            "code",
+            "model",
+            "tools",
+            "server",
+            "file-editor",
+            "codex-cli-acp",
+        ],
         words: &["std::fs", "tokio::fs", "cap_std", "rustix::fs", "File::open", "read_to_string("],
     },
     Wall {
@@ -25,7 +34,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         why: "`tools` does not know how it was called",
-        folders: &["text", "files", "code", "model", "tools"],
+        folders: &["text", "files", "grammars", "code", "model", "tools"],
         words: &["rmcp", "tokio", "axum", "hyper"],
     },
     Wall {

@@ -1,10 +1,12 @@
 //! Which language a file is in.
 //!
-//! A language is what [`Language`] asks for and nothing else, so that one whose tables are unpacked at first use fits
-//! in as well as the ones below, whose tables are linked.
+//! A language is what [`Language`] asks for and nothing else. Its tables are unpacked when it is first used, and go when
+//! they are given back.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use grammars::{Grammar, Packed};
 
 use crate::tags::Tags;
 use crate::{casts, depth};
@@ -13,10 +15,8 @@ use crate::{casts, depth};
 pub trait Language: Send + Sync {
     /// As agents see it.
     fn name(&self) -> &'static str;
-    /// The tables of its parser.
-    fn grammar(&self) -> &tree_sitter::Language;
-    /// What its named parts are. Made once, since that takes longer than to parse most files.
-    fn tags(&self) -> &Tags;
+    /// What it is parsed with: on loan, for as long as anybody has it.
+    fn loaded(&self) -> Arc<Loaded>;
     fn comments(&self) -> Comments;
     /// `source` as the grammar can read it: what it does not know is blank, and every other byte where it was.
     fn readable<'a>(&self, source: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
@@ -26,6 +26,28 @@ pub trait Language: Send + Sync {
     fn can_nest(&self, _source: &[u8]) -> bool {
         true
     }
+}
+
+/// A language that is in use.
+#[derive(Debug)]
+pub struct Loaded {
+    pub(crate) grammar: Arc<Grammar>,
+    query: &'static str,
+    tags: OnceLock<Tags>,
+}
+
+impl Loaded {
+    /// What its named parts are. Made when they are first asked for, since that takes longer than to unpack the tables,
+    /// or to parse most files.
+    pub fn tags(&self) -> &Tags {
+        let tags = || Tags::new(&self.grammar, self.query).expect("a query that was tested");
+        self.tags.get_or_init(tags)
+    }
+}
+
+/// Lets go of what nobody has on loan, and returns how many languages that were.
+pub fn give_back() -> usize {
+    TABLES.iter().filter(|tables| tables.give_back()).count()
 }
 
 /// How a language comments.
@@ -98,7 +120,7 @@ pub fn all() -> impl Iterator<Item = &'static dyn Language> {
     linked.into_iter()
 }
 
-/// A language whose tables are part of the program.
+/// A language whose parser is part of the program.
 struct Linked {
     name: &'static str,
     comments: Comments,
@@ -107,22 +129,30 @@ struct Linked {
 
 /// What several languages may share.
 struct Tables {
-    load: fn() -> tree_sitter::Language,
+    packed: &'static Packed,
     query: &'static str,
-    loaded: OnceLock<(tree_sitter::Language, Tags)>,
+    loaded: Mutex<Option<Arc<Loaded>>>,
 }
 
 impl Tables {
-    const fn new(load: fn() -> tree_sitter::Language, query: &'static str) -> Self {
-        Self { load, query, loaded: OnceLock::new() }
+    const fn new(packed: &'static Packed, query: &'static str) -> Self {
+        Self { packed, query, loaded: Mutex::new(None) }
     }
 
-    fn loaded(&self) -> &(tree_sitter::Language, Tags) {
-        self.loaded.get_or_init(|| {
-            let grammar = (self.load)();
-            let tags = Tags::new(&grammar, self.query).expect("a query that was tested");
-            (grammar, tags)
-        })
+    /// Who comes while another loads it waits, and has the same.
+    fn loaded(&self) -> Arc<Loaded> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = loaded.get_or_insert_with(|| {
+            let grammar = self.packed.unpack();
+            Arc::new(Loaded { grammar, query: self.query, tags: OnceLock::new() })
+        });
+        Arc::clone(loaded)
+    }
+
+    /// Only here another share is made, and only while nobody else has the lock: what is ours alone stays so.
+    fn give_back(&self) -> bool {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.take_if(|loaded| Arc::strong_count(loaded) == 1).is_some()
     }
 }
 
@@ -131,12 +161,8 @@ impl Language for Linked {
         self.name
     }
 
-    fn grammar(&self) -> &tree_sitter::Language {
-        &self.tables.loaded().0
-    }
-
-    fn tags(&self) -> &Tags {
-        &self.tables.loaded().1
+    fn loaded(&self) -> Arc<Loaded> {
+        self.tables.loaded()
     }
 
     fn comments(&self) -> Comments {
@@ -179,23 +205,24 @@ linked! {
 }
 
 macro_rules! tables {
-    ($($tables:ident = $grammar:path, $query:literal;)*) => {
+    ($($tables:ident = $packed:ident, $query:literal;)*) => {
         $(static $tables: Tables =
-            Tables::new(|| $grammar.into(), include_str!(concat!("../queries/", $query, ".scm")));)*
+            Tables::new(&grammars::$packed, include_str!(concat!("../queries/", $query, ".scm")));)*
+        static TABLES: &[&Tables] = &[$(&$tables),*];
     };
 }
 
 tables! {
-    RUST_TABLES = tree_sitter_rust::LANGUAGE, "rust";
-    PYTHON_TABLES = tree_sitter_python::LANGUAGE, "python";
-    GO_TABLES = tree_sitter_go::LANGUAGE, "go";
-    JAVA_TABLES = tree_sitter_java::LANGUAGE, "java";
-    C_TABLES = tree_sitter_c::LANGUAGE, "c";
-    // One grammar for the three, since each is 1.4 MB. What it cannot read are casts written `<T>x`.
-    ECMASCRIPT_TABLES = tree_sitter_typescript::LANGUAGE_TSX, "ecmascript";
-    JSON_TABLES = tree_sitter_json::LANGUAGE, "json";
-    TOML_TABLES = tree_sitter_toml_ng::LANGUAGE, "toml";
-    YAML_TABLES = tree_sitter_yaml::LANGUAGE, "yaml";
-    HTML_TABLES = tree_sitter_html::LANGUAGE, "html";
-    CSS_TABLES = tree_sitter_css::LANGUAGE, "css";
+    RUST_TABLES = RUST, "rust";
+    PYTHON_TABLES = PYTHON, "python";
+    GO_TABLES = GO, "go";
+    JAVA_TABLES = JAVA, "java";
+    C_TABLES = C, "c";
+    // One grammar for the three. What it cannot read are casts written `<T>x`.
+    ECMASCRIPT_TABLES = TSX, "ecmascript";
+    JSON_TABLES = JSON, "json";
+    TOML_TABLES = TOML, "toml";
+    YAML_TABLES = YAML, "yaml";
+    HTML_TABLES = HTML, "html";
+    CSS_TABLES = CSS, "css";
 }

@@ -22,3 +22,5 @@ pub mod syntax;
 pub mod tags;
 pub mod tree;
 pub mod words;
+
+pub use language::give_back;

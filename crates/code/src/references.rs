@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use grammars::Tree;
 use memchr::memmem;
-use tree_sitter::{Node, Tree};
+use tree_sitter::Node;
 
 use crate::language;
 use crate::outline::Outline;

@@ -6,7 +6,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use tree_sitter::{Node, Tree};
+use grammars::Tree;
+use tree_sitter::Node;
 
 use crate::language;
 use crate::line_starts::LineStarts;
@@ -29,12 +30,12 @@ pub struct SyntaxError {
 
 /// Where `text` does not parse. `None` when there is no grammar, or it was not parsed: too large, or stopped.
 pub fn errors(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Option<Vec<SyntaxError>> {
-    let tree = tree::parse(language::of_path(path)?, text, stop)?.tree;
+    let parsed = tree::parse(language::of_path(path)?, text, stop)?;
     let lines = LineStarts::of(text);
     let mut errors = Vec::new();
     // Where the last one was, since lines may be long: its line, its place and its column.
     let mut last = (0, 0, 0);
-    visit_errors(&tree, |node| {
+    visit_errors(&parsed.tree, |node| {
         let bytes = node.byte_range();
         let line = lines.line_of(bytes.start);
         let (from, before) = match last {

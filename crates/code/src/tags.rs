@@ -10,7 +10,10 @@
 //!
 //! Nothing asks a node for its parent or its sibling: that takes as long as the file is wide.
 
-use tree_sitter::{Query, QueryError};
+use std::sync::Arc;
+
+use grammars::{Grammar, Query};
+use tree_sitter::QueryError;
 
 use crate::outline::Kind;
 
@@ -41,8 +44,8 @@ pub struct Tags {
 }
 
 impl Tags {
-    pub fn new(grammar: &tree_sitter::Language, query: &str) -> Result<Self, QueryError> {
-        let query = Query::new(grammar, query)?;
+    pub fn new(grammar: &Arc<Grammar>, query: &str) -> Result<Self, QueryError> {
+        let query = grammar.query(query)?;
         let roles = query.capture_names().iter().map(|name| role(name)).collect();
         Ok(Self { query, roles })
     }

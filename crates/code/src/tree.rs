@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use grammars::Tree;
 use memchr::{memchr, memchr_iter};
-use tree_sitter::{ParseOptions, Parser, Tree};
 
-use crate::language::Language;
+use crate::language::{Language, Loaded};
 
 /// Texts over this are not parsed. What is larger was seldom written by hand, and a tree takes 250 times its text when
 /// there is a node for each byte.
@@ -16,11 +19,48 @@ pub const LARGEST_PARSED: usize = 512 << 10;
 /// To parse a text, or to look through its tree, may take so long. Ten times what the largest text takes.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
+/// Whoever waits for others to have parsed looks again after this.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Bytes of the texts that have trees now.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// The right to have the tree of a text of so many bytes. Since trees take so much, all texts that have one at a time are
+/// no more than the largest.
+pub(crate) struct Share(usize);
+
+impl Share {
+    /// Waits until there is room. `None` when `stop` says so first.
+    fn of(size: usize, stop: &dyn Fn() -> bool) -> Option<Self> {
+        let more = |held: usize| {
+            let all = held + size;
+            (held == 0 || all <= LARGEST_PARSED).then_some(all)
+        };
+        while HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            if stop() {
+                return None;
+            }
+            thread::sleep(PAUSE);
+        }
+        Some(Self(size))
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
 /// A text that was parsed.
 pub(crate) struct Parsed<'a> {
     pub tree: Tree,
     /// The text as the grammar read it, byte for byte in the same places.
     pub source: Cow<'a, [u8]>,
+    /// What it was parsed with.
+    pub loaded: Arc<Loaded>,
+    /// Given back after the tree, as fields go in order.
+    _share: Share,
 }
 
 /// The tree of `text`. `None` when it is too large or too deep, is not text, takes too much work, or `stop` says so.
@@ -32,19 +72,15 @@ pub(crate) fn parse<'a>(
     if text.len() > LARGEST_PARSED || memchr(0, text.as_bytes()).is_some() || stop() {
         return None;
     }
-    let mut parser = Parser::new();
-    parser.set_language(language.grammar()).ok()?;
     let source = language.readable(with_line_feeds(text.as_bytes()));
     if !language.can_nest(&source) {
         return None;
     }
+    let share = Share::of(text.len(), stop)?;
     let mut work = Work::of(text, stop);
-    let tree = parser.parse_with_options(
-        &mut |at, _| source.get(at..).unwrap_or_default(),
-        None,
-        Some(ParseOptions::new().progress_callback(&mut |_| work.go_on())),
-    )?;
-    Some(Parsed { tree, source })
+    let loaded = language.loaded();
+    let tree = loaded.grammar.parse(&source, &mut || work.go_on())?;
+    Some(Parsed { tree, source, loaded, _share: share })
 }
 
 /// Grammars do not know that a lone carriage return ends a line; with line feeds every byte stays where it is.
@@ -82,5 +118,23 @@ impl<'a> Work<'a> {
             }
             _ => ControlFlow::Break(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_are_parsed_at_a_time_are_no_more_than_the_largest() {
+        let never = || true;
+        let most = Share::of(LARGEST_PARSED - 10, &never).expect("nobody else parses");
+        let few = Share::of(10, &never).expect("there is room");
+        assert!(Share::of(1, &never).is_none());
+        drop(most);
+        assert!(Share::of(LARGEST_PARSED, &never).is_none());
+        drop(few);
+        // Whoever is alone may have all.
+        assert!(Share::of(LARGEST_PARSED, &never).is_some());
     }
 }

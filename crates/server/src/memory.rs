@@ -14,6 +14,7 @@ const STEPS: [(Duration, fn()); 3] = [
     (Duration::from_millis(500), give_back),
     // Threads for files end meanwhile, and connections that nothing came from; what they kept is left behind.
     (Duration::from_secs(3), || {
+        tools::code::give_back();
         give_back();
         let_go_of_code();
     }),

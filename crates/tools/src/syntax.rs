@@ -5,9 +5,7 @@
 //! of; then the edit is made anew, and written if it is still the one that was looked at.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, TryLockError};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
 
 use code::syntax::SyntaxError;
 use code::{language, tree};
@@ -26,11 +24,6 @@ const MOST_TOLD: usize = 10;
 const LINE_SHOWN: usize = 80;
 
 const TOO_LARGE: &str = "the file is too large";
-
-/// The tree of a text may take 250 times as much memory, so there is one at a time.
-static PARSING: Mutex<()> = Mutex::new(());
-/// Whoever waits for that looks again after this.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// What an edit must not spoil.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -91,17 +84,8 @@ impl Versions {
 
 /// The errors of `after` that `before` had not. Must not be called while a file is locked.
 pub(crate) fn look(path: &str, before: &str, after: &str, stop: &dyn Fn() -> bool) -> Look {
-    const TOO_LONG: Look = Look::Unknown("it takes too long to parse");
-    let _alone = loop {
-        match PARSING.try_lock() {
-            Ok(alone) => break alone,
-            Err(TryLockError::Poisoned(alone)) => break alone.into_inner(),
-            Err(TryLockError::WouldBlock) if stop() => return TOO_LONG,
-            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
-        }
-    };
     match code::syntax::new_errors(path, before, after, stop) {
-        None => TOO_LONG,
+        None => Look::Unknown("it takes too long to parse"),
         Some(errors) => NewErrors::of(errors, after).map_or(Look::Fine, Look::Broken),
     }
 }
@@ -300,7 +284,7 @@ pub(crate) fn interrupted(cx: &Context) -> Option<StoreError> {
 mod tests {
     use super::*;
 
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use files::{Call, Change, FilePath, LineCounts, MemoryStore, Root, Stage, Store as _};
 
@@ -357,10 +341,8 @@ mod tests {
         check("a.json", None, &vec![b' '; LARGEST + 1], "? the file is too large");
         check("a.json", Some(&vec![b'['; LARGEST + 1]), b"[", "? the file is too large");
         check("a.json", Some(&vec![b'['; LARGEST + 1]), b"[1]", "");
-        let stopped = || versions(None, b"[").look("a.json", &|| true);
-        assert!(matches!(stopped(), Look::Unknown("it takes too long to parse")));
-        let _another = PARSING.lock();
-        assert!(matches!(stopped(), Look::Unknown("it takes too long to parse")));
+        let stopped = versions(None, b"[").look("a.json", &|| true);
+        assert!(matches!(stopped, Look::Unknown("it takes too long to parse")));
     }
 
     /// Has `write` decide what to write, over the first of `texts` and what others write in between, one after the other.

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use tree_sitter::{Node, QueryCursor, QueryCursorOptions, StreamingIterator, Tree};
+use grammars::Tree;
+use tree_sitter::{Node, QueryCursor, QueryCursorOptions, StreamingIterator};
 
 use super::{DEEPEST_SCOPE, Doc, Kind, MOST_PARTS, Part, plain, words};
 use crate::language::{Comments, Language};
 use crate::line_starts::LineStarts;
 use crate::syntax;
-use crate::tags::Role;
+use crate::tags::{Role, Tags};
 use crate::tree::{self, Work};
 
 /// Of what stands above a part so many comments and attributes are looked at.
@@ -23,10 +24,11 @@ pub(super) fn outline(
     stop: &dyn Fn() -> bool,
 ) -> Option<(Vec<Part>, bool)> {
     let parsed = tree::parse(language, text, stop)?;
-    let mut found = Found::look(language, &parsed.tree, text, stop)?;
+    let tags = parsed.loaded.tags();
+    let mut found = Found::look(tags, &parsed.tree, text, stop)?;
     let mut parts = found.parts(text, language.comments());
     let broken = broken(&parsed.tree);
-    if language.tags().has_functions() && !broken.is_empty() {
+    if tags.has_functions() && !broken.is_empty() {
         parts.extend(found.guessed(text, &parts, &broken, stop));
         parts.sort_by_key(|part| (part.bytes.start, Reverse(part.bytes.end)));
     }
@@ -78,13 +80,7 @@ struct Above {
 }
 
 impl Found {
-    fn look(
-        language: &dyn Language,
-        tree: &Tree,
-        text: &str,
-        stop: &dyn Fn() -> bool,
-    ) -> Option<Self> {
-        let tags = language.tags();
+    fn look(tags: &Tags, tree: &Tree, text: &str, stop: &dyn Fn() -> bool) -> Option<Self> {
         let mut found = Self::default();
         let mut work = Work::of(text, stop);
         let mut stopped = false;

@@ -1,0 +1,64 @@
+//! Tables that are given back, and unpacked again when they are needed. One process of its own, since they are shared
+//! by all that is in it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use code::outline::{Outline, outline};
+
+const TEXTS: [(&str, &str); 5] = [
+    ("a.rs", "/// Text\nstruct S { a: u8 }\nimpl S { fn f(&self) {} }\n"),
+    ("a.py", "class C:\n    def f(self):\n        '''Text'''\n"),
+    ("a.ts", "export class C<T> { f(): T { return this.g as T } }\n"),
+    ("a.yaml", "a:\n  b: [1, 2]\nc: d\n"),
+    ("a.json", "{\"a\": {\"b\": 1}}\n"),
+];
+
+fn outlines() -> Vec<Outline> {
+    TEXTS.iter().map(|(path, text)| outline(path, text, &|| false)).collect()
+}
+
+#[test]
+fn what_nobody_uses_is_given_back_and_comes_again() {
+    assert_eq!(code::give_back(), 0, "nothing was loaded yet");
+    let first = outlines();
+    assert!(first.iter().all(|outline| outline.source == code::outline::Source::Parsed));
+    assert_eq!(code::give_back(), TEXTS.len());
+    assert_eq!(code::give_back(), 0, "it was given back already");
+    assert_eq!(outlines(), first);
+
+    // What is on loan stays.
+    let loan = code::language::of_path("a.rs").expect("a language").loaded();
+    assert_eq!(code::give_back(), TEXTS.len() - 1);
+    drop(loan);
+    assert_eq!(code::give_back(), 1);
+
+    // Whoever comes in between finds them there, or unpacks them.
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let giving = scope.spawn(|| {
+            let mut given = 0;
+            while !over.load(Ordering::Relaxed) {
+                given += code::give_back();
+            }
+            given
+        });
+        let readers = [(); 4].map(|()| {
+            scope.spawn(|| {
+                for round in 0..250 {
+                    for (path, text) in TEXTS {
+                        assert_eq!(code::syntax::errors(path, text, &|| false), Some(Vec::new()));
+                    }
+                    // To make what they need takes long.
+                    if round % 50 == 0 {
+                        assert_eq!(outlines(), first);
+                    }
+                }
+            })
+        });
+        let read = readers.map(thread::ScopedJoinHandle::join);
+        over.store(true, Ordering::Relaxed);
+        assert!(read.iter().all(Result::is_ok));
+        assert!(giving.join().expect("no panic") > 0);
+    });
+}

@@ -1,0 +1,109 @@
+//! `parser.c`, cut into its tables and the rest.
+//!
+//! It is generated, always in the same form: a definition begins and ends at the beginning of a line.
+
+use crate::Failure;
+
+/// What a `parser.c` consists of.
+pub struct Parser {
+    /// What tables are made of: constants, enumerations.
+    pub head: String,
+    pub tables: Vec<Table>,
+    /// The functions that find tokens, with what only they need.
+    pub lexers: String,
+    /// What is between the braces of the language itself: a value for each of its fields.
+    pub language: String,
+    /// The name of the function that gives the language.
+    pub function: String,
+}
+
+/// A constant array.
+pub struct Table {
+    pub name: String,
+    /// Of one of its elements, with what comes before it.
+    pub kind: String,
+    /// The length of each row, if there are rows.
+    pub row: Option<String>,
+    /// As it is defined.
+    pub text: String,
+}
+
+impl Table {
+    /// Its elements are names, and so point to elsewhere.
+    pub fn is_names(&self) -> bool {
+        self.kind.contains('*')
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let (kind, rest) = line.strip_prefix("static ")?.split_once("ts_")?;
+        let (name, lengths) = rest.strip_suffix(" = {")?.split_once('[')?;
+        let row = lengths.split_once("][").map(|(_, row)| row.trim_end_matches(']').to_owned());
+        let kind = kind.trim().to_owned();
+        kind.starts_with("const ").then(|| Self {
+            name: format!("ts_{name}"),
+            kind,
+            row,
+            text: String::new(),
+        })
+    }
+}
+
+enum Inside {
+    Nothing,
+    Table(Table),
+    /// A function or an array that tokens are found with.
+    Lexer,
+    Language,
+}
+
+pub fn cut(source: &str) -> Result<Parser, Failure> {
+    let (mut head, mut lexers, mut language) = (String::new(), String::new(), String::new());
+    let (mut tables, mut function) = (Vec::new(), None);
+    let mut inside = Inside::Nothing;
+    for line in source.lines() {
+        if matches!(inside, Inside::Nothing) {
+            inside = begun(line);
+            if let Some(name) = language_function(line) {
+                function = Some(name.to_owned());
+            }
+        }
+        let is_end = matches!(line, "}" | "};");
+        let text = match &mut inside {
+            // It says that large tables take long to optimize; they are gone.
+            Inside::Nothing if line.starts_with("#pragma") && line.contains("optimize") => continue,
+            Inside::Nothing => &mut head,
+            Inside::Table(table) => &mut table.text,
+            Inside::Lexer => &mut lexers,
+            Inside::Language => &mut language,
+        };
+        text.push_str(line);
+        text.push('\n');
+        if is_end && let Inside::Table(table) = std::mem::replace(&mut inside, Inside::Nothing) {
+            tables.push(table);
+        }
+    }
+    let function = function.ok_or("no function that gives the language")?;
+    if !matches!(inside, Inside::Nothing) || tables.is_empty() {
+        return Err("it is not of the form that is known".into());
+    }
+    let (_, fields) = language.split_once("language = {\n").ok_or("no fields of the language")?;
+    let (fields, _) = fields.split_once("\n  };\n").ok_or("no end of the language")?;
+    Ok(Parser { head, tables, lexers, language: fields.to_owned(), function })
+}
+
+fn begun(line: &str) -> Inside {
+    if let Some(table) = Table::read(line) {
+        Inside::Table(table)
+    } else if language_function(line).is_some() {
+        Inside::Language
+    } else if line.starts_with("static ") && line.ends_with('{') {
+        Inside::Lexer
+    } else {
+        Inside::Nothing
+    }
+}
+
+/// The name, if this line begins the function.
+fn language_function(line: &str) -> Option<&str> {
+    line.strip_prefix("TS_PUBLIC const TSLanguage *")?.strip_suffix("(void) {")
+}

@@ -1,0 +1,113 @@
+//! The bytes of tables: only a compiler knows them. So a program is made of the tables, for the machine that builds,
+//! which writes them to a file.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::Failure;
+use crate::cut::{Parser, Table};
+
+/// A table as it is in memory.
+pub struct Dumped {
+    pub bytes: Vec<u8>,
+    /// How many bytes an element has, to be compared with what the compiler of the parser thinks.
+    pub element: usize,
+}
+
+/// The tables of `parser`, in its order. Of names the bytes are, for each, 0 for none, or 1, its text and 0.
+pub fn dump(parser: &Parser, headers: &Path, folder: &Path) -> Result<Vec<Dumped>, Failure> {
+    let (source, program, file) = (
+        folder.join("dump.c"),
+        folder.join(format!("dump{}", env::consts::EXE_SUFFIX)),
+        folder.join("tables"),
+    );
+    fs::write(&source, text(parser)?)?;
+    compile(&source, &program, headers, folder)?;
+    let output = Command::new(&program).arg(&file).output().map_err(|e| {
+        format!(
+            "{} does not run here: {e}. It was built with the compiler for this machine: HOST_CC names another",
+            program.display()
+        )
+    })?;
+    if !output.status.success() {
+        return Err(format!("{}: {}", program.display(), output.status).into());
+    }
+    let (sizes, bytes) = (String::from_utf8(output.stdout)?, fs::read(&file)?);
+    split(&sizes, &bytes).ok_or_else(|| format!("{} wrote too little", program.display()).into())
+}
+
+fn split(sizes: &str, mut bytes: &[u8]) -> Option<Vec<Dumped>> {
+    let mut dumped = Vec::new();
+    for line in sizes.lines() {
+        let (size, element) = line.trim().split_once(' ')?;
+        let (own, rest) = bytes.split_at_checked(size.parse().ok()?)?;
+        dumped.push(Dumped { bytes: own.to_vec(), element: element.parse().ok()? });
+        bytes = rest;
+    }
+    Some(dumped)
+}
+
+fn text(parser: &Parser) -> Result<String, Failure> {
+    let mut text = parser.head.clone();
+    for table in &parser.tables {
+        text.push_str(&table.text);
+    }
+    text.push_str(
+        "#include <stdio.h>\n\
+         static int put(const void *bytes, unsigned long size, FILE *file) {\n\
+         \treturn fwrite(bytes, 1, size, file) == size;\n\
+         }\n\
+         int main(int count, char **names) {\n\
+         \tFILE *file = count == 2 ? fopen(names[1], \"wb\") : NULL;\n\
+         \tif (!file) return 1;\n",
+    );
+    for Table { name, kind, .. } in &parser.tables {
+        let rest = if kind.contains('*') {
+            format!(
+                "\tlong before_{name} = ftell(file);\n\
+                 \tfor (unsigned long i = 0; i < sizeof {name} / sizeof {name}[0]; i++) {{\n\
+                 \t\tif (!{name}[i]) fputc(0, file);\n\
+                 \t\telse if (fputc(1, file) == EOF || fputs({name}[i], file) == EOF || fputc(0, file) == EOF) return 1;\n\
+                 \t}}\n\
+                 \tprintf(\"%lu 1\\n\", (unsigned long)(ftell(file) - before_{name}));\n"
+            )
+        } else {
+            format!(
+                "\tif (!put({name}, sizeof {name}, file)) return 1;\n\
+                 \tprintf(\"%lu %lu\\n\", (unsigned long)sizeof {name}, (unsigned long)sizeof({kind}));\n"
+            )
+        };
+        text.push_str(&rest);
+    }
+    writeln!(text, "\treturn fclose(file) == 0 ? 0 : 1;\n}}")?;
+    Ok(text)
+}
+
+fn compile(source: &Path, program: &Path, headers: &Path, folder: &Path) -> Result<(), Failure> {
+    let host = env::var("HOST")?;
+    let compiler = cc::Build::new()
+        .target(&host)
+        .host(&host)
+        .opt_level(0)
+        .include(headers)
+        .debug(false)
+        .warnings(false)
+        .cargo_metadata(false)
+        .try_get_compiler()?;
+    let mut command = compiler.to_command();
+    command.current_dir(folder).arg(source);
+    if compiler.is_like_msvc() {
+        command.arg("/utf-8").arg(format!("/Fe:{}", program.display()));
+    } else {
+        command.arg("-o").arg(program);
+    }
+    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)).into())
+}

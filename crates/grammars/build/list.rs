@@ -1,0 +1,29 @@
+//! The languages there are parsers for: one row each.
+
+/// A parser, and where its source is.
+pub struct Row {
+    /// As `grammars` names it.
+    pub name: &'static str,
+    /// The package, which is among the dev-dependencies.
+    pub package: &'static str,
+    /// The folder in it that has `parser.c`.
+    pub folder: &'static str,
+}
+
+const fn row(name: &'static str, package: &'static str, folder: &'static str) -> Row {
+    Row { name, package, folder }
+}
+
+pub const LANGUAGES: &[Row] = &[
+    row("c", "tree-sitter-c", "src"),
+    row("css", "tree-sitter-css", "src"),
+    row("go", "tree-sitter-go", "src"),
+    row("html", "tree-sitter-html", "src"),
+    row("java", "tree-sitter-java", "src"),
+    row("json", "tree-sitter-json", "src"),
+    row("python", "tree-sitter-python", "src"),
+    row("rust", "tree-sitter-rust", "src"),
+    row("toml", "tree-sitter-toml-ng", "src"),
+    row("tsx", "tree-sitter-typescript", "tsx/src"),
+    row("yaml", "tree-sitter-yaml", "src"),
+];

@@ -1,0 +1,80 @@
+//! A parser without its tables: C for the compiler of the target.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use crate::Failure;
+use crate::cut::{Parser, Table};
+use crate::dump::Dumped;
+
+/// Where a table begins once it is unpacked: in bytes, or for names in pointers.
+pub type Places = Vec<usize>;
+
+/// The source of a function that makes the language, given where its tables and names are, and says how many bytes it
+/// takes.
+pub fn text(
+    name: &str,
+    parser: &Parser,
+    dumped: &[Dumped],
+    places: &Places,
+) -> Result<String, Failure> {
+    let mut text = renames(name, &parser.function, &parser.head);
+    text.push_str(&parser.head);
+    for ((table, dumped), place) in parser.tables.iter().zip(dumped).zip(places) {
+        let Table { name, kind, .. } = table;
+        let pointer = match &table.row {
+            Some(row) => format!("{kind} (*)[{row}]"),
+            None => format!("{kind} *"),
+        };
+        if table.is_names() {
+            writeln!(text, "#define {name} (names + {place})")?;
+            continue;
+        }
+        writeln!(text, "#define {name} (({pointer})(tables + {place}))")?;
+        // The one that dumped and the one that compiles this have to agree on what an element is.
+        let element = dumped.element;
+        writeln!(text, "typedef char {name}_size[sizeof({kind}) == {element} ? 1 : -1];")?;
+    }
+    text.push_str(&parser.lexers);
+    writeln!(
+        text,
+        "size_t grammars_{name}(TSLanguage *place, const char *tables, const char *const *names) {{\n\
+         \x20 if (place == NULL) return sizeof(TSLanguage);\n\
+         \x20 const TSLanguage language = {{\n{}\n  }};\n\
+         \x20 *place = language;\n\
+         \x20 return sizeof language;\n}}",
+        parser.language
+    )?;
+    Ok(text)
+}
+
+/// The source of its scanner, which is at `path` and not changed.
+pub fn scanner(name: &str, parser: &Parser, path: &str, source: &str) -> String {
+    format!("{}#include \"{path}\"\n", renames(name, &parser.function, source))
+}
+
+/// Names of our own for all that others could see, so that a program can have the parser as it was besides: what begins
+/// with the name of the `function` that gives the language, and whatever else was left visible.
+fn renames(name: &str, function: &str, source: &str) -> String {
+    let prefix = format!("{function}_");
+    let words = source.split(|c: char| !is_of_name(c)).filter(|word| word.starts_with(&prefix));
+    let names: BTreeSet<_> = words.chain(source.lines().filter_map(visible)).collect();
+    let lines = names.iter().map(|word| format!("#define {word} grammars_{name}_{word}\n"));
+    lines.collect::<Vec<_>>().concat()
+}
+
+/// The name that a line defines for others to see: behind its type, and before what makes it a function, an array or a
+/// value.
+fn visible(line: &str) -> Option<&str> {
+    let first = line.split(|c| !is_of_name(c)).next().filter(|word| !word.is_empty())?;
+    if matches!(first, "static" | "typedef" | "extern" | "enum" | "struct" | "union") {
+        return None;
+    }
+    let before = line[..line.find(['(', '[', '='])?].trim_end();
+    let start = before.rfind(|c| !is_of_name(c))? + 1;
+    Some(&before[start..]).filter(|name| !name.is_empty())
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}

@@ -1,0 +1,61 @@
+//! Where the packages are that the parsers come from: cargo knows, and fetches what is not there yet.
+
+use std::collections::HashMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::Failure;
+
+/// What cargo knows of our packages.
+pub struct Sources {
+    pub lock_file: PathBuf,
+    folders: HashMap<String, PathBuf>,
+}
+
+impl Sources {
+    pub fn find() -> Result<Self, Failure> {
+        // What was built before is there already: most builds need no network, and some have none.
+        let known = metadata(&["--offline"]).or_else(|_| metadata(&[]))?;
+        Self::read(&known).ok_or_else(|| "cargo metadata does not name our packages".into())
+    }
+
+    /// The folder of a package that we depend on.
+    pub fn folder(&self, package: &str) -> Result<&Path, Failure> {
+        let folder = self.folders.get(package).map(PathBuf::as_path);
+        folder.ok_or_else(|| format!("{package} is not among the dev-dependencies").into())
+    }
+
+    fn read(known: &Value) -> Option<Self> {
+        let own_manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let packages = known["packages"].as_array()?;
+        let manifest = |package: &Value| package["manifest_path"].as_str().map(PathBuf::from);
+        let own = packages.iter().find(|one| manifest(one).as_ref() == Some(&own_manifest))?;
+        let nodes = known["resolve"]["nodes"].as_array()?;
+        let node = nodes.iter().find(|node| node["id"] == own["id"])?;
+        let needed: Vec<_> = node["deps"].as_array()?.iter().map(|one| &one["pkg"]).collect();
+        let folders = packages
+            .iter()
+            .filter(|package| needed.contains(&&package["id"]))
+            .filter_map(|package| {
+                let folder = manifest(package)?.parent()?.to_owned();
+                Some((package["name"].as_str()?.to_owned(), folder))
+            });
+        let lock_file = Path::new(known["workspace_root"].as_str()?).join("Cargo.lock");
+        Some(Self { lock_file, folders: folders.collect() })
+    }
+}
+
+fn metadata(options: &[&str]) -> Result<Value, Failure> {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["metadata", "--format-version=1", "--locked", "--filter-platform"]);
+    cargo.arg(env::var("HOST")?).args(options).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = cargo.output().map_err(|e| format!("{cargo:?}: {e}"))?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{cargo:?}: {}\n{reason}", output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}

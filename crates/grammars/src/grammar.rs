@@ -1,0 +1,158 @@
+//! A parser that can be used, and what is made with it.
+
+use std::ffi::{c_char, c_void};
+use std::ops::{ControlFlow, Deref};
+use std::ptr;
+use std::sync::Arc;
+
+use tree_sitter::{Language, Node, ParseOptions, Parser, QueryError, TreeCursor};
+
+use crate::Packed;
+
+/// Makes a language of its tables and the pointers to its names. Returns how many bytes it takes, and does no more when
+/// it is given no place.
+pub(crate) type Make =
+    unsafe extern "C" fn(*mut c_void, *const c_void, *const *const c_char) -> usize;
+
+/// A parser with its tables.
+#[derive(Debug)]
+pub struct Grammar {
+    /// Points to the first of what follows, which points to the rest. Nothing of it moves or changes.
+    language: Language,
+    place: Vec<u64>,
+    tables: Vec<u64>,
+    _names: Names,
+}
+
+/// The names of symbols and fields: `pointers` to `texts`.
+#[derive(Debug)]
+struct Names {
+    pointers: Vec<*const c_char>,
+    _texts: Vec<u8>,
+}
+
+#[expect(unsafe_code, reason = "the pointers are to what is beside them, which does not change")]
+// SAFETY: after they were made they are only read, and never by us.
+unsafe impl Send for Names {}
+#[expect(unsafe_code, reason = "as above")]
+// SAFETY: as above.
+unsafe impl Sync for Names {}
+
+impl Names {
+    /// Each is 0 for none, or 1, its text and 0.
+    fn of(texts: Vec<u8>) -> Self {
+        let mut pointers = Vec::new();
+        let mut rest = texts.as_slice();
+        while let Some((is_there, behind)) = rest.split_first() {
+            let is_there = *is_there == 1;
+            let end = behind.iter().position(|byte| *byte == 0).filter(|_| is_there);
+            pointers.push(if end.is_some() { behind.as_ptr().cast() } else { ptr::null() });
+            rest = end.map_or(behind, |end| &behind[end + 1..]);
+        }
+        Self { pointers, _texts: texts }
+    }
+}
+
+impl Packed {
+    /// Takes up to a few milliseconds.
+    #[expect(unsafe_code, reason = "C makes the language, of pointers")]
+    pub fn unpack(&self) -> Arc<Grammar> {
+        let mut tables = vec![0_u64; self.layout.words.div_ceil(4)];
+        // SAFETY: every number of 64 bits is four of 16 bits.
+        let (_, words, _) = unsafe { tables.align_to_mut::<u16>() };
+        let texts = words
+            .get_mut(..self.layout.words)
+            .and_then(|words| self.layout.unpack(self.bytes, words))
+            .expect("what the build script packed");
+        let names = Names::of(texts);
+        assert_eq!(names.pointers.len(), self.names, "what the build script counted");
+        // SAFETY: without a place nothing is read or written.
+        let size = unsafe { (self.make)(ptr::null_mut(), ptr::null(), ptr::null()) };
+        let mut place = vec![0_u64; size.div_ceil(8)];
+        let address = place.as_mut_ptr();
+        // SAFETY: the place is as large as was asked for, and aligned for all that a language consists of. The tables
+        // and the names are as long as those for which the function was made, which the build script did at once.
+        unsafe { (self.make)(address.cast(), tables.as_ptr().cast(), names.pointers.as_ptr()) };
+        // SAFETY: a language is there now. It is as one that was linked, as long as what it points to: that is in the
+        // grammar, of which all have a share that the language is lent to.
+        let language = unsafe { Language::from_raw(address.cast_const().cast()) };
+        Arc::new(Grammar { language, place, tables, _names: names })
+    }
+}
+
+impl Grammar {
+    /// How many bytes its tables take.
+    pub fn size(&self) -> usize {
+        self.tables.len() * 8
+    }
+
+    /// Where the language is, for a look at its tables.
+    pub fn as_ptr(&self) -> *const c_void {
+        self.place.as_ptr().cast()
+    }
+
+    /// The tree of `source`. `None` when `go_on`, asked every now and then, said no.
+    pub fn parse(
+        self: &Arc<Self>,
+        source: &[u8],
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<Tree> {
+        let mut parser = Parser::new();
+        parser.set_language(&self.language).ok()?;
+        let tree = parser.parse_with_options(
+            &mut |at, _| source.get(at..).unwrap_or_default(),
+            None,
+            Some(ParseOptions::new().progress_callback(&mut |_| go_on())),
+        )?;
+        Some(Tree { tree, grammar: Arc::clone(self) })
+    }
+
+    pub fn query(self: &Arc<Self>, source: &str) -> Result<Query, QueryError> {
+        let query = tree_sitter::Query::new(&self.language, source)?;
+        Ok(Query { query, grammar: Arc::clone(self) })
+    }
+}
+
+/// A tree, with the grammar it was made by.
+#[derive(Debug)]
+pub struct Tree {
+    // Goes first.
+    tree: tree_sitter::Tree,
+    grammar: Arc<Grammar>,
+}
+
+impl Tree {
+    pub fn root_node(&self) -> Node<'_> {
+        self.tree.root_node()
+    }
+
+    pub fn walk(&self) -> TreeCursor<'_> {
+        self.tree.walk()
+    }
+
+    pub fn grammar(&self) -> &Arc<Grammar> {
+        &self.grammar
+    }
+}
+
+/// A query, with the grammar it is for.
+#[derive(Debug)]
+pub struct Query {
+    // Goes first.
+    query: tree_sitter::Query,
+    grammar: Arc<Grammar>,
+}
+
+impl Query {
+    pub fn grammar(&self) -> &Arc<Grammar> {
+        &self.grammar
+    }
+}
+
+impl Deref for Query {
+    type Target = tree_sitter::Query;
+
+    fn deref(&self) -> &tree_sitter::Query {
+        &self.query
+    }
+}

@@ -1,0 +1,166 @@
+//! Unpacking: what `build/pack.rs` wrote.
+//!
+//! Streams, each deflated, each with its two lengths before all of them: how many literals come next; how long the
+//! repetition is that follows, from [`SHORTEST`] on; how far back it began, as a code and two bytes; the literals,
+//! their low and high bytes; and texts.
+
+use std::ops::Range;
+
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+pub(crate) const STREAMS: usize = 8;
+/// A repetition has so many numbers at least.
+pub(crate) const SHORTEST: usize = 2;
+/// Codes below this are one of the distances used last.
+pub(crate) const KEPT: usize = 4;
+/// The two bytes are rows.
+pub(crate) const ROWS: u8 = 4;
+/// This, and all above: the two bytes are numbers, and what the code is more than this comes before them.
+pub(crate) const FAR: u8 = 5;
+
+/// How the tables of a language lie one after another, in words of 16 bits.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    pub words: usize,
+    /// How many words a row has in the largest table.
+    pub width: usize,
+    /// Words that are packed as how much more they are than their number.
+    pub counted: Range<usize>,
+    /// A table of states that are not equally long, and where each of them begins, which is not packed.
+    pub states: Range<usize>,
+    pub starts: Range<usize>,
+}
+
+impl Layout {
+    /// The tables as they were, into `words`, and the texts. `None`: they were not packed by us.
+    pub(crate) fn unpack(&self, packed: &[u8], words: &mut [u16]) -> Option<Vec<u8>> {
+        let texts = unpack(packed, self.width, words)?;
+        for (number, word) in (0..).zip(words.get_mut(self.counted.clone())?) {
+            *word = word.wrapping_add(number);
+        }
+        let starts = starts(words.get(self.states.clone())?, self.starts.len());
+        words.get_mut(self.starts.clone())?.copy_from_slice(&starts);
+        Some(texts)
+    }
+}
+
+/// Where states begin, each as a number of 32 bits, in so many words: a state has the number of its groups, and each of
+/// them a value, the number of its symbols, and these.
+pub(crate) fn starts(states: &[u16], words: usize) -> Vec<u16> {
+    let mut starts = Vec::with_capacity(words);
+    let mut at = 0_usize;
+    let word = |at: usize| states.get(at).copied().map_or(0, usize::from);
+    while starts.len() < words {
+        let [a, b, c, d] = u32::try_from(at).unwrap_or(u32::MAX).to_ne_bytes();
+        starts.extend([u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]);
+        let groups = word(at);
+        at += 1;
+        for _ in 0..groups {
+            at = at.saturating_add(2 + word(at + 1));
+        }
+    }
+    starts.truncate(words);
+    starts
+}
+
+/// Fills `words`, of which a row has `width`, and returns the texts.
+fn unpack(packed: &[u8], width: usize, words: &mut [u16]) -> Option<Vec<u8>> {
+    let (lengths, mut deflated) = packed.split_at_checked(STREAMS * 8)?;
+    let mut streams = Vec::with_capacity(STREAMS);
+    for lengths in lengths.as_chunks::<8>().0 {
+        let number = |at: usize| {
+            let bytes = lengths[at..].first_chunk::<4>()?;
+            usize::try_from(u32::from_le_bytes(*bytes)).ok()
+        };
+        let (own, rest) = deflated.split_at_checked(number(4)?)?;
+        streams.push(decompress_to_vec_with_limit(own, number(0)?).ok()?);
+        deflated = rest;
+    }
+    let texts = streams.pop()?;
+    let streams: Vec<&[u8]> = streams.iter().map(Vec::as_slice).collect();
+    Unpacker { streams: streams.try_into().ok()?, kept: [1, 2, 3, 4], width }.fill(words)?;
+    Some(texts)
+}
+
+struct Unpacker<'a> {
+    /// What is left of each.
+    streams: [&'a [u8]; STREAMS - 1],
+    /// The distances used last, the last one first.
+    kept: [usize; KEPT],
+    width: usize,
+}
+
+impl<'a> Unpacker<'a> {
+    fn fill(mut self, words: &mut [u16]) -> Option<()> {
+        let mut at = 0;
+        loop {
+            let count = self.number(0)?;
+            let literals = self.take(5, count)?.iter().zip(self.take(6, count)?);
+            for (word, (low, high)) in
+                words.get_mut(at..)?.get_mut(..count)?.iter_mut().zip(literals)
+            {
+                *word = u16::from_le_bytes([*low, *high]);
+            }
+            at += count;
+            if at == words.len() {
+                return Some(());
+            }
+            let length = self.number(1)?.checked_add(SHORTEST)?;
+            let distance = self.distance()?;
+            repeat(words, at, distance, length)?;
+            at += length;
+        }
+    }
+
+    fn distance(&mut self) -> Option<usize> {
+        let code = self.byte(2)?;
+        if usize::from(code) < KEPT {
+            self.kept[..=usize::from(code)].rotate_right(1);
+            return Some(self.kept[0]);
+        }
+        let number = usize::from(u16::from_le_bytes([self.byte(3)?, self.byte(4)?]));
+        let distance =
+            if code == ROWS { number * self.width } else { usize::from(code - FAR) << 16 | number };
+        self.kept.rotate_right(1);
+        self.kept[0] = distance;
+        Some(distance)
+    }
+
+    fn byte(&mut self, stream: usize) -> Option<u8> {
+        let (first, rest) = self.streams[stream].split_first()?;
+        self.streams[stream] = rest;
+        Some(*first)
+    }
+
+    fn take(&mut self, stream: usize, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.streams[stream].split_at_checked(count)?;
+        self.streams[stream] = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self, stream: usize) -> Option<usize> {
+        let mut number = 0;
+        for shift in (0..usize::BITS).step_by(7) {
+            let byte = self.byte(stream)?;
+            number |= usize::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+/// Writes at `at` what is `distance` before it. That may go on into itself: then it is as long as the distance, again
+/// and again.
+fn repeat(words: &mut [u16], at: usize, distance: usize, length: usize) -> Option<()> {
+    let start = at.checked_sub(distance).filter(|start| *start < at)?;
+    let end = at.checked_add(length).filter(|end| *end <= words.len())?;
+    let mut at = at;
+    while at < end {
+        let piece = (end - at).min(at - start);
+        words.copy_within(start..start + piece, at);
+        at += piece;
+    }
+    Some(())
+}

@@ -1,0 +1,40 @@
+//! A packed parser is the plain one: its tables byte by byte, and the trees it makes.
+
+mod sources;
+mod tables;
+mod trees;
+
+use grammars::Packed;
+use tree_sitter::Language;
+
+/// Each packed parser beside the plain one, and what the names of its files end with.
+fn pairs() -> Vec<(&'static Packed, Language, &'static [&'static str])> {
+    vec![
+        (&grammars::C, tree_sitter_c::LANGUAGE.into(), &["c", "h"]),
+        (&grammars::CSS, tree_sitter_css::LANGUAGE.into(), &["css"]),
+        (&grammars::GO, tree_sitter_go::LANGUAGE.into(), &["go"]),
+        (&grammars::HTML, tree_sitter_html::LANGUAGE.into(), &["html", "htm"]),
+        (&grammars::JAVA, tree_sitter_java::LANGUAGE.into(), &["java"]),
+        (&grammars::JSON, tree_sitter_json::LANGUAGE.into(), &["json"]),
+        (&grammars::PYTHON, tree_sitter_python::LANGUAGE.into(), &["py", "pyi"]),
+        (&grammars::RUST, tree_sitter_rust::LANGUAGE.into(), &["rs"]),
+        (&grammars::TOML, tree_sitter_toml_ng::LANGUAGE.into(), &["toml", "lock"]),
+        (
+            &grammars::TSX,
+            tree_sitter_typescript::LANGUAGE_TSX.into(),
+            &["tsx", "ts", "jsx", "js", "mjs"],
+        ),
+        (&grammars::YAML, tree_sitter_yaml::LANGUAGE.into(), &["yaml", "yml"]),
+    ]
+}
+
+#[test]
+fn there_is_a_plain_one_for_each() {
+    let names = |mut names: Vec<&'static str>| {
+        names.sort_unstable();
+        names
+    };
+    let all = grammars::ALL.iter().map(|packed| packed.name()).collect();
+    let paired = pairs().iter().map(|(packed, _, _)| packed.name()).collect();
+    assert_eq!(names(all), names(paired));
+}

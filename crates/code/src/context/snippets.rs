@@ -13,7 +13,7 @@ use crate::rank::{Hit, Lines, Ranking};
 /// Lines of a snippet at most.
 pub const LONGEST_BLOCK: usize = 60;
 /// Larger files are not parsed to find the part that a line is in: that could take longer than all the rest.
-const LARGEST_PARSED: usize = 64 << 10;
+const LARGEST_PARSED: usize = 32 << 10;
 /// A part is shown in place of the lines around it if it says at least this share of what these do.
 const ENOUGH: f64 = 0.85;
 

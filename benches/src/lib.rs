@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
+pub mod code;
 pub mod compare;
 pub mod contenders;
 pub mod contract;
@@ -87,6 +88,7 @@ pub fn main() -> ExitCode {
             "compare" => compare::run(&options),
             "contract" => contract::run(&options.binary, options.write.as_deref()),
             "growth" => growth::run(&options.binary, options.write.as_deref(), &options.words),
+            "code" => code::run(&options),
             "footprint" => footprint::run(&options),
             _ => Err(Error::other(usage)),
         }

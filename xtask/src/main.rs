@@ -29,6 +29,7 @@ cargo xtask <command>
   bench contract    what the contracts ask of the time it takes
   bench growth      time and memory as files, folders, edits and clients grow
   bench footprint   size, start and memory of the release binary
+  bench code <folder>   context and search of code, and rg on the same words
   bench micro       the parts of `text` and `files`, each by itself
   eval context --git <folder>...
                     how well a question finds the files it is about, on the commits of these repositories; `--commits=80`
@@ -117,7 +118,7 @@ fn bench(what: &[&str]) -> Outcome {
     let binary = footprint::build()?;
     let benches = footprint::build_static(&["--package", "benches"], "benches")?;
     let (command, rest) = match what {
-        [command @ ("contract" | "footprint" | "growth"), rest @ ..] => (*command, rest),
+        [command @ ("code" | "contract" | "footprint" | "growth"), rest @ ..] => (*command, rest),
         words => ("compare", words),
     };
     let rivals = format!("--rivals={}", target_folder().join("rivals").display());

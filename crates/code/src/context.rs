@@ -27,7 +27,7 @@ use files::{Call, Hash, Root, Store, StoreError};
 
 use crate::outline::{Kind, Part};
 use crate::rank::{Question, Ranking};
-pub use snippets::{Block, LONGEST_BLOCK, best_block};
+pub use snippets::shown_lines;
 use source::Reader;
 pub use source::{LONGEST_LINE, Unreadable, hash_of_lines};
 pub use structure::Structure;

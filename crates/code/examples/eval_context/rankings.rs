@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use code::context::best_block;
-use code::outline::outline;
+use code::context::shown_lines;
 use code::rank::{Question, Scan};
 use code::words::{self, TermKind};
 
@@ -31,10 +30,8 @@ pub fn ours(question: &str, tree: &[File]) -> Vec<Found> {
     let found = ranking.hits.iter().map(|hit| {
         let file = tree.iter().find(|file| file.path == hit.path);
         let lines = file.and_then(|file| {
-            let lines = ranking.look_into(&file.text);
             let text = std::str::from_utf8(&file.text).ok()?;
-            let outline = outline(&file.path, text, &|| false);
-            Some(best_block(&outline, &lines, &[])?.lines)
+            shown_lines(&file.path, text, &ranking.look_into(&file.text))
         });
         Found { path: hit.path.clone(), lines: lines.unwrap_or(0..WINDOW / 4) }
     });

@@ -11,23 +11,22 @@ use crate::outline::{Kind, Outline, Part, quick_outline};
 use crate::rank::{Hit, Lines, Ranking};
 
 /// Lines of a snippet at most.
-pub const LONGEST_BLOCK: usize = 60;
+const LONGEST_BLOCK: usize = 60;
 /// Larger files are not parsed to find the part that a line is in: that could take longer than all the rest.
 const LARGEST_PARSED: usize = 32 << 10;
 /// A part is shown in place of the lines around it if it says at least this share of what these do.
 const ENOUGH: f64 = 0.85;
 
 /// The lines of a file that a question is about.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Block<'o> {
-    pub lines: Range<usize>,
+struct Block<'o> {
+    lines: Range<usize>,
     /// The part that they are, or are in.
-    pub part: Option<&'o Part>,
+    part: Option<&'o Part>,
 }
 
 /// The best lines of a file, at most [`LONGEST_BLOCK`]: a part, if one says enough, else those with the most in them.
 /// With `kinds` it is a part of one of them, or the best lines in one.
-pub fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Option<Block<'o>> {
+fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Option<Block<'o>> {
     let window = lines.best(LONGEST_BLOCK)?;
     let range = |part: &Part| {
         let LineRange { first, last } = part.all_lines();
@@ -56,6 +55,12 @@ pub fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Op
         return None;
     }
     Some(Block { lines: window, part: around })
+}
+
+/// The lines of a file that are shown for a question, `lines` being those with its terms.
+pub fn shown_lines(path: &str, text: &str, lines: &Lines) -> Option<Range<usize>> {
+    let outline = quick_outline(path, text, LARGEST_PARSED, &|| false);
+    Some(best_block(&outline, lines, &[])?.lines)
 }
 
 /// The lines that were asked for by their numbers.

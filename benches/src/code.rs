@@ -26,7 +26,7 @@ const QUESTIONS: &[(&str, &str)] = &[
         "how are flow control windows handled when a stream is reset",
         "flow|control|window|handl|stream|reset",
     ),
-    ("read_to_end", "read_to_end"),
+    ("read_to_end", "read|end"),
 ];
 
 pub fn run(options: &Options) -> Result<()> {

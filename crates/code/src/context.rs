@@ -176,7 +176,7 @@ pub fn gather(
     wanted: &Wanted<'_>,
     call: &Call,
 ) -> Result<Gathered, StoreError> {
-    let reader = Reader { root, store, call };
+    let reader = Reader::new(root, store, call);
     let question = question(&reader, wanted);
     let survey = Survey::take(root, wanted, question.as_ref(), call)?;
     let mut gathered =

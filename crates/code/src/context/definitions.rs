@@ -2,14 +2,16 @@
 
 use files::Hash;
 
-use super::source::{Reader, Source};
+use super::source::Reader;
 use super::survey::{Mention, Mentions};
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
-use crate::outline::{self, Outline, Part};
+use crate::outline::Part;
 use crate::rank::is_test;
 
 /// If no more files than this have the name in them, all of them are parsed.
 const FEW: usize = 32;
+/// Files that are parsed at most for a name that was only part of a question.
+const MOST_GUESSED: usize = 12;
 /// What a definition in a test is multiplied with.
 const TEST: f64 = 0.85;
 
@@ -21,9 +23,9 @@ pub(super) fn gather(
 ) {
     let mut paths: Vec<&str> = Vec::new();
     for mentions in mentions {
-        let (likely, unlooked) = worth_parsing(&mentions.files);
+        let (likely, unlooked) = worth_parsing(mentions);
         paths.extend(likely.iter().map(|mention| mention.path.as_str()));
-        if unlooked > 0 {
+        if unlooked > 0 && !mentions.is_guessed {
             let name = &mentions.symbol.given;
             gathered.notes.push(format!(
                 "`{name}` may also be defined in {unlooked} files that were not parsed; narrow `path` or `globs`"
@@ -72,16 +74,16 @@ fn of_file(
     mentions: &[Mentions],
     path: &str,
 ) -> Vec<Definition> {
-    let Ok(Source { hash, text, .. }) = reader.read(path) else { return Vec::new() };
-    let Outline { language, parts, .. } =
-        outline::outline(path, text.as_str(), &|| reader.is_over());
+    let Ok(source) = reader.read(path) else { return Vec::new() };
+    let outline = reader.outline(&source);
+    let (hash, language) = (source.hash, outline.language);
     let test = if is_test(path) { TEST } else { 1.0 };
     let mut found = Vec::new();
-    for part in parts.into_iter().filter(|part| wanted.wants(part)) {
-        let fitting = mentions.iter().filter(|mentions| mentions.symbol.fits(&part, path));
-        let near = fitting.map(|mentions| mentions.symbol.nearness(&part)).reduce(f64::max);
+    for part in outline.parts.iter().filter(|part| wanted.wants(part)) {
+        let fitting = mentions.iter().filter(|mentions| mentions.symbol.fits(part, path));
+        let near = fitting.map(|mentions| mentions.symbol.nearness(part)).reduce(f64::max);
         if let Some(near) = near {
-            let (path, score) = (path.to_owned(), near.min(1.0) * test);
+            let (path, part, score) = (path.to_owned(), part.clone(), near.min(1.0) * test);
             found.push(Definition { path, hash, language, part, score });
         }
     }
@@ -89,8 +91,13 @@ fn of_file(
 }
 
 /// The files in which the name may be defined, and how many more there are.
-fn worth_parsing(files: &[Mention]) -> (Vec<&Mention>, usize) {
-    let files: Vec<&Mention> = files.iter().filter(|file| file.near).collect();
+fn worth_parsing(mentions: &Mentions) -> (Vec<&Mention>, usize) {
+    let files: Vec<&Mention> = mentions.files.iter().filter(|file| file.near).collect();
+    if mentions.is_guessed {
+        let mut likely: Vec<&Mention> = files.into_iter().filter(|file| file.defines).collect();
+        likely.truncate(MOST_GUESSED);
+        return (likely, 0);
+    }
     if files.len() <= FEW {
         return (files, 0);
     }

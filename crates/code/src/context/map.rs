@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use files::StoreError;
 use files::tree::{self, TreeFile};
@@ -131,7 +132,7 @@ struct Candidate {
 
 /// The files that matter most.
 pub(super) struct Map {
-    pub sources: Vec<(Source, Outline)>,
+    pub sources: Vec<(Source, Arc<Outline>)>,
     usage: ByName<Usage>,
 }
 

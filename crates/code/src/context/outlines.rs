@@ -1,5 +1,7 @@
 //! What is in a file.
 
+use std::sync::Arc;
+
 use super::source::{Reader, Source};
 use super::{Found, Gathered, Section, Unreadable, Wanted, parallel};
 use crate::outline::Outline;
@@ -13,7 +15,7 @@ pub(super) fn gather(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
     ranking: Option<&Ranking<'_>>,
-    likely: &[(Source, Outline)],
+    likely: &[(Source, Arc<Outline>)],
     gathered: &mut Gathered,
 ) {
     let mut paths: Vec<&str> = wanted.files.iter().map(String::as_str).collect();

@@ -1,6 +1,7 @@
 //! Where a name is used.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use text::lines::count;
 
@@ -68,7 +69,7 @@ pub(super) fn gather(
 /// A file that uses a name, with the lines that do.
 struct Used {
     source: Source,
-    outline: Outline,
+    outline: Arc<Outline>,
     lines: Vec<usize>,
 }
 

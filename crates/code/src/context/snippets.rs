@@ -119,7 +119,7 @@ fn of_file(
 ) -> Option<Found> {
     let source = reader.read(&hit.path).ok()?;
     let text = source.text.as_str();
-    let outline = quick_outline(&hit.path, text, LARGEST_PARSED, &|| reader.is_over());
+    let outline = reader.quick_outline(&source, LARGEST_PARSED);
     let lines = ranking.look_into(text.as_bytes());
     let first = || {
         // Only its path is what was asked for.

@@ -1,6 +1,8 @@
 //! A file that is looked into.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use files::{Call, Hash, Root, Store, StoreError};
 use text::lines::{lines, select};
@@ -28,14 +30,24 @@ pub enum Unreadable {
     Store(#[from] StoreError),
 }
 
+/// Outlines that are kept while a question is answered, since a file may be shown for several reasons.
+const MOST_OUTLINES: usize = 32;
+/// Those with more parts are not kept.
+const MOST_PARTS: usize = 2000;
+
 /// Where files come from.
 pub(super) struct Reader<'a> {
     pub root: &'a Root,
     pub store: &'a dyn Store,
     pub call: &'a Call,
+    outlines: Mutex<HashMap<Hash, Arc<Outline>>>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub fn new(root: &'a Root, store: &'a dyn Store, call: &'a Call) -> Self {
+        Self { root, store, call, outlines: Mutex::default() }
+    }
+
     /// The file at a path from the root.
     pub fn read(&self, path: &str) -> Result<Source, Unreadable> {
         let at = self.root.relative(path).map_err(|_| StoreError::NoFolder)?;
@@ -45,8 +57,26 @@ impl Reader<'_> {
         Ok(Source { path: path.to_owned(), text, hash })
     }
 
-    pub fn outline(&self, source: &Source) -> Outline {
-        outline::outline(&source.path, source.text.as_str(), &|| self.is_over())
+    pub fn outline(&self, source: &Source) -> Arc<Outline> {
+        self.quick_outline(source, usize::MAX)
+    }
+
+    /// The same in little time: what is larger than `largest` is guessed, unless it is known.
+    pub fn quick_outline(&self, source: &Source, largest: usize) -> Arc<Outline> {
+        let outlines = || self.outlines.lock().unwrap_or_else(PoisonError::into_inner);
+        // Which language a file is in depends on its path too.
+        let key = Hash::of(&[&source.hash.to_string(), source.path.as_str()].concat().into_bytes());
+        if let Some(known) = outlines().get(&key) {
+            return Arc::clone(known);
+        }
+        let text = source.text.as_str();
+        let outline =
+            Arc::new(outline::quick_outline(&source.path, text, largest, &|| self.is_over()));
+        let is_whole = text.len() <= largest && outline.parts.len() <= MOST_PARTS;
+        if is_whole && outlines().len() < MOST_OUTLINES {
+            outlines().insert(key, Arc::clone(&outline));
+        }
+        outline
     }
 
     pub fn is_over(&self) -> bool {

@@ -69,6 +69,10 @@ impl Counts {
         *count = count.saturating_add(more);
     }
 
+    pub fn set(&mut self, section: Section, count: usize) {
+        self.0[section as usize] = count;
+    }
+
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
@@ -92,8 +96,8 @@ pub struct Wanted<'a> {
     pub depth: usize,
     /// Results of each section.
     pub max_results: usize,
-    /// Results of each section that were seen already.
-    pub skip: Counts,
+    /// Where each section goes on: an [`Gathered::end`] or a [`Found::at`] of before.
+    pub start: Counts,
     pub tree: TreeOptions,
 }
 
@@ -122,11 +126,12 @@ impl Wanted<'_> {
         self.kinds.is_empty() || self.kinds.contains(&part.kind)
     }
 
-    /// Which of so many results are on this page; takes note of those behind it.
-    fn page(&self, section: Section, results: usize, left: &mut Counts) -> Range<usize> {
-        let start = self.skip.of(section).min(results);
+    /// Which of so many results are on this page; takes note of where it ends, and of those behind it.
+    fn page(&self, section: Section, results: usize, gathered: &mut Gathered) -> Range<usize> {
+        let start = self.start.of(section).min(results);
         let end = results.min(start.saturating_add(self.max_results));
-        left.add(section, results - end);
+        gathered.left.add(section, results - end);
+        gathered.end.set(section, end);
         start..end
     }
 }
@@ -138,6 +143,8 @@ pub struct Gathered {
     pub found: Vec<Found>,
     /// Results that are not on this page, and come after it.
     pub left: Counts,
+    /// Where the next page begins.
+    pub end: Counts,
     pub structure: Option<Structure>,
     /// Files that were gone through.
     pub scanned: u64,
@@ -151,6 +158,8 @@ pub struct Gathered {
 #[derive(Debug, Clone)]
 pub struct Found {
     pub section: Section,
+    /// Its place in the section, from which a page may begin.
+    pub at: usize,
     pub path: String,
     pub language: Option<&'static str>,
     /// Counted from 0.
@@ -164,6 +173,8 @@ pub struct Found {
     pub why: Vec<String>,
     /// What can be shown: the first [`MOST_LINES`] lines, or the rows of an outline.
     pub text: Vec<String>,
+    /// How many lines or rows there are.
+    pub rows: usize,
     /// Of these lines, terminators included.
     pub hash: Hash,
     pub file_hash: Hash,
@@ -185,6 +196,8 @@ pub fn gather(
     let map = if wanted.needs_map() { Some(map::draw(&reader, wanted)?) } else { None };
     let likely = map.as_ref().map_or(&[][..], |map| &map.sources[..]);
 
+    gathered.scanned = map.as_ref().map_or(gathered.scanned, |map| map.scanned);
+    gathered.end = wanted.start;
     if wanted.includes(Section::Outline) {
         outlines::gather(&reader, wanted, survey.ranking.as_ref(), likely, &mut gathered);
     }
@@ -194,15 +207,33 @@ pub fn gather(
             None => definitions::gather(&reader, wanted, &survey.mentions, &mut gathered),
         }
     }
-    snippets::excerpts(&reader, wanted, &mut gathered);
-    if wanted.includes(Section::Snippets) {
+    if wanted.includes(Section::Snippets) || !wanted.excerpts.is_empty() {
         snippets::gather(&reader, wanted, survey.ranking.as_ref(), &mut gathered);
     }
     if wanted.includes(Section::References) {
         references::gather(&reader, wanted, &survey.mentions, &mut gathered);
     }
-    call.check()?;
+    if call.cancel.is_set() {
+        return Err(StoreError::Cancelled);
+    }
+    if reader.is_over() {
+        gathered.notes.push("time was short: not every file was parsed".to_owned());
+    }
+    let shows_nothing = gathered.found.is_empty() && gathered.structure.is_none();
+    if shows_nothing && gathered.notes.is_empty() && gathered.unreadable.is_empty() {
+        gathered.notes.push(nothing(wanted).to_owned());
+    }
     Ok(gathered)
+}
+
+fn nothing(wanted: &Wanted<'_>) -> &'static str {
+    if !wanted.start.is_empty() {
+        "there is no more"
+    } else if wanted.query.is_empty() {
+        "nothing fits what was asked for"
+    } else {
+        "no file has one of these words; try others, or `search_files`"
+    }
 }
 
 /// What the files are ranked by.

@@ -58,6 +58,7 @@ fn run(cli: cli::Cli) -> Result<(), Box<dyn std::error::Error>> {
         let (heard, messages) = mpsc::unbounded_channel();
         let bridge = Bridge::new(cli, Hosted::open()?, heard);
         tokio::spawn(Arc::clone(&bridge).listen(messages));
+        tokio::spawn(server::memory::let_go_of_what_started());
         let mut signals = Signals::catch()?;
         let outcome = tokio::select! {
             outcome = acp::serve(Arc::clone(&bridge)) => outcome,

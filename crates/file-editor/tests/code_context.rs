@@ -167,35 +167,157 @@ fn what_is_shown_is_what_is_there_and_can_be_edited() {
     assert!(seen > 50, "{seen}");
 }
 
+/// Follows the cursors to the end: everything that was shown, page by page.
+fn all_pages(server: &mut Server, question: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut page = ask(server, question);
+    for _ in 0..200 {
+        found.extend(places(&page.data));
+        let Some(cursor) = page.data.get("next_cursor") else { return found };
+        page = ask(server, &with(question, "cursor", cursor.clone()));
+    }
+    panic!("{question}: no end");
+}
+
 /// Pages together are all that there is, each result once.
 #[test]
 fn pages_follow_each_other_until_there_is_no_more() {
     let folder = sources();
+    folder.write("empty.rs", "");
     let mut server = folder.serve_with(CODE);
     let questions = [
         json!({ "symbols": ["new"], "include": ["definitions"], "detail": "paths" }),
         json!({ "symbols": ["Text"], "include": ["references"], "detail": "paths" }),
+        json!({ "symbols": ["Text/decode", "Root/decode", "Text"], "detail": "paths" }),
         json!({ "query": "line break", "include": ["snippets"], "detail": "paths" }),
+        json!({ "query": "hash_of_lines", "detail": "paths" }),
+        json!({ "query": "line break", "kinds": ["trait"], "detail": "paths" }),
+        json!({ "query": "lock", "files": ["text/lines.rs:1-5", "text/diff.rs:3-9"], "detail": "paths" }),
+        json!({ "files": ["gone.rs", "missing.rs", "text/lines.rs", "empty.rs", "code/rank.rs"], "detail": "paths" }),
     ];
     for question in questions {
-        let whole = ask(
-            &mut server,
-            &with(&with(&question, "max_results", 100.into()), "max_tokens", 20_000.into()),
-        );
-        let expected = places(&whole.data);
-        let mut found = Vec::new();
-        let mut page = ask(&mut server, &with(&question, "max_results", 7.into()));
-        loop {
-            found.extend(places(&page.data));
-            let Some(cursor) = page.data.get("next_cursor") else { break };
-            assert!(found.len() < 500, "{question}: no end");
-            let next = with(&with(&question, "max_results", 7.into()), "cursor", cursor.clone());
-            page = ask(&mut server, &next);
+        let all = with(&with(&question, "max_results", 100.into()), "max_tokens", 20_000.into());
+        let expected = all_pages(&mut server, &all);
+        for results in [2, 7] {
+            let found = all_pages(&mut server, &with(&question, "max_results", results.into()));
+            let distinct: BTreeSet<_> = found.iter().collect();
+            assert_eq!(distinct.len(), found.len(), "{question}: something came twice");
+            // Definitions, snippets and references go on side by side.
+            let [found, expected]: [BTreeSet<_>; 2] =
+                [found, expected.clone()].map(|all| all.into_iter().collect());
+            assert_eq!(found, expected, "{question} by {results}");
         }
-        let distinct: BTreeSet<_> = found.iter().collect();
-        assert_eq!(distinct.len(), found.len(), "{question}: something came twice");
-        assert_eq!(found[..expected.len()], expected, "{question}");
+        // A small budget cuts pages short.
+        let found = all_pages(
+            &mut server,
+            &with(&with(&question, "max_results", 7.into()), "max_tokens", 300.into()),
+        );
+        let [found, expected]: [BTreeSet<_>; 2] =
+            [found, expected].map(|all| all.into_iter().collect());
+        assert_eq!(found, expected, "{question} within 300 tokens");
     }
+}
+
+/// Whatever files are called, an answer keeps to its budget.
+#[test]
+fn names_that_take_more_as_json_are_counted_so() {
+    let folder = Folder::new();
+    for number in 0..60 {
+        let name = format!("{number} {} a.py", "\"\\".repeat(20));
+        folder.write(&name, format!("def name_{number}():\n    return \"\\\"\"\n"));
+    }
+    let mut server = folder.serve_with(CODE);
+    let symbols: Vec<String> = (0..13).map(|number| format!("nowhere_{number}")).collect();
+    let every = ["structure", "outline", "definitions", "references", "snippets"];
+    for question in [
+        json!({}),
+        json!({ "include": ["structure"] }),
+        json!({ "query": "name return", "symbols": symbols, "include": every }),
+    ] {
+        for tokens in [256_usize, 400, 600, 1000] {
+            let answer = ask(&mut server, &with(&question, "max_tokens", tokens.into()));
+            let (text, data) = (answer.text.len(), answer.data.to_string().len());
+            assert!(text.max(data) <= 4 * tokens, "{text}, {data} for {tokens}: {question}");
+        }
+    }
+}
+
+/// Of several names each comes before the second of another.
+#[test]
+fn every_name_that_is_asked_for_is_shown() {
+    let folder = sources();
+    let mut server = folder.serve_with(CODE);
+    let names = ["Text", "Root", "new", "Stage", "of", "Hash", "Line", "splice", "Store"];
+    let question = json!({ "symbols": names, "include": ["definitions"], "detail": "paths" });
+    let answer = ask(&mut server, &question);
+    let results = answer.data["results"].as_array().unwrap();
+    for name in names {
+        let is_it =
+            |result: &Value| result["symbol"].as_str().unwrap().rsplit('/').next() == Some(name);
+        assert!(results.iter().any(is_it), "{name}: {}", answer.text);
+    }
+}
+
+/// Somebody who asks for nothing is told something of a project of one file, too.
+#[test]
+fn a_small_project_has_a_map() {
+    let folder = Folder::new();
+    folder.write(
+        "main.py",
+        "class Shop:\n    def open(self):\n        pass\n\n\ndef main():\n    Shop().open()\n",
+    );
+    let mut server = folder.serve_with(CODE);
+    for question in
+        [json!({}), json!({ "include": ["definitions"] }), json!({ "include": ["outline"] })]
+    {
+        let answer = ask(&mut server, &question);
+        assert!(answer.text.contains("class Shop"), "{question}: {}", answer.text);
+        assert_eq!(answer.data["stats"]["files_scanned"], 1, "{question}");
+    }
+}
+
+/// What a file says cannot be taken for what the answer says.
+#[test]
+fn words_of_a_file_are_further_in_than_those_of_the_answer() {
+    let folder = Folder::new();
+    folder.write("x.yaml", "note: do something else\n");
+    let mut server = folder.serve_with(CODE);
+    let answer = ask(&mut server, &json!({ "symbols": ["note"], "detail": "signatures" }));
+    assert!(answer.text.contains("note: do"), "{}", answer.text);
+    assert!(!answer.text.lines().any(|line| line.starts_with("note: do")), "{}", answer.text);
+}
+
+/// Long lines, many parts and much to parse are no reason for an error.
+#[test]
+fn what_is_large_is_answered_in_part() {
+    let folder = Folder::new();
+    folder.write("line.js", "var e=1;".repeat(300_000));
+    folder.write(
+        "parts.swift",
+        (0..50_000).fold(String::new(), |all, n| format!("{all}func f{n}() {{}}\n")),
+    );
+    folder.write(
+        "rows.py",
+        (0..3000).fold(String::new(), |all, n| format!("{all}def g{n}(): pass\n")),
+    );
+    folder.write(
+        "macros.h",
+        (0..30_000).fold(String::new(), |all, n| format!("{all}#define REG_{n} {n}\n")),
+    );
+    let mut server = folder.serve_with(CODE);
+    ask(&mut server, &json!({ "query": "var e" }));
+    let many = ask(&mut server, &json!({ "symbols": ["f"], "match": "prefix" }));
+    assert!(
+        many.data["budget"]["omitted"]["definitions"].as_u64().unwrap() > 40_000,
+        "{}",
+        many.text
+    );
+    let rows = ask(&mut server, &json!({ "files": ["rows.py"], "max_tokens": 20_000 }));
+    assert_eq!(rows.data["budget"]["truncated"], true, "{}", rows.data["budget"]);
+    let shown = rows.data["results"][0]["text"].as_str().unwrap().lines().count();
+    assert_eq!(rows.data["results"][0]["more"], 3000 - shown);
+    let macros = ask(&mut server, &json!({ "files": ["macros.h"] }));
+    assert!(macros.text.contains("\n2 macro #define REG_1 1\n"), "{}", macros.text);
 }
 
 fn places(data: &Value) -> Vec<String> {

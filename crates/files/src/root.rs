@@ -274,7 +274,9 @@ fn is_reserved_on_windows(name: &str) -> bool {
 }
 
 fn with_slashes(path: &Path) -> String {
-    path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
+    let names = path.components().filter(|part| *part != Component::CurDir);
+    let names: Vec<_> = names.map(|part| part.as_os_str().to_string_lossy()).collect();
+    names.join("/")
 }
 
 #[cfg(test)]

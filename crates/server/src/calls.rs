@@ -365,7 +365,8 @@ impl Calls {
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
         let is_unwritten = prepared.as_ref().is_ok_and(Prepared::is_unwritten);
         let described = once_more.as_ref().filter(|_| asks && is_unwritten);
-        let described = described.map(|arguments| Hash::of(arguments.to_string().as_bytes()));
+        let described =
+            described.map(|arguments| Hash::of(in_order(arguments).to_string().as_bytes()));
         let witnessed = witness.zip(once_more.as_ref()).map(|(witness, arguments)| {
             let named = || arguments.get("path")?.as_str().map(String::from);
             let path = target.clone().or_else(named);
@@ -706,4 +707,17 @@ fn run(prepared: Prepared, cx: &Context) -> Result<Reply, Failure> {
 fn panic_if_asked(target: Option<&str>) {
     let asked = std::env::var("FILE_EDITOR_TEST_PANIC").ok();
     assert!(asked.is_none() || asked.as_deref() != target, "asked to panic");
+}
+
+/// The same value, the members of every object by name: a client may say them in another order the next time.
+fn in_order(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            members.into_iter().map(|(name, value)| (name.clone(), in_order(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(in_order).collect(),
+        other => other.clone(),
+    }
 }

@@ -35,6 +35,12 @@ pub async fn give_back_when_idle(calls: Arc<Calls>) {
     }
 }
 
+/// Once, soon after the start: much of the code that a program starts with is not run again.
+pub async fn let_go_of_what_started() {
+    tokio::time::sleep(STEPS[0].0).await;
+    let_go_of_code();
+}
+
 /// One heap for all threads: what each keeps to itself cannot be given back, and ours are not many. What is freed stays
 /// with it until the server is idle, as far as it is not much: to get it again costs more than to read into it. To be
 /// called before there are others.

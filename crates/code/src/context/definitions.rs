@@ -4,14 +4,19 @@ use files::Hash;
 
 use super::source::Reader;
 use super::survey::{Mention, Mentions};
+use super::symbol::Fit;
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
-use crate::outline::Part;
+use crate::outline::{Kind, Part};
 use crate::rank::is_test;
 
 /// If no more files than this have the name in them, all of them are parsed.
 const FEW: usize = 32;
 /// Files that are parsed at most for a name that was only part of a question.
 const MOST_GUESSED: usize = 12;
+/// Definitions that are put in order; more are counted.
+const MOST_DEFINITIONS: usize = 100_000;
+/// What a definition is multiplied with of which only the name fits.
+const OTHER_OF_THAT_NAME: f64 = 0.5;
 /// What a definition in a test is multiplied with.
 const TEST: f64 = 0.85;
 
@@ -35,34 +40,42 @@ pub(super) fn gather(
     paths.sort_unstable();
     paths.dedup();
     // What is in the files is not kept: it could be a lot.
-    let found = parallel(&paths, |path| of_file(reader, wanted, mentions, path));
-    let mut definitions: Vec<Definition> = found.into_iter().flatten().collect();
-    // They are in the order of their paths and lines.
-    definitions.sort_by(|a, b| b.score.total_cmp(&a.score));
-    for mentions in mentions.iter().filter(|mentions| !mentions.is_guessed) {
-        let fits = |one: &Definition| mentions.symbol.fits(&one.part, &one.path);
-        if !definitions.iter().any(fits) {
-            gathered.notes.push(undefined(mentions));
-        }
+    let files = parallel(&paths, |path| of_file(reader, wanted, mentions, path));
+    let mut definitions: Vec<(Place, &str)> = Vec::new();
+    let mut more = 0;
+    for (file, path) in files.iter().zip(&paths) {
+        let room = MOST_DEFINITIONS.saturating_sub(definitions.len());
+        more += file.len().saturating_sub(room);
+        definitions.extend(file.iter().take(room).map(|place| (*place, *path)));
     }
-    let page = wanted.page(Section::Definitions, definitions.len(), &mut gathered.left);
-    gathered.found.extend(definitions[page].iter().filter_map(|one| one.found(reader)));
+    in_turn(&mut definitions, mentions.len());
+    note_undefined(&definitions, mentions, gathered);
+    let page = wanted.page(Section::Definitions, definitions.len(), gathered);
+    gathered.left.add(Section::Definitions, more);
+    for (at, (place, path)) in (page.start..).zip(&definitions[page.clone()]) {
+        gathered.found.extend(place.found(reader, path).map(|found| Found { at, ..found }));
+    }
 }
 
-struct Definition {
-    path: String,
-    /// The file it is in, as it was parsed.
+/// A definition: a part of a file.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The file, as it was parsed.
     hash: Hash,
-    language: Option<&'static str>,
-    part: Part,
+    part: usize,
+    symbol: usize,
     score: f64,
+    /// Whether all of the name fits, with what is around it.
+    is_exact: bool,
 }
 
-impl Definition {
+impl Place {
     /// `None` if the file has changed meanwhile.
-    fn found(&self, reader: &Reader<'_>) -> Option<Found> {
-        let source = reader.read(&self.path).ok().filter(|source| source.hash == self.hash)?;
-        let found = source.part(Section::Definitions, self.language, &self.part)?;
+    fn found(&self, reader: &Reader<'_>, path: &str) -> Option<Found> {
+        let source = reader.read(path).ok().filter(|source| source.hash == self.hash)?;
+        let outline = reader.outline(&source);
+        let part = outline.parts.get(self.part)?;
+        let found = source.part(Section::Definitions, outline.language, part)?;
         Some(Found { score: Some(self.score), ..found })
     }
 }
@@ -73,28 +86,81 @@ fn of_file(
     wanted: &Wanted<'_>,
     mentions: &[Mentions],
     path: &str,
-) -> Vec<Definition> {
+) -> Vec<Place> {
+    if reader.is_over() {
+        return Vec::new();
+    }
     let Ok(source) = reader.read(path) else { return Vec::new() };
     let outline = reader.outline(&source);
-    let (hash, language) = (source.hash, outline.language);
     let test = if is_test(path) { TEST } else { 1.0 };
-    let mut found = Vec::new();
-    for part in outline.parts.iter().filter(|part| wanted.wants(part)) {
-        let fitting = mentions.iter().filter(|mentions| mentions.symbol.fits(part, path));
-        let near = fitting.map(|mentions| mentions.symbol.nearness(part)).reduce(f64::max);
-        if let Some(near) = near {
-            let (path, part, score) = (path.to_owned(), part.clone(), near.min(1.0) * test);
-            found.push(Definition { path, hash, language, part, score });
+    let mut places = Vec::new();
+    for (at, part) in outline.parts.iter().enumerate().filter(|(_, part)| wanted.wants(part)) {
+        let of = |(symbol, mentions): (usize, &Mentions)| {
+            let fits = mentions.symbol.fit(part, path)?;
+            let share = match fits {
+                Fit::All => 1.0,
+                Fit::Name => OTHER_OF_THAT_NAME,
+            };
+            let score = mentions.symbol.nearness(part).min(1.0) * share * weight(part) * test;
+            let is_exact = fits == Fit::All;
+            Some(Place { hash: source.hash, part: at, symbol, score, is_exact })
+        };
+        let fitting = mentions.iter().enumerate().filter_map(of);
+        places
+            .extend(fitting.reduce(|best, next| if next.score > best.score { next } else { best }));
+    }
+    places
+}
+
+/// What something is called is more often asked of a type or a function than of what is inside of one.
+fn weight(part: &Part) -> f64 {
+    match part.kind {
+        Kind::Field | Kind::Module => 0.8,
+        _ if part.scope.is_empty() => 1.0,
+        _ => 0.9,
+    }
+}
+
+/// Leaves out what only has the name of something that is there; then by score, and if several things are asked for,
+/// the best of each before the second best. They are in the order of their paths and lines before.
+fn in_turn(definitions: &mut Vec<(Place, &str)>, symbols: usize) {
+    let mut is_there = vec![false; symbols];
+    for (place, _) in definitions.iter() {
+        is_there[place.symbol] |= place.is_exact;
+    }
+    definitions.retain(|(place, _)| place.is_exact || !is_there[place.symbol]);
+    definitions.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+    let mut turns = vec![0_usize; symbols];
+    let mut in_turn: Vec<(usize, (Place, &str))> = Vec::with_capacity(definitions.len());
+    for definition in definitions.drain(..) {
+        let turn = &mut turns[definition.0.symbol];
+        in_turn.push((*turn, definition));
+        *turn += 1;
+    }
+    in_turn.sort_by_key(|(turn, _)| *turn);
+    definitions.extend(in_turn.into_iter().map(|(_, definition)| definition));
+}
+
+fn note_undefined(definitions: &[(Place, &str)], mentions: &[Mentions], gathered: &mut Gathered) {
+    for (at, mentions) in mentions.iter().enumerate().filter(|(_, one)| !one.is_guessed) {
+        let mut of_it = definitions.iter().filter(|(place, _)| place.symbol == at).peekable();
+        let name = &mentions.symbol.given;
+        if of_it.peek().is_none() {
+            gathered.notes.push(undefined(mentions));
+        } else if of_it.all(|(place, _)| !place.is_exact) {
+            gathered.notes.push(format!("there is no `{name}`, but others of that name"));
         }
     }
-    found
 }
 
 /// The files in which the name may be defined, and how many more there are.
 fn worth_parsing(mentions: &Mentions) -> (Vec<&Mention>, usize) {
-    let files: Vec<&Mention> = mentions.files.iter().filter(|file| file.near).collect();
+    // Those first in which what should be around the name is too.
+    let mut files: Vec<&Mention> = mentions.files.iter().collect();
+    files.sort_by_key(|file| !file.near);
     if mentions.is_guessed {
-        let mut likely: Vec<&Mention> = files.into_iter().filter(|file| file.defines).collect();
+        let likely = files.into_iter().filter(|file| file.defines && file.near);
+        let mut likely: Vec<&Mention> = likely.collect();
         likely.truncate(MOST_GUESSED);
         return (likely, 0);
     }
@@ -115,8 +181,6 @@ fn undefined(mentions: &Mentions) -> String {
     let name = &mentions.symbol.given;
     match mentions.files.len() {
         0 => format!("`{name}` is in no file; try `match`: \"substring\", or `query`"),
-        files => format!(
-            "no definition of `{name}` was found, but it is in {files} files: `include` references, or try `match`: \"substring\""
-        ),
+        files => format!("no definition of `{name}` was found; files that mention it: {files}"),
     }
 }

@@ -77,6 +77,8 @@ impl Usage {
     }
 }
 
+/// What a name counts that is used nowhere else.
+const UNUSED: f64 = 0.01;
 /// What a name counts that is a common word.
 const COMMON: f64 = 0.05;
 
@@ -133,12 +135,14 @@ struct Candidate {
 /// The files that matter most.
 pub(super) struct Map {
     pub sources: Vec<(Source, Arc<Outline>)>,
+    /// Files that were gone through.
+    pub scanned: u64,
     usage: ByName<Usage>,
 }
 
 pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, StoreError> {
     let mut usage = count(reader, wanted)?;
-    let candidates = candidates(reader, wanted, &usage)?;
+    let Seen { files: scanned, candidates, others } = look(reader, wanted, &usage)?;
     for key in candidates.iter().flat_map(|candidate| &candidate.names) {
         if let Some(usage) = usage.get_mut(key) {
             usage.defining += 1;
@@ -151,13 +155,15 @@ pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, Stor
     let mut weighed: Vec<(f64, String)> =
         candidates.into_iter().map(|candidate| (weight(&candidate), candidate.path)).collect();
     weighed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    // Where nothing is used elsewhere, all of it matters.
+    weighed.extend(others.into_iter().map(|path| (0.0, path)));
     weighed.truncate(PARSED);
     let sources = parallel(&weighed, |(_, path)| {
         let source = reader.read(path).ok()?;
         let outline = reader.outline(&source);
         Some((source, outline))
     });
-    Ok(Map { sources: sources.into_iter().flatten().collect(), usage })
+    Ok(Map { sources: sources.into_iter().flatten().collect(), scanned, usage })
 }
 
 fn count(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<ByName<Usage>, StoreError> {
@@ -178,23 +184,50 @@ fn count(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<ByName<Usage>, Stor
     Ok(all)
 }
 
-fn candidates(
+/// What was seen the second time.
+#[derive(Default)]
+struct Seen {
+    files: u64,
+    candidates: Vec<Candidate>,
+    /// Sources that define nothing which others use: the first few by path.
+    others: Vec<String>,
+}
+
+fn look(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
     usage: &ByName<Usage>,
-) -> Result<Vec<Candidate>, StoreError> {
-    let each = |found: &mut Vec<Candidate>, file: &mut TreeFile<'_>| {
+) -> Result<Seen, StoreError> {
+    let each = |seen: &mut Seen, file: &mut TreeFile<'_>| {
+        seen.files += 1;
         let path = file.path();
         if let Some(text) = source_text(file) {
             let names = defined(text.as_bytes(), usage);
-            if !names.is_empty() {
-                found.push(Candidate { path: path.to_owned(), names });
+            if names.is_empty() {
+                seen.others.push(path.to_owned());
+            } else {
+                seen.candidates.push(Candidate { path: path.to_owned(), names });
+            }
+            if seen.others.len() >= 8 * PARSED {
+                first_few(&mut seen.others);
             }
         }
         ControlFlow::Continue(())
     };
-    let visited = tree::visit(reader.root, &wanted.tree, reader.call, Vec::new, each)?;
-    Ok(visited.states.into_iter().flatten().collect())
+    let visited = tree::visit(reader.root, &wanted.tree, reader.call, Seen::default, each)?;
+    let mut all = Seen::default();
+    for seen in visited.states {
+        all.files += seen.files;
+        all.candidates.extend(seen.candidates);
+        all.others.extend(seen.others);
+    }
+    first_few(&mut all.others);
+    Ok(all)
+}
+
+fn first_few(paths: &mut Vec<String>) {
+    paths.sort_unstable();
+    paths.truncate(PARSED);
 }
 
 /// The text of a file whose names count: of code, but of no test.
@@ -226,7 +259,7 @@ fn defined(text: &[u8], usage: &ByName<Usage>) -> Vec<u64> {
 impl Map {
     fn weight(&self, part: &Part) -> f64 {
         let usage = self.usage.get(&xxh3_64(part.name.as_bytes()));
-        usage.map_or(0.0, |usage| usage.weight(&part.name))
+        usage.map_or(0.0, |usage| usage.weight(&part.name)).max(UNUSED)
     }
 
     /// The definitions that matter most.
@@ -240,10 +273,8 @@ impl Map {
             };
             let parts = outline.parts.iter().filter(is_wanted);
             let parts = parts.filter(|part| part.scope.len() < wanted.depth.max(1));
-            let mut own: Vec<_> = parts
-                .map(|part| (self.weight(part), source, outline.language, part))
-                .filter(|(weight, ..)| *weight > 0.0)
-                .collect();
+            let mut own: Vec<_> =
+                parts.map(|part| (self.weight(part), source, outline.language, part)).collect();
             own.sort_by(|a, b| b.0.total_cmp(&a.0));
             let mut names = HashSet::new();
             own.retain(|(.., part)| names.insert(part.name.as_str()));
@@ -255,13 +286,13 @@ impl Map {
             b.0.total_cmp(&a.0).then_with(by_place)
         });
         let top = all.first().map_or(1.0, |first| first.0);
-        let page = wanted.page(Section::Definitions, all.len(), &mut gathered.left);
-        for (weight, source, language, part) in &all[page] {
+        let page = wanted.page(Section::Definitions, all.len(), gathered);
+        for (at, (weight, source, language, part)) in (page.start..).zip(&all[page.clone()]) {
             if let Some(found) = source.part(Section::Definitions, *language, part) {
                 let used = self.usage.get(&xxh3_64(part.name.as_bytes()));
                 let files = used.map_or(0, |used| used.files);
-                let why = vec![format!("in {files} files")];
-                gathered.found.push(Found { score: Some(weight / top), why, ..found });
+                let why = if files > 0 { vec![format!("in {files} files")] } else { Vec::new() };
+                gathered.found.push(Found { at, score: Some(weight / top), why, ..found });
             }
         }
     }

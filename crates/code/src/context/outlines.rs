@@ -23,25 +23,27 @@ pub(super) fn gather(
         paths.extend(ranking.iter().flat_map(|ranking| &ranking.hits).map(|hit| hit.path.as_str()));
     }
     if paths.is_empty() {
-        let page = wanted.page(Section::Outline, likely.len(), &mut gathered.left);
-        let found =
-            likely[page].iter().filter_map(|(source, outline)| rows(source, outline, wanted));
-        gathered.found.extend(found);
+        let page = wanted.page(Section::Outline, likely.len(), gathered);
+        for (at, (source, outline)) in (page.start..).zip(&likely[page.clone()]) {
+            let found = rows(source, outline, wanted);
+            gathered.found.extend(found.map(|found| Found { at, ..found }));
+        }
         return;
     }
     let results = match ranking {
         Some(ranking) if wanted.files.is_empty() => ranking.matched,
         _ => paths.len(),
     };
-    let page = wanted.page(Section::Outline, results, &mut gathered.left);
-    let paths = paths.get(page).unwrap_or_default();
+    let page = wanted.page(Section::Outline, results, gathered);
+    let paths = paths.get(page.clone()).unwrap_or_default();
     let found = parallel(paths, |path| {
         let source = reader.read(path)?;
         Ok::<_, Unreadable>(rows(&source, &reader.outline(&source), wanted))
     });
-    for (path, found) in paths.iter().zip(found) {
+    for (at, (path, found)) in (page.start..).zip(paths.iter().zip(found)) {
         match found {
-            Ok(found) => gathered.found.extend(found),
+            Ok(Some(found)) => gathered.found.push(Found { at, ..found }),
+            Ok(None) => gathered.notes.push(format!("`{path}` is empty")),
             Err(error) => gathered.unreadable.push(((*path).to_owned(), error)),
         }
     }
@@ -72,5 +74,6 @@ fn rows(source: &Source, outline: &Outline, wanted: &Wanted<'_>) -> Option<Found
         )
     });
     found.text = rows.collect();
+    found.rows = shown.len();
     Some(found)
 }

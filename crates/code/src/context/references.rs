@@ -1,12 +1,13 @@
 //! Where a name is used.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use text::lines::count;
 
 use super::source::{Reader, Source};
-use super::survey::{Mention, Mentions};
+use super::survey::Mentions;
 use super::symbol::Match;
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
 use crate::outline::{Outline, Part, block_at};
@@ -15,6 +16,17 @@ use crate::references::references;
 
 /// Files that are parsed at once.
 const TOGETHER: usize = 8;
+/// A place among the references is that of the file, times this, and that of the line among those of the file: so that a
+/// page can begin where the one before ended, and nothing before that is parsed again. Of a file no more lines are told.
+const LINES: usize = 1 << 14;
+
+/// A file that names are in.
+struct File<'a> {
+    path: &'a str,
+    names: Vec<&'a str>,
+    words: usize,
+    near: bool,
+}
 
 pub(super) fn gather(
     reader: &Reader<'_>,
@@ -26,44 +38,82 @@ pub(super) fn gather(
     let (exact, other): (Vec<_>, Vec<_>) =
         asked.partition(|mentions| mentions.symbol.matching == Match::Exact);
     if !other.is_empty() || mentions.is_empty() {
-        gathered
-            .notes
-            .push("references are told of names in `symbols`, with `match`: \"exact\"".to_owned());
+        let note = "references are told of names in `symbols`, with `match`: \"exact\"";
+        gathered.notes.push(note.to_owned());
     }
     if exact.is_empty() {
         return;
     }
     gathered.notes.push("references are syntactic, not resolved".to_owned());
-    let start = wanted.skip.of(Section::References);
-    let page = start..start.saturating_add(wanted.max_results);
-    let (mut lines, mut unparsed) = (0_usize, 0_usize);
-    for mentions in exact {
-        let mut files: Vec<&Mention> = mentions.files.iter().collect();
-        // By path; tests come last, and before them those that may mean another one of this name.
-        files.sort_by_key(|file| (is_test(&file.path), !file.near));
-        let (near, far) = files.split_at(files.len().min(MOST_PARSED));
-        let mut near = near.chunks(TOGETHER);
-        for chunk in near.by_ref() {
-            let used = parallel(chunk, |file| Used::of(reader, file, mentions.symbol.name()));
-            for used in used.into_iter().flatten() {
-                let shown = page.start.saturating_sub(lines)..page.end.saturating_sub(lines);
-                let shown = used.lines.iter().take(shown.end).skip(shown.start);
-                gathered.found.extend(shown.filter_map(|line| used.found(*line)));
-                lines += used.lines.len();
+    let files = files(&exact);
+    let start = wanted.start.of(Section::References);
+    let (first, mut seen) = (start / LINES, start % LINES);
+    let last = files.len().min(first.saturating_add(MOST_PARSED));
+    let mut next = first.min(last);
+    let mut parsed = next;
+    let (mut room, mut left) = (wanted.max_results, 0_usize);
+    while next < last && room > 0 && !reader.is_over() {
+        parsed = last.min(next + TOGETHER);
+        let chunk = &files[next..parsed];
+        let used = parallel(chunk, |file| Used::of(reader, file));
+        for used in used {
+            let Some(used) = used else {
+                next += 1;
+                continue;
+            };
+            if room == 0 {
+                left += used.lines.len();
+                continue;
             }
-            if lines >= page.end {
-                break;
+            let lines = used.lines.iter().enumerate().skip(seen).take(room);
+            let mut shown = 0;
+            for (nth, line) in lines {
+                shown += 1;
+                let found = used.found(*line);
+                gathered.found.extend(found.map(|found| Found { at: next * LINES + nth, ..found }));
+            }
+            room -= shown;
+            let behind = seen + shown;
+            if behind < used.lines.len() {
+                left += used.lines.len() - behind;
+                seen = behind;
+            } else {
+                (next, seen) = (next + 1, 0);
             }
         }
-        let rest = near.flatten().chain(far).map(|file| file.words as usize);
-        unparsed = unparsed.saturating_add(rest.sum());
     }
-    gathered.left.add(Section::References, lines.saturating_sub(page.end).saturating_add(unparsed));
+    gathered.end.set(Section::References, next * LINES + seen);
+    let unparsed: usize = files.iter().skip(parsed).map(|file| file.words).sum();
+    gathered.left.add(Section::References, left.saturating_add(unparsed));
     if unparsed > 0 {
         gathered.notes.push(format!(
             "of the references that are left out, {unparsed} were counted as words: definitions, comments and strings may be among them"
         ));
     }
+}
+
+/// Every file once, by path; tests come last, and before them those that may mean another thing of the same name.
+fn files<'a>(mentions: &[&'a Mentions]) -> Vec<File<'a>> {
+    let mut by_path: BTreeMap<&str, File<'a>> = BTreeMap::new();
+    for mentions in mentions {
+        for file in &mentions.files {
+            let path = file.path.as_str();
+            let known = by_path.entry(path).or_insert_with(|| File {
+                path,
+                names: Vec::new(),
+                words: 0,
+                near: false,
+            });
+            known.near |= file.near;
+            if !known.names.contains(&mentions.symbol.name()) {
+                known.names.push(mentions.symbol.name());
+                known.words += file.words as usize;
+            }
+        }
+    }
+    let mut files: Vec<File<'a>> = by_path.into_values().collect();
+    files.sort_by_key(|file| (is_test(file.path), !file.near));
+    files
 }
 
 /// A file that uses a name, with the lines that do.
@@ -74,12 +124,18 @@ struct Used {
 }
 
 impl Used {
-    fn of(reader: &Reader<'_>, file: &Mention, name: &str) -> Option<Self> {
-        let source = reader.read(&file.path).ok()?;
+    fn of(reader: &Reader<'_>, file: &File<'_>) -> Option<Self> {
+        let source = reader.read(file.path).ok()?;
         let outline = reader.outline(&source);
         let text = source.text.as_str();
-        let uses = references(&source.path, text, name, &outline, &|| reader.is_over());
-        let lines = lines_of(&source, &uses);
+        let mut lines = Vec::new();
+        for name in &file.names {
+            let uses = references(&source.path, text, name, &outline, &|| reader.is_over());
+            lines.extend(lines_of(&source, &uses));
+        }
+        lines.sort_unstable();
+        lines.dedup();
+        lines.truncate(LINES - 1);
         Some(Self { source, outline, lines })
     }
 

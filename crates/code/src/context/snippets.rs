@@ -14,6 +14,8 @@ use crate::rank::{Hit, Lines, Ranking};
 const LONGEST_BLOCK: usize = 60;
 /// Larger files are not parsed to find the part that a line is in: that could take longer than all the rest.
 const LARGEST_PARSED: usize = 32 << 10;
+/// So many files more are looked into if those that were ranked first have no part of the right kind.
+pub(super) const MOST_MORE: usize = 60;
 /// A part is shown in place of the lines around it if it says at least this share of what these do.
 const ENOUGH: f64 = 0.85;
 
@@ -63,51 +65,80 @@ pub fn shown_lines(path: &str, text: &str, lines: &Lines) -> Option<Range<usize>
     Some(best_block(&outline, lines, &[])?.lines)
 }
 
-/// The lines that were asked for by their numbers.
-pub(super) fn excerpts(reader: &Reader<'_>, wanted: &Wanted<'_>, gathered: &mut Gathered) {
-    for (path, range) in wanted.excerpts {
-        let source = match reader.read(path) {
-            Ok(source) => source,
-            Err(error) => {
-                gathered.unreadable.push((path.clone(), error));
-                continue;
-            }
-        };
-        let count = text::lines::count(source.text.as_str());
-        let lines = range.start.min(count)..range.end.min(count);
-        let language = language::of_path(path).map(language::Language::name);
-        match source.found(Section::Snippets, language, lines) {
-            Some(found) => gathered.found.push(found),
-            None => gathered.notes.push(format!("`{path}` has {count} lines")),
-        }
-    }
-}
-
+/// First the lines that were asked for by their numbers, then those that a question is about.
 pub(super) fn gather(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
     ranking: Option<&Ranking<'_>>,
     gathered: &mut Gathered,
 ) {
-    let Some(ranking) = ranking else {
+    let asked = wanted.excerpts.len();
+    let ranking = ranking.filter(|_| wanted.includes(Section::Snippets));
+    if ranking.is_none() && wanted.includes(Section::Snippets) && asked == 0 {
         gathered.notes.push("snippets are found by `query`".to_owned());
         return;
-    };
+    }
+    let results = asked + ranking.map_or(0, |ranking| ranking.matched);
+    let page = wanted.page(Section::Snippets, results, gathered);
+    for at in page.start..page.end.min(asked) {
+        let (path, lines) = &wanted.excerpts[at];
+        excerpt(reader, path, lines, at, gathered);
+    }
+    let Some(ranking) = ranking else { return };
     let top = ranking.hits.first().map_or(1.0, |hit| hit.score);
-    let page = wanted.page(Section::Snippets, ranking.matched, &mut gathered.left);
-    let hits = ranking.hits.get(page).unwrap_or_default();
-    let found = parallel(hits, |hit| of_file(reader, wanted, ranking, hit));
-    for (hit, mut found) in hits.iter().zip(found).filter_map(|(hit, found)| Some((hit, found?))) {
-        let is_shown = |shown: &Found| {
-            shown.section == Section::Definitions
-                && shown.path == found.path
-                && shown.lines.start <= found.lines.start
-                && found.lines.end <= shown.lines.end
-        };
-        if !gathered.found.iter().any(is_shown) {
-            found.score = Some(hit.score / top);
-            gathered.found.push(found);
+    let mut next = page.start.max(asked) - asked;
+    let end = page.end.max(asked) - asked;
+    let mut wants = end - next;
+    // Where none of the kinds that are asked for is, another file is looked into, though not for ever.
+    let last = if wanted.kinds.is_empty() { end } else { ranking.hits.len().min(end + MOST_MORE) };
+    while next < last && wants > 0 && (next < end || !reader.is_over()) {
+        let hits = &ranking.hits[next..last.min(next + wants).min(ranking.hits.len())];
+        if hits.is_empty() {
+            break;
         }
+        let found = parallel(hits, |hit| of_file(reader, wanted, ranking, hit));
+        for (hit, found) in hits.iter().zip(found) {
+            let at = asked + next;
+            next += 1;
+            let Some(mut found) = found else { continue };
+            found.at = at;
+            let is_shown = |shown: &Found| {
+                shown.section == Section::Definitions
+                    && shown.path == found.path
+                    && shown.lines.start <= found.lines.start
+                    && found.lines.end <= shown.lines.end
+            };
+            wants -= 1;
+            if !gathered.found.iter().any(is_shown) {
+                found.score = Some(hit.score / top);
+                gathered.found.push(found);
+            }
+        }
+    }
+    gathered.end.set(Section::Snippets, asked + next);
+    gathered.left.set(Section::Snippets, results - asked - next.min(results - asked));
+}
+
+fn excerpt(
+    reader: &Reader<'_>,
+    path: &str,
+    range: &Range<usize>,
+    at: usize,
+    gathered: &mut Gathered,
+) {
+    let source = match reader.read(path) {
+        Ok(source) => source,
+        Err(error) => {
+            gathered.unreadable.push((path.to_owned(), error));
+            return;
+        }
+    };
+    let count = text::lines::count(source.text.as_str());
+    let lines = range.start.min(count)..range.end.min(count);
+    let language = language::of_path(path).map(language::Language::name);
+    match source.found(Section::Snippets, language, lines) {
+        Some(found) => gathered.found.push(Found { at, ..found }),
+        None => gathered.notes.push(format!("`{path}` has {count} lines")),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use files::{Call, Hash, Root, Store, StoreError};
 use text::lines::{lines, select};
@@ -40,12 +41,16 @@ pub(super) struct Reader<'a> {
     pub root: &'a Root,
     pub store: &'a dyn Store,
     pub call: &'a Call,
+    /// From then on nothing more is parsed, so that there is time to answer with what was found.
+    until: Instant,
     outlines: Mutex<HashMap<Hash, Arc<Outline>>>,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(root: &'a Root, store: &'a dyn Store, call: &'a Call) -> Self {
-        Self { root, store, call, outlines: Mutex::default() }
+        let now = Instant::now();
+        let until = now + call.deadline.saturating_duration_since(now) / 2;
+        Self { root, store, call, until, outlines: Mutex::default() }
     }
 
     /// The file at a path from the root.
@@ -80,7 +85,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn is_over(&self) -> bool {
-        self.call.check().is_err()
+        Instant::now() >= self.until || self.call.check().is_err()
     }
 }
 
@@ -105,6 +110,8 @@ impl Source {
         let shown = shown.map(|line| cut(&text[line.start..line.end])).collect();
         Some(Found {
             section,
+            at: 0,
+            rows: range.len(),
             path: self.path.clone(),
             language,
             lines: range,

@@ -147,21 +147,19 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// The folders as a tree, in as much detail as fits in so many bytes, each line break counted twice; and whether
-    /// that is all that was asked for.
+    /// The folders as a tree, in as much detail as fits in so many bytes of JSON; and whether that is all that was asked
+    /// for. Empty if nothing fits.
     pub fn text(&self, room: usize) -> (String, bool) {
-        let size = |text: &str| text.len() + text.matches('\n').count();
+        let size = |text: &str| text.len() + text.matches(['\n', '"', '\\']).count();
         let forms = [true, false].map(|names| (self.depth, names)).into_iter();
         let fewer = (0..self.depth).rev().map(|depth| (depth, false));
-        let mut text = String::new();
         for (at, (depth, names)) in forms.chain(fewer).enumerate() {
-            text = self.drawn(depth, names);
+            let text = self.drawn(depth, names);
             if size(&text) <= room {
                 return (text, at == 0);
             }
         }
-        text.truncate(text.floor_char_boundary(room.min(text.len())));
-        (text, false)
+        (String::new(), false)
     }
 
     fn drawn(&self, depth: usize, names: bool) -> String {

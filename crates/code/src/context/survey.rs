@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use files::tree::{self, Skipped};
 use files::{Call, Root, StoreError};
 
+use super::snippets::MOST_MORE;
 use super::structure::{Folders, Structure};
 use super::symbol::{self, Symbol};
 use super::{Section, Wanted};
@@ -141,8 +142,8 @@ impl<'q> Survey<'q> {
         for mentions in &mut mentions {
             mentions.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         }
-        let last = |section| wanted.skip.of(section).saturating_add(wanted.max_results);
-        let most = last(Section::Snippets).max(last(Section::Outline));
+        let last = |section| wanted.start.of(section).saturating_add(wanted.max_results);
+        let most = last(Section::Snippets).max(last(Section::Outline)).saturating_add(MOST_MORE);
         Self {
             ranking: scan.map(|scan| scan.finish(most)),
             mentions,

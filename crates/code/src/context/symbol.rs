@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 
+use crate::language;
 use crate::outline::Part;
 use crate::rank::definition;
 use crate::words::is_identifier;
@@ -42,10 +43,16 @@ impl Symbol {
         if given.len() > LONGEST_NAME {
             return None;
         }
-        let names = given.trim().trim_end_matches("()");
-        let names = names.split(['/', '.', '#', ':']);
-        let mut names: Vec<String> =
-            names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let mut names: Vec<String> = Vec::new();
+        let given_names = without_brackets(given);
+        let mut steps = given_names.split(['/', '#']).peekable();
+        while let Some(step) = steps.next() {
+            // A file, by its name, has something behind it.
+            let is_file = steps.peek().is_some() && language::of_path(step).is_some();
+            let step = if is_file { step.split('.').next().unwrap_or_default() } else { step };
+            let parts = step.split(['.', ':']).map(str::trim).filter(|name| !name.is_empty());
+            names.extend(parts.map(str::to_owned));
+        }
         names.retain(|name| !RELATIVE.contains(&name.as_str()));
         let name = names.pop().filter(|name| !name.contains(char::is_whitespace))?;
         Some(Self { given: given.to_owned(), matching, name, around: names })
@@ -57,7 +64,7 @@ impl Symbol {
     }
 
     /// Whether a part of the file at `path` is what is meant.
-    pub(super) fn fits(&self, part: &Part, path: &str) -> bool {
+    pub(super) fn fit(&self, part: &Part, path: &str) -> Option<Fit> {
         let is_like = match self.matching {
             Match::Exact => part.name == self.name,
             Match::Prefix => {
@@ -66,7 +73,8 @@ impl Symbol {
             }
             Match::Substring => !positions(part.name.as_bytes(), &self.name, false).is_empty(),
         };
-        is_like && self.is_around(part, path)
+        let fit = if self.is_around(part, path) { Fit::All } else { Fit::Name };
+        is_like.then_some(fit)
     }
 
     /// The names around it are those of the part, from the innermost on, and then those of its file and folders.
@@ -111,6 +119,30 @@ impl Symbol {
         }
         (count, defines)
     }
+}
+
+/// How a part fits a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// With what is around it.
+    All,
+    Name,
+}
+
+/// `(*Type).method()` is `Type.method`, `Type<T>` is `Type`.
+fn without_brackets(given: &str) -> String {
+    let mut depth = 0_usize;
+    let mut rest = String::new();
+    for c in given.chars() {
+        match c {
+            '<' | '[' => depth += 1,
+            '>' | ']' => depth = depth.saturating_sub(1),
+            '(' | ')' | '*' | '&' => {}
+            c if depth == 0 => rest.push(c),
+            _ => {}
+        }
+    }
+    rest
 }
 
 /// Where `name` stands in `text`; `exact`: in the same letters.
@@ -189,6 +221,27 @@ mod tests {
         check("run", Match::Substring, "run(); rerun(); run_all(); Runner", 4);
         check("Type::run", Match::Exact, "run", 1);
         check("é", Match::Exact, "é éa", 1);
+    }
+
+    #[test]
+    fn names_are_read_as_people_write_them() {
+        let check = |given: &str, around: &[&str], name: &str| {
+            let symbol = Symbol::parse(given, Match::Exact).expect("a name");
+            assert_eq!(
+                (symbol.around, symbol.name),
+                (around.iter().map(|s| (*s).to_owned()).collect(), name.into()),
+                "{given}"
+            );
+        };
+        check("run", &[], "run");
+        check("Walker/run", &["Walker"], "run");
+        check("Walker::run()", &["Walker"], "run");
+        check("crate::walk::Walker", &["walk"], "Walker");
+        check("(*Context).JSON", &["Context"], "JSON");
+        check("TypeAdapter<T>", &[], "TypeAdapter");
+        check("restore.ts/restoreElements", &["restore"], "restoreElements");
+        check("src/flask/app.py/Flask", &["src", "flask", "app"], "Flask");
+        check("gin.Context", &["gin"], "Context");
     }
 
     #[test]

@@ -76,6 +76,15 @@ impl Guess<'_> {
 
     /// Ends the parts that a line with this indent is no longer in.
     fn end_what_is_over(&mut self, indent: usize, content: &str, number: usize, line: Line) {
+        if self.is_in_directive() {
+            let Some((_, end)) = self.last else { return };
+            if self.text[..end].ends_with('\\') {
+                return;
+            }
+            if let Some(open) = self.open.pop() {
+                self.end(open.part, self.last);
+            }
+        }
         if is_label(content) {
             return;
         }
@@ -93,6 +102,12 @@ impl Guess<'_> {
                 return;
             }
         }
+    }
+
+    /// Whether the innermost part is one for a preprocessor.
+    fn is_in_directive(&self) -> bool {
+        let part = self.open.last().and_then(|open| self.parts.get(open.part));
+        part.is_some_and(|part| self.text[part.bytes.start..].starts_with('#'))
     }
 
     fn end(&mut self, part: usize, last: Option<(usize, usize)>) {
@@ -129,7 +144,9 @@ impl Guess<'_> {
             Doc { bytes, lines, text }
         });
         let head = start_of(&self.text[bytes.clone()], LOOKED_AT).trim_end();
-        if !head.ends_with([';', '}']) {
+        // What is for a preprocessor goes on only where it says so.
+        let goes_on = if head.starts_with('#') { head.ends_with('\\') } else { true };
+        if goes_on && !head.ends_with([';', '}']) {
             let braced = kind == Kind::Module && head.ends_with('{');
             self.open.push(Open { part: self.parts.len(), indent, braced });
         }

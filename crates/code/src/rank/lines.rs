@@ -39,7 +39,7 @@ pub struct Lines {
 
 impl Lines {
     pub(super) fn new(matcher: &Matcher, rarity: &[f64; MAX_TERMS], text: &[u8]) -> Self {
-        let mut ends = Ends { text, at: 0, number: 0 };
+        let mut ends = Ends::new(text);
         let mut lines = Self { found: Vec::new(), count: 0, cut: false, rarity: *rarity };
         matcher.find(text, |found| {
             let number = ends.line_of(found.start);
@@ -135,29 +135,35 @@ impl Tally {
 /// Counts lines as far as it has to.
 struct Ends<'t> {
     text: &'t [u8],
-    at: usize,
     number: usize,
+    /// Where the next line starts, if this one ends: found once, since a line may be long.
+    next: Option<usize>,
 }
 
-impl Ends<'_> {
+impl<'t> Ends<'t> {
+    fn new(text: &'t [u8]) -> Self {
+        Self { text, number: 0, next: line_behind(text, 0) }
+    }
+
     /// The line of a place that is not before the last one that was asked for.
     fn line_of(&mut self, place: usize) -> usize {
-        while let Some(next) = self.next().filter(|next| *next <= place) {
-            self.at = next;
+        while let Some(next) = self.next.filter(|next| *next <= place) {
+            self.next = line_behind(self.text, next);
             self.number += 1;
         }
         self.number
     }
 
-    /// Where the next line starts, if this one ends.
-    fn next(&self) -> Option<usize> {
-        let end = self.at + memchr2(b'\n', b'\r', &self.text[self.at..])?;
-        let both = self.text[end..].starts_with(b"\r\n");
-        Some(end + 1 + usize::from(both))
-    }
-
     fn count(mut self) -> usize {
         self.line_of(self.text.len());
-        self.number + usize::from(self.at < self.text.len())
+        let is_ended = self.text.last().is_none_or(|byte| matches!(byte, b'\n' | b'\r'));
+        self.number + usize::from(!is_ended)
     }
+}
+
+/// Where the line starts that is behind the one in which `at` is.
+fn line_behind(text: &[u8], at: usize) -> Option<usize> {
+    let end = at + memchr2(b'\n', b'\r', &text[at..])?;
+    let both = text[end..].starts_with(b"\r\n");
+    Some(end + 1 + usize::from(both))
 }

@@ -174,8 +174,8 @@ struct ResultShape {
     why: Vec<String>,
     detail: String,
     text: String,
-    /// The last line of `text`, when there are more
-    shown_to: usize,
+    /// Lines or rows behind `text`
+    more: usize,
     hash: String,
     file_hash: String,
 }
@@ -234,6 +234,12 @@ impl Tool for AiGetCodeContext {
                 faults.push(Complaint::new(message, "more comes in pages: `cursor`"));
             }
         }
+        for given in self.files.iter().flatten() {
+            if is_backwards(given) {
+                let message = format!("`files`: the lines of `{}` make no sense", short(given));
+                faults.push(Complaint::new(message, "for instance `src/a.rs:10-80`, from 1 on"));
+            }
+        }
         for name in self.symbols.iter().flatten() {
             if Symbol::parse(name, Match::Exact).is_none() {
                 let message = format!("`symbols`: `{}` is no name", short(name));
@@ -262,7 +268,8 @@ impl Tool for AiGetCodeContext {
         let kinds: Vec<PartKind> = self.kinds.iter().flatten().map(|part| (*part).into()).collect();
         let number = |given: Option<LineNumber>| given.map(|given| given.index(Base::Zero));
         let query = self.query.as_deref().unwrap_or("").trim();
-        let is_map = query.is_empty() && symbols.is_empty() && self.files.is_none();
+        let asks = !query.is_empty() || !symbols.is_empty() || self.files.is_some();
+        let is_map = !asks && !sections.contains(&Section::Outline);
         let results = if is_map { RESULTS_OF_MAP } else { RESULTS };
         let wanted = Wanted {
             query,
@@ -273,7 +280,7 @@ impl Tool for AiGetCodeContext {
             kinds: &kinds,
             depth: number(self.depth).unwrap_or(DEPTH),
             max_results: number(self.max_results).unwrap_or(results),
-            skip: self.skip()?,
+            start: self.start()?,
             tree: super::tree(cx, self.path.as_deref(), self.globs.as_deref(), [false; 2])?,
         };
         let gathered = context::gather(cx.root, cx.store, &wanted, cx.call).map_err(|error| {
@@ -283,13 +290,12 @@ impl Tool for AiGetCodeContext {
                 error => super::refused(path, &error, cx.limits),
             }
         })?;
-        refuse_unreadable(&gathered, cx)?;
+        refuse_unreadable(&gathered, files.len() + excerpts.len(), cx)?;
         let budget = budget::Budget {
             root: cx.root.path().display().to_string(),
             max_tokens: number(self.max_tokens).unwrap_or(TOKENS),
             detail: self.detail(is_map),
             asked: self.digest(),
-            skip: wanted.skip,
             elapsed: start.elapsed(),
         };
         let (text, data) = budget.answer(&gathered);
@@ -298,11 +304,15 @@ impl Tool for AiGetCodeContext {
 }
 
 /// If nothing of what was asked for can be shown, that is the answer.
-fn refuse_unreadable(gathered: &Gathered, cx: &Context) -> Result<(), Failure> {
+fn refuse_unreadable(gathered: &Gathered, asked: usize, cx: &Context) -> Result<(), Failure> {
+    let shows_nothing = gathered.found.is_empty() && gathered.structure.is_none();
     match gathered.unreadable.first() {
-        Some((path, error)) if gathered.found.is_empty() && gathered.structure.is_none() => {
+        Some((path, error)) if shows_nothing && gathered.unreadable.len() == asked => {
             Err(match error {
-                Unreadable::NotText(reason) => super::not_text(path, reason),
+                Unreadable::NotText(reason) => {
+                    let message = format!("Cannot read binary file: {}", short(path));
+                    Failure { message, ..super::not_text(path, reason) }
+                }
                 Unreadable::Store(StoreError::IsFolder) => {
                     let message = format!("{} is a folder", short(path));
                     Failure::new(Kind::Invalid, message.clone())
@@ -340,6 +350,7 @@ impl AiGetCodeContext {
             let path = super::path(root, path)?.shown();
             match lines {
                 Some(lines) => excerpts.push((path, lines)),
+                None if files.contains(&path) => {}
                 None => files.push(path),
             }
         }
@@ -364,7 +375,7 @@ impl AiGetCodeContext {
         Hash::of(asked.as_bytes()).to_string()[..8].to_owned()
     }
 
-    fn skip(&self) -> Result<Counts, Failure> {
+    fn start(&self) -> Result<Counts, Failure> {
         let Some(cursor) = &self.cursor else { return Ok(Counts::default()) };
         budget::parse_cursor(cursor, &self.digest()).ok_or_else(|| {
             let message = "`cursor` is not one of this question".to_owned();
@@ -373,6 +384,14 @@ impl AiGetCodeContext {
                 .with_hint("give the `next_cursor` of the page before with the same arguments, or leave it out")
         })
     }
+}
+
+/// Whether it ends as if lines were asked for, but none that can be.
+fn is_backwards(given: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let lines = given.rsplit_once(':').map_or("", |(_, lines)| lines);
+    let asked = lines.split_once('-').is_some_and(|(a, b)| is_number(a) && is_number(b));
+    asked && with_lines(given).is_none()
 }
 
 /// `path:10-80` or `path:10`.

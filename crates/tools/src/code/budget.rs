@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ::code::context::{Counts, Found, Gathered, LONGEST_LINE, MOST_LINES, Section, Structure};
+use ::code::context::{Counts, Found, Gathered, LONGEST_LINE, Section, Structure, Unreadable};
+use files::StoreError;
 use serde_json::{Map, Value, json};
 
 use super::search_files::skipped;
@@ -22,8 +23,10 @@ const LEAST_LINES: usize = 6;
 const FEW_LINES: usize = 3;
 /// At first a body gets no more than this share of the room, so that others get some too.
 const SHARE: usize = 3;
+/// Bytes of a cursor, with what is said of it.
+const LONGEST_CURSOR: usize = 96;
 /// Characters that are shown of the root's path, and of a note.
-const LONGEST_ROOT: usize = 200;
+const LONGEST_ROOT: usize = 120;
 const LONGEST_NOTE: usize = 240;
 
 /// How much is shown of a result.
@@ -52,8 +55,6 @@ pub(super) struct Budget {
     pub detail: Detail,
     /// Tells the question from others.
     pub asked: String,
-    /// Results on the pages before.
-    pub skip: Counts,
     pub elapsed: Duration,
 }
 
@@ -101,6 +102,7 @@ impl Size {
 struct Frame<'a> {
     budget: &'a Budget,
     gathered: &'a Gathered,
+    root: String,
     structure: Option<(String, bool)>,
     notes: Vec<String>,
 }
@@ -109,20 +111,28 @@ impl Budget {
     /// The answer as text and as data.
     pub fn answer(&self, gathered: &Gathered) -> (String, Map<String, Value>) {
         let all = Size { text: self.max_tokens * TOKEN, data: self.max_tokens * TOKEN };
-        let mut frame = Frame { budget: self, gathered, structure: None, notes: notes(gathered) };
-        // As large as it can get: nothing is shown, and all is left out.
-        let mut least = frame.size();
-        while !least.fits(all) && !frame.notes.is_empty() {
-            frame.notes.pop();
-            least = frame.size();
-        }
+        let mut frame = Frame {
+            budget: self,
+            gathered,
+            root: cut(&self.root, LONGEST_ROOT),
+            structure: None,
+            notes: notes(gathered, self.detail),
+        };
         if let Some(structure) = &gathered.structure {
-            let room = all.minus(least);
+            let room = all.minus(frame.size());
             let room = if gathered.found.is_empty() { room } else { room.share(SHARE) };
             frame.structure = Some(drawn(structure, room));
-            least = frame.size();
         }
-        let pieces = fitted(&gathered.found, self.detail, all.minus(least));
+        // What says least goes first.
+        while !frame.size().fits(all) {
+            let is_less = frame.notes.pop().is_some()
+                || frame.structure.take().is_some()
+                || !std::mem::take(&mut frame.root).is_empty();
+            if !is_less {
+                break;
+            }
+        }
+        let pieces = fitted(&gathered.found, self.detail, all.minus(frame.size()));
         frame.filled(&pieces)
     }
 }
@@ -134,17 +144,16 @@ fn drawn(structure: &Structure, room: Size) -> (String, bool) {
     structure.text(room.text.min(room.data).saturating_sub(80 + languages))
 }
 
-fn notes(gathered: &Gathered) -> Vec<String> {
-    let unreadable = gathered.unreadable.iter().map(|(path, error)| {
-        let why = error.to_string();
-        format!("`{path}` cannot be shown: {why}")
+fn notes(gathered: &Gathered, detail: Detail) -> Vec<String> {
+    let unreadable = gathered.unreadable.iter().map(|(path, error)| match error {
+        Unreadable::Store(StoreError::NoFolder) => format!("`{path}` is not there"),
+        error => format!("`{path}` cannot be shown: {error}"),
     });
-    let longest = gathered
-        .found
-        .iter()
-        .flat_map(|found| &found.text)
-        .any(|line| line.ends_with('…') && line.chars().count() > LONGEST_LINE);
-    let cut_lines = longest.then(|| format!("lines are cut at {LONGEST_LINE} characters"));
+    let is_cut = |line: &String| line.ends_with('…') && line.chars().count() > LONGEST_LINE;
+    let is_code = |found: &&Found| found.section != Section::Outline;
+    let mut lines = gathered.found.iter().filter(is_code).flat_map(|found| &found.text);
+    let has_cut = detail == Detail::Body && lines.any(is_cut);
+    let cut_lines = has_cut.then(|| format!("lines are cut at {LONGEST_LINE} characters"));
     let notes = gathered.notes.iter().cloned().chain(unreadable).chain(cut_lines);
     notes.map(|note| cut(&note, LONGEST_NOTE)).collect()
 }
@@ -253,8 +262,8 @@ struct Shown<'a> {
     signature: Option<&'a str>,
     score: Option<f64>,
     lines: &'a [String],
-    /// The last of them, when there are more.
-    end: Option<usize>,
+    /// How many lines or rows there are besides.
+    more: usize,
 }
 
 impl<'a> Shown<'a> {
@@ -266,15 +275,9 @@ impl<'a> Shown<'a> {
             && (is_outline || found.section == Section::Definitions || begins_with_head(found));
         let signature = found.signature.as_deref();
         let signature = signature.filter(|_| detail >= Detail::Signature && !shows_head);
-        let is_cut = !lines.is_empty()
-            && if is_outline {
-                lines.len() < found.text.len()
-            } else {
-                lines.len() < found.lines.len()
-            };
         let score = found.score.map(|score| (score * 100.0).round() / 100.0);
-        let end = is_cut.then(|| found.lines.start + lines.len());
-        Self { signature, score, lines, end }
+        let more = if lines.is_empty() { 0 } else { found.rows - lines.len() };
+        Self { signature, score, lines, more }
     }
 }
 
@@ -307,7 +310,8 @@ fn shown_text(found: &Found, detail: Detail, lines: usize) -> String {
     }
     let _ = writeln!(text, " file [{}]", found.file_hash);
     if let Some(signature) = shown.signature {
-        let _ = writeln!(text, "{signature}");
+        // Further in than anything that the answer says itself.
+        let _ = writeln!(text, "  {signature}");
     }
     for (number, line) in (first..).zip(shown.lines) {
         let _ = if found.section == Section::Outline {
@@ -316,20 +320,11 @@ fn shown_text(found: &Found, detail: Detail, lines: usize) -> String {
             writeln!(text, "{number}: {line}")
         };
     }
-    match shown.end {
-        Some(_) if found.section == Section::Outline => {
-            let _ = writeln!(text, "... {} more", found.text.len() - shown.lines.len());
-        }
-        Some(to) => {
-            let _ = writeln!(
-                text,
-                "... lines {}-{last}: files [\"{}:{}-{last}\"]",
-                to + 1,
-                found.path,
-                to + 1
-            );
-        }
-        None => {}
+    if shown.more > 0 && found.section == Section::Outline {
+        let _ = writeln!(text, "... {} more: narrow `kinds` or `depth`", shown.more);
+    } else if shown.more > 0 {
+        let next = first + shown.lines.len();
+        let _ = writeln!(text, "... {} more: files [\"{}:{next}-{last}\"]", shown.more, found.path);
     }
     text
 }
@@ -353,7 +348,7 @@ fn shown_data(found: &Found, detail: Detail, lines: usize) -> Value {
     add("detail", Some(detail.name().into()));
     let body = (detail == Detail::Body).then(|| shown.lines.join("\n").into());
     add("text", body);
-    add("shown_to", shown.end.map(Value::from));
+    add("more", (shown.more > 0).then(|| shown.more.into()));
     add("hash", (found.section != Section::Outline).then(|| found.hash.to_string().into()));
     add("file_hash", Some(found.file_hash.to_string().into()));
     data.into()
@@ -363,8 +358,9 @@ impl Frame<'_> {
     /// What it takes if nothing fits.
     fn size(&self) -> Size {
         let (text, data) = self.filled(&[]);
-        // Two numbers can be longer than they are here.
-        Size::of(&text, &data.into()).plus(Size { text: 16, data: 16 })
+        // Two numbers can be longer than they are here, and there may be a cursor.
+        let more = 16 + LONGEST_CURSOR;
+        Size::of(&text, &data.into()).plus(Size { text: more, data: more })
     }
 
     fn filled(&self, pieces: &[Piece]) -> (String, Map<String, Value>) {
@@ -387,27 +383,30 @@ impl Frame<'_> {
 
     fn is_truncated(&self, pieces: &[Piece]) -> bool {
         let is_less = |(piece, found): (&Piece, &Found)| {
-            piece.detail < self.budget.detail.min(most(found))
-                || piece.lines < shown_lines(found, self.budget.detail)
+            let most = self.budget.detail.min(most(found));
+            piece.detail < most || (most == Detail::Body && piece.lines < found.rows)
         };
         !self.omitted(pieces).is_empty()
             || pieces.iter().zip(&self.gathered.found).any(is_less)
             || self.structure.as_ref().is_some_and(|(_, is_all)| !is_all)
     }
 
+    /// Where the next page begins: with the first that is not shown, or else behind all that was looked at.
     fn cursor(&self, pieces: &[Piece]) -> Option<String> {
-        if self.omitted(pieces).is_empty() {
+        let shows_nothing = pieces.is_empty() && !self.gathered.found.is_empty();
+        // Where not even one fits, the next page would be the same.
+        if self.omitted(pieces).is_empty() || shows_nothing {
             return None;
         }
-        let mut seen = self.budget.skip;
-        for found in &self.gathered.found[..pieces.len()] {
-            seen.add(found.section, 1);
+        let mut next = self.gathered.end;
+        for found in self.gathered.found[pieces.len()..].iter().rev() {
+            next.set(found.section, found.at);
         }
-        Some(cursor(&self.budget.asked, seen))
+        Some(cursor(&self.budget.asked, next))
     }
 
     fn text(&self, pieces: &[Piece], used: usize) -> String {
-        let mut text = format!("root {}\n", cut(&self.budget.root, LONGEST_ROOT));
+        let mut text = format!("root {}\n", self.root);
         for piece in pieces {
             text.push_str(&piece.text);
             if piece.detail > Detail::Path {
@@ -463,7 +462,7 @@ impl Frame<'_> {
 
     fn data(&self, pieces: &[Piece], used: usize) -> Map<String, Value> {
         let mut data = Map::new();
-        data.insert("root".into(), cut(&self.budget.root, LONGEST_ROOT).into());
+        data.insert("root".into(), self.root.as_str().into());
         data.insert("results".into(), pieces.iter().map(|piece| piece.data.clone()).collect());
         if let (Some(structure), Some((tree, _))) = (&self.gathered.structure, &self.structure) {
             let structure = json!({
@@ -507,12 +506,7 @@ fn most(found: &Found) -> Detail {
     }
 }
 
-/// How many lines of a result are shown if there is room.
-fn shown_lines(found: &Found, detail: Detail) -> usize {
-    if detail == Detail::Body { found.lines.len().min(MOST_LINES).min(found.text.len()) } else { 0 }
-}
-
-/// Where the next page begins: how many results of each kind were seen, of this question.
+/// Where the next page of the answer to this question begins.
 fn cursor(asked: &str, seen: Counts) -> String {
     let seen = Section::WITH_RESULTS.map(|section| seen.of(section).to_string());
     format!("{asked}-{}", seen.join("-"))

@@ -1,12 +1,14 @@
 //! Where a name is defined.
 
+use std::sync::Arc;
+
 use files::Hash;
 
-use super::source::Reader;
+use super::source::{Reader, Source};
 use super::survey::{Mention, Mentions};
 use super::symbol::Fit;
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
-use crate::outline::{Kind, Part};
+use crate::outline::{Kind, Outline, Part};
 use crate::rank::is_test;
 
 /// If no more files than this have the name in them, all of them are parsed.
@@ -52,8 +54,17 @@ pub(super) fn gather(
     note_undefined(&definitions, mentions, gathered);
     let page = wanted.page(Section::Definitions, definitions.len(), gathered);
     gathered.left.add(Section::Definitions, more);
+    // Several may be in one file, which is parsed again only once.
+    let mut file: Option<(Source, Arc<Outline>)> = None;
     for (at, (place, path)) in (page.start..).zip(&definitions[page.clone()]) {
-        gathered.found.extend(place.found(reader, path).map(|found| Found { at, ..found }));
+        if file.as_ref().is_none_or(|(source, _)| source.path != *path) {
+            file = reader.read(path).ok().map(|source| {
+                let outline = reader.outline(&source);
+                (source, outline)
+            });
+        }
+        let found = file.as_ref().and_then(|(source, outline)| place.found(source, outline));
+        gathered.found.extend(found.map(|found| Found { at, ..found }));
     }
 }
 
@@ -71,10 +82,8 @@ struct Place {
 
 impl Place {
     /// `None` if the file has changed meanwhile.
-    fn found(&self, reader: &Reader<'_>, path: &str) -> Option<Found> {
-        let source = reader.read(path).ok().filter(|source| source.hash == self.hash)?;
-        let outline = reader.outline(&source);
-        let part = outline.parts.get(self.part)?;
+    fn found(&self, source: &Source, outline: &Outline) -> Option<Found> {
+        let part = outline.parts.get(self.part).filter(|_| source.hash == self.hash)?;
         let found = source.part(Section::Definitions, outline.language, part)?;
         Some(Found { score: Some(self.score), ..found })
     }

@@ -31,6 +31,8 @@ const PARSED: usize = 24;
 /// Definitions of one file that are told, so that others are too.
 const MOST_OF_A_FILE: usize = 6;
 
+/// Parts of a file that are looked at.
+const MOST_PARTS: usize = 2000;
 /// Names that are kept of each file, because it seems to define them.
 const MOST_KEPT: usize = 16;
 
@@ -161,6 +163,13 @@ pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, Stor
     let sources = parallel(&weighed, |(_, path)| {
         let source = reader.read(path).ok()?;
         let outline = reader.outline(&source);
+        // Several are held at a time.
+        let outline = if outline.parts.len() > MOST_PARTS {
+            let parts = outline.parts[..MOST_PARTS].to_vec();
+            Arc::new(Outline { parts, cut: true, ..*outline })
+        } else {
+            outline
+        };
         Some((source, outline))
     });
     Ok(Map { sources: sources.into_iter().flatten().collect(), scanned, usage })

@@ -71,7 +71,7 @@ impl Symbol {
                 let start = part.name.as_bytes().get(..self.name.len());
                 start.is_some_and(|start| start.eq_ignore_ascii_case(self.name.as_bytes()))
             }
-            Match::Substring => !positions(part.name.as_bytes(), &self.name, false).is_empty(),
+            Match::Substring => positions(part.name.as_bytes(), &self.name, false).next().is_some(),
         };
         let fit = if self.is_around(part, path) { Fit::All } else { Fit::Name };
         is_like.then_some(fit)
@@ -113,7 +113,7 @@ impl Symbol {
             }
         };
         let (mut count, mut defines) = (0_u32, false);
-        for at in positions(text, &self.name, exact).into_iter().filter(|at| is_free(*at)) {
+        for at in positions(text, &self.name, exact).filter(|at| is_free(*at)) {
             count = count.saturating_add(1);
             defines = defines || definition::defines(text, at, at + self.name.len());
         }
@@ -146,18 +146,22 @@ fn without_brackets(given: &str) -> String {
 }
 
 /// Where `name` stands in `text`; `exact`: in the same letters.
-fn positions(text: &[u8], name: &str, exact: bool) -> Vec<usize> {
+fn positions<'t>(
+    text: &'t [u8],
+    name: &'t str,
+    exact: bool,
+) -> Box<dyn Iterator<Item = usize> + 't> {
     if exact {
-        return memmem::find_iter(text, name).collect();
+        return Box::new(memmem::find_iter(text, name));
     }
     let name = name.as_bytes();
-    let Some(first) = name.first() else { return Vec::new() };
+    let Some(first) = name.first() else { return Box::new(std::iter::empty()) };
     let (small, capital) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
     let starts = memchr::memchr2_iter(small, capital, text);
-    let fits = |at: &usize| {
+    let fits = move |at: &usize| {
         text.get(*at..*at + name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
     };
-    starts.filter(fits).collect()
+    Box::new(starts.filter(fits))
 }
 
 /// The identifiers in a question: what is written as no word of a language is. A question of one word is one.

@@ -18,8 +18,8 @@ use crate::process::OnStdio;
 use crate::{Options, throughput};
 
 const MB: u64 = 1 << 20;
-/// A server that has just answered does not idle yet.
-const IDLE: Duration = Duration::from_secs(1);
+/// A server that has just answered does not idle yet: it lets go of its code after half a second, and looks every half.
+const IDLE: Duration = Duration::from_millis(1500);
 
 /// It has ten seconds to fall back to idle; a few are enough.
 const SETTLED: Duration = Duration::from_secs(6);

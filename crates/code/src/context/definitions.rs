@@ -14,7 +14,9 @@ use crate::rank::is_test;
 /// If no more files than this have the name in them, all of them are parsed.
 const FEW: usize = 32;
 /// Files that are parsed at most for a name that was only part of a question.
-const MOST_GUESSED: usize = 12;
+const MOST_GUESSED: usize = 6;
+/// Larger files than this are not parsed for such a name, but their parts guessed.
+const LARGEST_GUESSED: usize = 32 << 10;
 /// Definitions that are put in order; more are counted.
 const MOST_DEFINITIONS: usize = 100_000;
 /// What a definition is multiplied with of which only the name fits.
@@ -42,7 +44,9 @@ pub(super) fn gather(
     paths.sort_unstable();
     paths.dedup();
     // What is in the files is not kept: it could be a lot.
-    let files = parallel(&paths, |path| of_file(reader, wanted, mentions, path));
+    let is_guessed = mentions.iter().all(|mentions| mentions.is_guessed);
+    let largest = if is_guessed { LARGEST_GUESSED } else { usize::MAX };
+    let files = parallel(&paths, |path| of_file(reader, wanted, mentions, path, largest));
     let mut definitions: Vec<(Place, &str)> = Vec::new();
     let mut more = 0;
     for (file, path) in files.iter().zip(&paths) {
@@ -59,7 +63,7 @@ pub(super) fn gather(
     for (at, (place, path)) in (page.start..).zip(&definitions[page.clone()]) {
         if file.as_ref().is_none_or(|(source, _)| source.path != *path) {
             file = reader.read(path).ok().map(|source| {
-                let outline = reader.outline(&source);
+                let outline = reader.quick_outline(&source, largest);
                 (source, outline)
             });
         }
@@ -95,12 +99,13 @@ fn of_file(
     wanted: &Wanted<'_>,
     mentions: &[Mentions],
     path: &str,
+    largest: usize,
 ) -> Vec<Place> {
     if reader.is_over() {
         return Vec::new();
     }
     let Ok(source) = reader.read(path) else { return Vec::new() };
-    let outline = reader.outline(&source);
+    let outline = reader.quick_outline(&source, largest);
     let test = if is_test(path) { TEST } else { 1.0 };
     let mut places = Vec::new();
     for (at, part) in outline.parts.iter().enumerate().filter(|(_, part)| wanted.wants(part)) {

@@ -276,6 +276,36 @@ fn a_small_project_has_a_map() {
     }
 }
 
+/// However a file is named, it is one file.
+#[test]
+fn a_file_is_the_same_by_every_path() {
+    let folder = Folder::new();
+    folder.write("main.py", "def main():\n    pass\n");
+    let mut server = folder.serve_with(CODE);
+    let absolute = folder.file("main.py").display().to_string();
+    let answer = ask(&mut server, &json!({ "files": ["./main.py", "main.py", absolute] }));
+    assert_eq!(places(&answer.data), ["\"main.py\":1"], "{}", answer.text);
+}
+
+/// Where there is nothing to show, an answer says so, and what to try.
+#[test]
+fn nothing_is_told_as_nothing() {
+    let folder = Folder::new();
+    folder.write("main.py", "def main():\n    pass\n");
+    folder.write("empty.py", "");
+    let mut server = folder.serve_with(CODE);
+    for (question, said) in [
+        (json!({ "query": "nowhere nothing" }), "no file has one of these words"),
+        (json!({ "symbols": ["nowhere"] }), "`nowhere` is in no file"),
+        (json!({ "files": ["empty.py"] }), "`empty.py` is empty"),
+        (json!({ "include": ["snippets"] }), "snippets are found by `query`"),
+    ] {
+        let answer = ask(&mut server, &question);
+        assert_eq!(answer.data["results"], json!([]), "{question}");
+        assert!(answer.text.contains(said), "{question}: {}", answer.text);
+    }
+}
+
 /// What a file says cannot be taken for what the answer says.
 #[test]
 fn words_of_a_file_are_further_in_than_those_of_the_answer() {

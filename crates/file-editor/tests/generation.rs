@@ -458,6 +458,20 @@ mod a_person_is_asked_about_what_the_model_wrote {
         });
     }
 
+    /// A client may say the same arguments in another order the next time.
+    #[test]
+    fn the_order_of_the_arguments_does_not_matter() {
+        on_both(|mut asking| {
+            let state = asking.ask("return 1");
+            let mut params = again(lines(), &state, "accept");
+            let members = params["arguments"].as_object().unwrap().clone();
+            params["arguments"] = members.into_iter().rev().collect();
+            let done = asking.server.call(params);
+            assert_eq!(done["result"]["structuredContent"]["status"], "success", "{done}");
+            assert_eq!(asking.folder.read("calc.py"), after(1));
+        });
+    }
+
     #[test]
     fn nothing_is_written_if_they_say_no() {
         on_both(|mut asking| {

@@ -227,13 +227,7 @@ impl Tool for AiGetCodeContext {
             ("max_results", self.max_results, RESULTS_MAX),
             ("depth", self.depth, DEPTH_MAX),
         ];
-        for (name, given, most) in most {
-            let given = given.map(|given| given.index(Base::Zero));
-            if let Some(given) = given.filter(|given| *given > most) {
-                let message = format!("`{name}` must be at most {most}, not {given}");
-                faults.push(Complaint::new(message, "more comes in pages: `cursor`"));
-            }
-        }
+        faults.extend(super::too_much(&most));
         for given in self.files.iter().flatten() {
             if is_backwards(given) {
                 let message = format!("`files`: the lines of `{}` make no sense", short(given));

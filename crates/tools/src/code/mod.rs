@@ -16,6 +16,7 @@ use files::{DirPath, FilePath, PathError, Root, StoreError};
 use text::NotText;
 
 use crate::answer::{self, megabytes, short};
+use crate::line_number::{Base, LineNumber};
 use crate::schema::{Fault, Problem};
 use crate::{Complaint, Context, Failure, Kind, Limits};
 
@@ -35,6 +36,16 @@ fn word(fault: &Fault) -> Option<Complaint> {
         )),
         _ => None,
     }
+}
+
+/// The numbers that are larger than they may be: what each is called, what was given, and the most.
+fn too_much(numbers: &[(&str, Option<LineNumber>, usize)]) -> Vec<Complaint> {
+    let above = |(name, given, most): &(&str, Option<LineNumber>, usize)| {
+        let given = given.map(|given| given.index(Base::Zero)).filter(|given| given > most)?;
+        let message = format!("`{name}` must be at most {most}, not {given}");
+        Some(Complaint::new(message, "more comes in pages: `cursor`"))
+    };
+    numbers.iter().filter_map(above).collect()
 }
 
 fn invalid(message: String) -> Failure {

@@ -135,13 +135,7 @@ impl Tool for SearchFiles {
             ("context", self.context, CONTEXT_MAX),
             ("max_results", self.max_results, RESULTS_MAX),
         ];
-        for (name, given, most) in most {
-            let given = given.map(|given| given.index(Base::Zero));
-            if let Some(given) = given.filter(|given| *given > most) {
-                let message = format!("`{name}` must be at most {most}, not {given}");
-                faults.push(Complaint::new(message, "more comes in pages: `cursor`"));
-            }
-        }
+        faults.extend(super::too_much(&most));
         faults
     }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use code::language;
+use code::language::{self, Language};
 use code::outline::outline;
 
 /// So many files of a language are enough.
@@ -66,12 +66,15 @@ fn collect(folder: &Path, files: &mut BTreeMap<String, Vec<PathBuf>>) {
 }
 
 fn language_name(path: &str) -> Option<String> {
-    if let Some(language) = language::of_path(path) {
+    let text = || std::fs::read_to_string(path).unwrap_or_default();
+    let is_c = |language: &dyn Language| language.name() == "c";
+    let by_path = language::of_path(path);
+    let language = if by_path.is_some_and(is_c) { language::of(path, &text()) } else { by_path };
+    if let Some(language) = language {
         return Some(language.name().to_owned());
     }
     let extension = Path::new(path).extension()?.to_str()?;
-    let guessed =
-        ["sh", "cpp", "hpp", "cc", "rb", "php", "lua", "pl", "pm", "kt", "scala", "cs", "ex"];
+    let guessed = ["lua", "pl", "pm", "scala", "ex"];
     guessed.contains(&extension).then(|| format!("(.{extension})"))
 }
 
@@ -125,7 +128,8 @@ fn compare(language: &str, files: &[PathBuf], shown: usize) -> Result<(), Box<dy
 }
 
 /// In JavaScript ctags takes every object for a class, and whatever stands before `.prototype`; in TypeScript whatever
-/// is imported for a type, or is called one.
+/// is imported for a type, or is called one; in PHP and C# whatever is imported; in Kotlin the parameters of
+/// functions without a name; in shell scripts arrays and aliases.
 fn is_no_class(language: &str, tag: &Tag) -> bool {
     let has = |word: &str| tag.pattern.contains(word);
     match (language, tag.kind.as_str()) {
@@ -133,13 +137,22 @@ fn is_no_class(language: &str, tag: &Tag) -> bool {
         ("typescript" | "tsx", "alias") => {
             !has(&format!("type {}", tag.name)) || !(has("=") || has("<"))
         }
+        ("kotlin", "method") => !has("fun "),
+        ("bash", "function") => tag.name.ends_with('='),
+        ("php" | "bash", "alias") | ("csharp", "typedef") => true,
         _ => false,
     }
 }
 
-/// A name as both have it: ctags has blanks of its own in selectors.
+/// A name as both have it: ctags has blanks of its own in selectors and operators, and more in the names of operators.
 fn alike(language: &str, name: &str) -> String {
-    name.chars().filter(|c| language != "css" || !c.is_whitespace()).collect()
+    match language {
+        "css" | "cpp" => name.chars().filter(|c| !c.is_whitespace()).collect(),
+        "csharp" => {
+            name.trim_start_matches("operator ").rsplit('.').next().unwrap_or(name).to_owned()
+        }
+        _ => name.to_owned(),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "they are small")]
@@ -174,6 +187,7 @@ fn is_compared(tag: &Tag) -> bool {
     ];
     kinds.contains(&tag.kind.as_str())
         && !tag.name.starts_with("__anon")
+        && !tag.name.starts_with('<')
         && !tag.name.starts_with("Anonymous")
 }
 
@@ -183,6 +197,8 @@ fn tags(language: &str, files: &[PathBuf]) -> Result<Vec<Tag>, Box<dyn Error>> {
     // What ctags takes for C++, or does not know by its name.
     match language {
         "c" => command.arg("--language-force=C"),
+        "cpp" => command.arg("--language-force=C++"),
+        "bash" => command.arg("--language-force=Sh"),
         "tsx" => command.arg("--language-force=TypeScript"),
         "javascript" => command.arg("--language-force=JavaScript"),
         _ => &mut command,

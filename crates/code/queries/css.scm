@@ -4,6 +4,6 @@
 (keyframes_statement (keyframes_name) @name (keyframe_block_list) @body) @type
 (media_statement (_) @name . (block) @body) @module
 ((declaration . (property_name) @name) @constant
-  (#match? @name "^--"))
+  (#begins? @name "--"))
 
 (comment) @comment

@@ -1,9 +1,8 @@
-; JavaScript, TypeScript and TSX. What the captures mean is told in src/tags.rs. Where two patterns name the same thing,
+; What JavaScript and TypeScript share. What the captures mean is told in src/tags.rs. Where two patterns name the same thing,
 ; the first one counts.
 
 (function_declaration name: (_) @name) @function
 (generator_function_declaration name: (_) @name) @function
-(function_signature name: (_) @name) @function
 (variable_declarator
   name: (identifier) @name
   value: [
@@ -31,19 +30,9 @@
 (function_expression name: (_) @name) @function
 
 (class_declaration name: (_) @name) @class
-(abstract_class_declaration name: (_) @name) @class
 (class name: (_) @name) @class
-(interface_declaration name: (_) @name) @interface
-(type_alias_declaration name: (_) @name) @type
-(enum_declaration name: (_) @name) @enum
-(enum_assignment name: (_) @name) @constant
-(enum_body name: (_) @name @constant)
-(internal_module name: (_) @name) @module
-(module name: (_) @name) @module
 
 (method_definition name: (_) @name) @method
-(method_signature name: (_) @name) @method
-(abstract_method_signature name: (_) @name) @method
 (pair
   key: (_) @name
   value: [
@@ -51,12 +40,6 @@
     (function_expression body: (_) @body)
     (generator_function body: (_) @body)
   ]) @method
-(public_field_definition
-  name: (_) @name
-  value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @method
-(public_field_definition name: (_) @name) @field
-(interface_declaration body: (interface_body (property_signature name: (_) @name) @field))
-(type_alias_declaration value: (object_type (property_signature name: (_) @name) @field))
 
 (program (lexical_declaration (variable_declarator name: (identifier) @name) @constant))
 (program (variable_declaration (variable_declarator name: (identifier) @name) @constant))
@@ -69,11 +52,9 @@
 
 (export_statement declaration: (_) @inner) @outer
 (export_statement value: (_) @inner) @outer
-(ambient_declaration (_) @inner) @outer
 ; Of several, none has the keyword for itself.
 (lexical_declaration . (variable_declarator) @inner .) @outer
 (variable_declaration . (variable_declarator) @inner .) @outer
 (expression_statement . (assignment_expression) @inner) @outer
-(expression_statement . (internal_module) @inner) @outer
 (decorator) @attribute
 (comment) @comment

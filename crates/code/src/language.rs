@@ -3,13 +3,12 @@
 //! A language is what [`Language`] asks for and nothing else. Its tables are unpacked when it is first used, and go when
 //! they are given back.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use grammars::{Grammar, Packed};
 
+use crate::depth;
 use crate::tags::Tags;
-use crate::{casts, depth};
 
 /// A language whose files can be parsed.
 pub trait Language: Send + Sync {
@@ -18,10 +17,6 @@ pub trait Language: Send + Sync {
     /// What it is parsed with: on loan, for as long as anybody has it.
     fn loaded(&self) -> Arc<Loaded>;
     fn comments(&self) -> Comments;
-    /// `source` as the grammar can read it: what it does not know is blank, and every other byte where it was.
-    fn readable<'a>(&self, source: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
-        source
-    }
     /// Whether the scanner can keep what `source` is nested in. One that cannot may end the process.
     fn can_nest(&self, _source: &[u8]) -> bool {
         true
@@ -32,22 +27,21 @@ pub trait Language: Send + Sync {
 #[derive(Debug)]
 pub struct Loaded {
     pub(crate) grammar: Arc<Grammar>,
-    query: &'static str,
+    patterns: &'static str,
     tags: OnceLock<Tags>,
 }
 
 impl Loaded {
-    /// What its named parts are. Made when they are first asked for, since that takes longer than to unpack the tables,
-    /// or to parse most files.
+    /// What its named parts are. Read when they are first asked for: whoever looks for errors does not need them.
     pub fn tags(&self) -> &Tags {
-        let tags = || Tags::new(&self.grammar, self.query).expect("a query that was tested");
+        let tags = || Tags::new(&self.grammar, self.patterns).expect("patterns that were tested");
         self.tags.get_or_init(tags)
     }
 }
 
 /// Lets go of what nobody has on loan, and returns how many languages that were.
 pub fn give_back() -> usize {
-    TABLES.iter().filter(|tables| tables.give_back()).count()
+    LINKED.iter().filter(|language| language.give_back()).count()
 }
 
 /// How a language comments.
@@ -65,20 +59,52 @@ const C_LIKE: Comments =
     Comments { line: Some("//"), block: Some(("/*", "*/")), doc: &["//", "/*"] };
 const HASH: Comments = Comments { line: Some("#"), block: None, doc: &["#"] };
 /// Of the other comments many are notes to whoever works on the code, or code that is switched off.
-const RUST: Comments =
+const SLASHES: Comments =
     Comments { line: Some("//"), block: Some(("/*", "*/")), doc: &["///", "/**"] };
+const PHP: Comments =
+    Comments { line: Some("//"), block: Some(("/*", "*/")), doc: &["//", "/*", "#"] };
 const MARKUP: Comments = Comments { line: None, block: Some(("<!--", "-->")), doc: &["<!--"] };
 const STYLE: Comments = Comments { line: None, block: Some(("/*", "*/")), doc: &["/*"] };
 
 /// The language of the file at `path`, by what its name ends with, or by the whole name. `None`: no grammar is known.
 pub fn of_path(path: &str) -> Option<&'static dyn Language> {
     let name = path.rsplit(['/', '\\']).next()?;
-    let language: &'static Linked = match name {
+    let language = of_name(name).or_else(|| {
+        let (_, extension) = name.rsplit_once('.')?;
+        of_extension(&extension.to_ascii_lowercase())
+    })?;
+    Some(language)
+}
+
+/// The same for a file whose `text` is known: a header is C, unless it plainly has what only C++ has.
+pub fn of(path: &str, text: &str) -> Option<&'static dyn Language> {
+    let language = of_path(path)?;
+    let is_header = language.name() == "c" && path.ends_with(['h', 'H']);
+    Some(if is_header && text.lines().any(is_plainly_cpp) { &LINKED_CPP } else { language })
+}
+
+fn is_plainly_cpp(line: &str) -> bool {
+    let line = line.trim();
+    match line.split([' ', '<', ':']).next().unwrap_or_default() {
+        "template" => line["template".len()..].trim_start().starts_with('<'),
+        "public" | "private" | "protected" => line.ends_with(':'),
+        "namespace" => line.ends_with('{'),
+        "class" => line.ends_with(['{', ';']),
+        "using" => line.ends_with(';'),
+        _ => false,
+    }
+}
+
+fn of_name(name: &str) -> Option<&'static Linked> {
+    Some(match name {
         "Cargo.lock" | "Pipfile" | "poetry.lock" | "uv.lock" => &LINKED_TOML,
         ".clang-format" | ".clang-tidy" => &LINKED_YAML,
-        _ => of_extension(&name.rsplit_once('.')?.1.to_ascii_lowercase())?,
-    };
-    Some(language)
+        "Gemfile" | "Rakefile" | "Vagrantfile" | "Podfile" | "Brewfile" | "Fastfile"
+        | "Guardfile" | "Capfile" | ".irbrc" | ".pryrc" => &LINKED_RUBY,
+        ".bashrc" | ".bash_profile" | ".bash_login" | ".bash_logout" | ".bash_aliases"
+        | ".profile" | "PKGBUILD" | "APKBUILD" => &LINKED_BASH,
+        _ => return None,
+    })
 }
 
 fn of_extension(extension: &str) -> Option<&'static Linked> {
@@ -88,6 +114,14 @@ fn of_extension(extension: &str) -> Option<&'static Linked> {
         "go" => &LINKED_GO,
         "java" => &LINKED_JAVA,
         "c" | "h" => &LINKED_C,
+        "cpp" | "cc" | "cxx" | "c++" | "hpp" | "hh" | "hxx" | "h++" | "ipp" | "tpp" | "inl"
+        | "cppm" | "ixx" => &LINKED_CPP,
+        "cs" | "csx" => &LINKED_CSHARP,
+        "rb" | "rake" | "gemspec" | "ru" | "podspec" | "rbi" => &LINKED_RUBY,
+        "php" | "phtml" | "php5" | "php7" | "php8" => &LINKED_PHP,
+        "sh" | "bash" | "bats" | "ebuild" => &LINKED_BASH,
+        "kt" | "kts" => &LINKED_KOTLIN,
+        "swift" => &LINKED_SWIFT,
         "js" | "mjs" | "cjs" | "jsx" => &LINKED_JAVASCRIPT,
         "ts" | "mts" | "cts" => &LINKED_TYPESCRIPT,
         "tsx" => &LINKED_TSX,
@@ -102,53 +136,19 @@ fn of_extension(extension: &str) -> Option<&'static Linked> {
 
 /// Every language there is, in no particular order.
 pub fn all() -> impl Iterator<Item = &'static dyn Language> {
-    let linked: [&'static dyn Language; 13] = [
-        &LINKED_RUST,
-        &LINKED_PYTHON,
-        &LINKED_GO,
-        &LINKED_JAVA,
-        &LINKED_C,
-        &LINKED_JAVASCRIPT,
-        &LINKED_TYPESCRIPT,
-        &LINKED_TSX,
-        &LINKED_JSON,
-        &LINKED_TOML,
-        &LINKED_YAML,
-        &LINKED_HTML,
-        &LINKED_CSS,
-    ];
-    linked.into_iter()
+    LINKED.iter().map(|language| *language as &dyn Language)
 }
 
 /// A language whose parser is part of the program.
 struct Linked {
     name: &'static str,
     comments: Comments,
-    tables: &'static Tables,
-}
-
-/// What several languages may share.
-struct Tables {
     packed: &'static Packed,
-    query: &'static str,
+    patterns: &'static str,
     loaded: Mutex<Option<Arc<Loaded>>>,
 }
 
-impl Tables {
-    const fn new(packed: &'static Packed, query: &'static str) -> Self {
-        Self { packed, query, loaded: Mutex::new(None) }
-    }
-
-    /// Who comes while another loads it waits, and has the same.
-    fn loaded(&self) -> Arc<Loaded> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let loaded = loaded.get_or_insert_with(|| {
-            let grammar = self.packed.unpack();
-            Arc::new(Loaded { grammar, query: self.query, tags: OnceLock::new() })
-        });
-        Arc::clone(loaded)
-    }
-
+impl Linked {
     /// Only here another share is made, and only while nobody else has the lock: what is ours alone stays so.
     fn give_back(&self) -> bool {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,68 +161,62 @@ impl Language for Linked {
         self.name
     }
 
+    /// Who comes while another loads it waits, and has the same.
     fn loaded(&self) -> Arc<Loaded> {
-        self.tables.loaded()
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = loaded.get_or_insert_with(|| {
+            let grammar = self.packed.unpack();
+            Arc::new(Loaded { grammar, patterns: self.patterns, tags: OnceLock::new() })
+        });
+        Arc::clone(loaded)
     }
 
     fn comments(&self) -> Comments {
         self.comments
     }
 
-    fn readable<'a>(&self, source: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
-        if self.name == "typescript" { casts::blanked(source) } else { source }
-    }
-
     fn can_nest(&self, source: &[u8]) -> bool {
         match self.name {
             "python" => depth::python_is_shallow(source),
             "yaml" => depth::yaml_is_shallow(source),
+            "ruby" => depth::ruby_words_are_short(source),
             _ => true,
         }
     }
 }
 
 macro_rules! linked {
-    ($($language:ident = $name:literal, $comments:ident, $tables:ident;)*) => {
-        $(static $language: Linked = Linked { name: $name, comments: $comments, tables: &$tables };)*
+    ($($language:ident = $name:literal, $comments:ident, $packed:ident, [$($patterns:literal),*];)*) => {
+        $(static $language: Linked = Linked {
+            name: $name,
+            comments: $comments,
+            packed: &grammars::$packed,
+            patterns: concat!($(include_str!(concat!("../queries/", $patterns, ".scm"))),*),
+            loaded: Mutex::new(None),
+        };)*
+        static LINKED: &[&Linked] = &[$(&$language),*];
     };
 }
 
 linked! {
-    LINKED_RUST = "rust", RUST, RUST_TABLES;
-    LINKED_PYTHON = "python", HASH, PYTHON_TABLES;
-    LINKED_GO = "go", C_LIKE, GO_TABLES;
-    LINKED_JAVA = "java", C_LIKE, JAVA_TABLES;
-    LINKED_C = "c", C_LIKE, C_TABLES;
-    LINKED_JAVASCRIPT = "javascript", C_LIKE, ECMASCRIPT_TABLES;
-    LINKED_TYPESCRIPT = "typescript", C_LIKE, ECMASCRIPT_TABLES;
-    LINKED_TSX = "tsx", C_LIKE, ECMASCRIPT_TABLES;
-    LINKED_JSON = "json", C_LIKE, JSON_TABLES;
-    LINKED_TOML = "toml", HASH, TOML_TABLES;
-    LINKED_YAML = "yaml", HASH, YAML_TABLES;
-    LINKED_HTML = "html", MARKUP, HTML_TABLES;
-    LINKED_CSS = "css", STYLE, CSS_TABLES;
-}
-
-macro_rules! tables {
-    ($($tables:ident = $packed:ident, $query:literal;)*) => {
-        $(static $tables: Tables =
-            Tables::new(&grammars::$packed, include_str!(concat!("../queries/", $query, ".scm")));)*
-        static TABLES: &[&Tables] = &[$(&$tables),*];
-    };
-}
-
-tables! {
-    RUST_TABLES = RUST, "rust";
-    PYTHON_TABLES = PYTHON, "python";
-    GO_TABLES = GO, "go";
-    JAVA_TABLES = JAVA, "java";
-    C_TABLES = C, "c";
-    // One grammar for the three. What it cannot read are casts written `<T>x`.
-    ECMASCRIPT_TABLES = TSX, "ecmascript";
-    JSON_TABLES = JSON, "json";
-    TOML_TABLES = TOML, "toml";
-    YAML_TABLES = YAML, "yaml";
-    HTML_TABLES = HTML, "html";
-    CSS_TABLES = CSS, "css";
+    LINKED_BASH = "bash", HASH, BASH, ["bash"];
+    LINKED_C = "c", C_LIKE, C, ["c"];
+    LINKED_CPP = "cpp", C_LIKE, CPP, ["cpp"];
+    LINKED_CSHARP = "csharp", SLASHES, CSHARP, ["csharp"];
+    LINKED_CSS = "css", STYLE, CSS, ["css"];
+    LINKED_GO = "go", C_LIKE, GO, ["go"];
+    LINKED_HTML = "html", MARKUP, HTML, ["html"];
+    LINKED_JAVA = "java", C_LIKE, JAVA, ["java"];
+    LINKED_JAVASCRIPT = "javascript", C_LIKE, JAVASCRIPT, ["ecmascript", "javascript"];
+    LINKED_JSON = "json", C_LIKE, JSON, ["json"];
+    LINKED_KOTLIN = "kotlin", C_LIKE, KOTLIN, ["kotlin"];
+    LINKED_PHP = "php", PHP, PHP, ["php"];
+    LINKED_PYTHON = "python", HASH, PYTHON, ["python"];
+    LINKED_RUBY = "ruby", HASH, RUBY, ["ruby"];
+    LINKED_RUST = "rust", SLASHES, RUST, ["rust"];
+    LINKED_SWIFT = "swift", SLASHES, SWIFT, ["swift"];
+    LINKED_TOML = "toml", HASH, TOML, ["toml"];
+    LINKED_TSX = "tsx", C_LIKE, TSX, ["ecmascript", "typescript"];
+    LINKED_TYPESCRIPT = "typescript", C_LIKE, TYPESCRIPT, ["ecmascript", "typescript"];
+    LINKED_YAML = "yaml", HASH, YAML, ["yaml"];
 }

@@ -1,6 +1,6 @@
 //! Source code: its outlines, its syntax, where something is in it.
 //!
-//! - [`language`]: which language a file is in; [`tags`]: what a part is in it; [`tree`]: parsing, within bounds
+//! - [`language`]: which language a file is in; [`tags`]: what a part is in it, by `patterns`; [`tree`]: parsing, within bounds
 //! - [`outline`]: the named parts of a source file; [`references`]: where a name is used
 //! - [`syntax`]: where a file does not parse
 //! - [`search`]: lines that match
@@ -9,12 +9,12 @@
 //!
 //! Everything is answered from the files as they are now: there is no index. Lines count from 0.
 
-mod casts;
 pub mod context;
 mod depth;
 pub mod language;
 mod line_starts;
 pub mod outline;
+mod patterns;
 pub mod rank;
 pub mod references;
 pub mod search;

@@ -164,7 +164,7 @@ impl Part {
 /// What has no grammar, is larger than [`crate::tree::LARGEST_PARSED`], or was stopped while it was parsed, is guessed
 /// line by line.
 pub fn outline(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Outline {
-    let language = language::of_path(path);
+    let language = language::of(path, text);
     let parsed = language.and_then(|language| parsed::outline(language, text, stop));
     let source = if parsed.is_some() { Source::Parsed } else { Source::Guessed };
     let (parts, cut) = parsed.unwrap_or_else(|| plain::outline(text, stop));
@@ -182,7 +182,7 @@ pub(crate) fn quick_outline(
         return outline(path, text, stop);
     }
     let (parts, cut) = plain::outline(text, stop);
-    let language = language::of_path(path).map(language::Language::name);
+    let language = language::of(path, text).map(language::Language::name);
     Outline { language, source: Source::Guessed, parts, cut }
 }
 

@@ -27,17 +27,9 @@ pub fn references(
     if words.is_empty() {
         return words;
     }
-    let parsed = language::of_path(path).and_then(|language| tree::parse(language, text, stop));
+    let parsed = language::of(path, text).and_then(|language| tree::parse(language, text, stop));
     let mut used = match parsed {
-        Some(parsed) => {
-            // What the grammar does not know is still a use.
-            let (read, blank): (Vec<_>, Vec<_>) =
-                words.into_iter().partition(|word| parsed.source[word.start] != b' ');
-            let mut used = identifiers(&parsed.tree, &read, stop);
-            used.extend(blank);
-            used.sort_unstable_by_key(|range| range.start);
-            used
-        }
+        Some(parsed) => identifiers(&parsed.tree, &words, stop),
         None => words,
     };
     let mut defined: Vec<_> = outline.parts.iter().map(|part| part.name_bytes.start).collect();
@@ -93,9 +85,13 @@ fn identifiers(tree: &Tree, words: &[Range<usize>], stop: &dyn Fn() -> bool) -> 
 fn is_use(node: Node<'_>, word: &Range<usize>) -> bool {
     let kind = node.kind();
     let mut bytes = node.byte_range();
-    // A private name of JavaScript is known without its mark.
-    bytes.start += usize::from(kind == "private_property_identifier");
-    let is_name = kind.contains("identifier") || kind.ends_with("name") || kind == "bare_key";
+    // A private name of JavaScript is known without its mark, and so is a symbol of Ruby.
+    let has_mark = matches!(kind, "private_property_identifier" | "simple_symbol");
+    bytes.start += usize::from(has_mark);
+    // Ruby names its classes by constants; what a shell runs is a word.
+    let is_name = kind.contains("identifier")
+        || kind.ends_with("name")
+        || matches!(kind, "bare_key" | "constant" | "simple_symbol" | "hash_key_symbol" | "word");
     // What a macro of C stands for is not parsed.
     kind == "preproc_arg" || (is_name && bytes == *word)
 }

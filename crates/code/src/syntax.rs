@@ -30,7 +30,7 @@ pub struct SyntaxError {
 
 /// Where `text` does not parse. `None` when there is no grammar, or it was not parsed: too large, or stopped.
 pub fn errors(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Option<Vec<SyntaxError>> {
-    let parsed = tree::parse(language::of_path(path)?, text, stop)?;
+    let parsed = tree::parse(language::of(path, text)?, text, stop)?;
     let lines = LineStarts::of(text);
     let mut errors = Vec::new();
     // Where the last one was, since lines may be long: its line, its place and its column.

@@ -1,4 +1,4 @@
-//! The query that finds the named parts in a language's trees, and what its captures mean.
+//! The patterns that find the named parts in a language's trees, and what its captures mean.
 //!
 //! - `@function`, `@struct` and every other [`Kind`]: a part; `@name` is its name
 //! - `@scope`: what is no part itself, but whose `@name` is around those inside
@@ -12,10 +12,10 @@
 
 use std::sync::Arc;
 
-use grammars::{Grammar, Query};
-use tree_sitter::QueryError;
+use grammars::Grammar;
 
 use crate::outline::Kind;
+use crate::patterns::Patterns;
 
 /// What a capture is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,23 +31,24 @@ pub(crate) enum Role {
     Attribute,
     Outer,
     Inner,
-    /// For a predicate of the query.
+    /// For a condition.
     Other,
 }
 
-/// A compiled query.
+/// The patterns of a language.
 #[derive(Debug)]
 pub struct Tags {
-    pub(crate) query: Query,
+    pub(crate) patterns: Patterns,
     /// By the number of a capture.
     roles: Vec<Role>,
 }
 
 impl Tags {
-    pub fn new(grammar: &Arc<Grammar>, query: &str) -> Result<Self, QueryError> {
-        let query = grammar.query(query)?;
-        let roles = query.capture_names().iter().map(|name| role(name)).collect();
-        Ok(Self { query, roles })
+    /// What is wrong with `patterns`, in words, if anything is.
+    pub fn new(grammar: &Arc<Grammar>, patterns: &str) -> Result<Self, String> {
+        let patterns = Patterns::read(grammar, patterns)?;
+        let roles = patterns.captures().iter().map(|name| role(name)).collect();
+        Ok(Self { patterns, roles })
     }
 
     /// Whether the language has functions: whether it is code.
@@ -56,12 +57,8 @@ impl Tags {
             || self.roles.contains(&Role::Part(Kind::Method))
     }
 
-    pub(crate) fn role(&self, capture: u32) -> Role {
-        usize::try_from(capture)
-            .ok()
-            .and_then(|at| self.roles.get(at))
-            .copied()
-            .unwrap_or(Role::Other)
+    pub(crate) fn role(&self, capture: usize) -> Role {
+        self.roles.get(capture).copied().unwrap_or(Role::Other)
     }
 }
 

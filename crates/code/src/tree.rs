@@ -53,10 +53,8 @@ impl Drop for Share {
 }
 
 /// A text that was parsed.
-pub(crate) struct Parsed<'a> {
+pub(crate) struct Parsed {
     pub tree: Tree,
-    /// The text as the grammar read it, byte for byte in the same places.
-    pub source: Cow<'a, [u8]>,
     /// What it was parsed with.
     pub loaded: Arc<Loaded>,
     /// Given back after the tree, as fields go in order.
@@ -64,15 +62,15 @@ pub(crate) struct Parsed<'a> {
 }
 
 /// The tree of `text`. `None` when it is too large or too deep, is not text, takes too much work, or `stop` says so.
-pub(crate) fn parse<'a>(
+pub(crate) fn parse(
     language: &dyn Language,
-    text: &'a str,
+    text: &str,
     stop: &dyn Fn() -> bool,
-) -> Option<Parsed<'a>> {
+) -> Option<Parsed> {
     if text.len() > LARGEST_PARSED || memchr(0, text.as_bytes()).is_some() || stop() {
         return None;
     }
-    let source = language.readable(with_line_feeds(text.as_bytes()));
+    let source = with_line_feeds(text.as_bytes());
     if !language.can_nest(&source) {
         return None;
     }
@@ -80,7 +78,7 @@ pub(crate) fn parse<'a>(
     let mut work = Work::of(text, stop);
     let loaded = language.loaded();
     let tree = loaded.grammar.parse(&source, &mut || work.go_on())?;
-    Some(Parsed { tree, source, loaded, _share: share })
+    Some(Parsed { tree, loaded, _share: share })
 }
 
 /// Grammars do not know that a lone carriage return ends a line; with line feeds every byte stays where it is.

@@ -49,8 +49,17 @@ pub fn text(
 }
 
 /// The source of its scanner, which is at `path` and not changed.
+///
+/// A scanner that has more to keep than the library has room for keeps nothing. Some count a few bytes too few, and
+/// write past the end: so they are told of less room than there is. No real source needs a tenth of it.
 pub fn scanner(name: &str, parser: &Parser, path: &str, source: &str) -> String {
-    format!("{}#include \"{path}\"\n", renames(name, &parser.function, source))
+    let renames = renames(name, &parser.function, source);
+    format!(
+        "{renames}#include \"tree_sitter/parser.h\"\n\
+         #undef TREE_SITTER_SERIALIZATION_BUFFER_SIZE\n\
+         #define TREE_SITTER_SERIALIZATION_BUFFER_SIZE 1000\n\
+         #include \"{path}\"\n"
+    )
 }
 
 /// Names of our own for all that others could see, so that a program can have the parser as it was besides: what begins

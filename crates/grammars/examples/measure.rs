@@ -16,16 +16,25 @@ const ROUNDS: usize = 21;
 
 fn plain(name: &str) -> Option<Language> {
     Some(match name {
+        "bash" => tree_sitter_bash::LANGUAGE.into(),
         "c" => tree_sitter_c::LANGUAGE.into(),
+        "cpp" => tree_sitter_cpp::LANGUAGE.into(),
+        "csharp" => tree_sitter_c_sharp::LANGUAGE.into(),
         "css" => tree_sitter_css::LANGUAGE.into(),
         "go" => tree_sitter_go::LANGUAGE.into(),
         "html" => tree_sitter_html::LANGUAGE.into(),
         "java" => tree_sitter_java::LANGUAGE.into(),
+        "javascript" => tree_sitter_javascript::LANGUAGE.into(),
         "json" => tree_sitter_json::LANGUAGE.into(),
+        "kotlin" => tree_sitter_kotlin_ng::LANGUAGE.into(),
+        "php" => tree_sitter_php::LANGUAGE_PHP.into(),
         "python" => tree_sitter_python::LANGUAGE.into(),
+        "ruby" => tree_sitter_ruby::LANGUAGE.into(),
         "rust" => tree_sitter_rust::LANGUAGE.into(),
+        "swift" => tree_sitter_swift::LANGUAGE.into(),
         "toml" => tree_sitter_toml_ng::LANGUAGE.into(),
         "tsx" => tree_sitter_typescript::LANGUAGE_TSX.into(),
+        "typescript" => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
         "yaml" => tree_sitter_yaml::LANGUAGE.into(),
         _ => return None,
     })
@@ -34,9 +43,14 @@ fn plain(name: &str) -> Option<Language> {
 /// What most of the names of its files end with.
 fn extension(name: &str) -> &str {
     match name {
+        "bash" => "sh",
+        "csharp" => "cs",
+        "javascript" => "js",
+        "kotlin" => "kt",
         "python" => "py",
+        "ruby" => "rb",
         "rust" => "rs",
-        "tsx" => "ts",
+        "typescript" => "ts",
         name => name,
     }
 }

@@ -1,11 +1,12 @@
 //! A parser that can be used, and what is made with it.
 
 use std::ffi::{c_char, c_void};
-use std::ops::{ControlFlow, Deref};
+use std::num::NonZeroU16;
+use std::ops::ControlFlow;
 use std::ptr;
 use std::sync::Arc;
 
-use tree_sitter::{Language, Node, ParseOptions, Parser, QueryError, TreeCursor};
+use tree_sitter::{Language, Node, ParseOptions, Parser, TreeCursor};
 
 use crate::Packed;
 
@@ -107,9 +108,22 @@ impl Grammar {
         Some(Tree { tree, grammar: Arc::clone(self) })
     }
 
-    pub fn query(self: &Arc<Self>, source: &str) -> Result<Query, QueryError> {
-        let query = tree_sitter::Query::new(&self.language, source)?;
-        Ok(Query { query, grammar: Arc::clone(self) })
+    /// The number of the nodes of this kind, which have a name.
+    pub fn named(&self, kind: &str) -> Option<u16> {
+        self.kind(kind, true)
+    }
+
+    /// The number of the nodes that are just this text.
+    pub fn unnamed(&self, text: &str) -> Option<u16> {
+        self.kind(text, false)
+    }
+
+    fn kind(&self, kind: &str, is_named: bool) -> Option<u16> {
+        Some(self.language.id_for_node_kind(kind, is_named)).filter(|id| *id != 0)
+    }
+
+    pub fn field(&self, name: &str) -> Option<NonZeroU16> {
+        self.language.field_id_for_name(name)
     }
 }
 
@@ -132,27 +146,5 @@ impl Tree {
 
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
-    }
-}
-
-/// A query, with the grammar it is for.
-#[derive(Debug)]
-pub struct Query {
-    // Goes first.
-    query: tree_sitter::Query,
-    grammar: Arc<Grammar>,
-}
-
-impl Query {
-    pub fn grammar(&self) -> &Arc<Grammar> {
-        &self.grammar
-    }
-}
-
-impl Deref for Query {
-    type Target = tree_sitter::Query;
-
-    fn deref(&self) -> &tree_sitter::Query {
-        &self.query
     }
 }

@@ -1,6 +1,6 @@
 //! The parsers of languages, their tables packed until they are needed.
 //!
-//! A parser is tables for the most part: the eleven here are 4 MB of them. The build script takes the tables out of the
+//! A parser is tables for the most part: the twenty here are 26 MB of them. The build script takes the tables out of the
 //! parsers' sources and packs them; what is left is code. [`Packed::unpack`] makes a [`Grammar`] of both, which is on
 //! the heap, tables and all, and goes when nobody has it any more.
 //!
@@ -12,7 +12,7 @@ mod grammar;
 mod unpack;
 
 use grammar::Make;
-pub use grammar::{Grammar, Query, Tree};
+pub use grammar::{Grammar, Tree};
 pub use languages::*;
 use unpack::Layout;
 

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use grammars::Tree;
-use tree_sitter::{Node, QueryCursor, QueryCursorOptions, StreamingIterator};
+use tree_sitter::Node;
 
 use super::{DEEPEST_SCOPE, Doc, Kind, MOST_PARTS, Part, plain, words};
 use crate::language::{Comments, Language};
@@ -83,30 +83,23 @@ impl Found {
     fn look(tags: &Tags, tree: &Tree, text: &str, stop: &dyn Fn() -> bool) -> Option<Self> {
         let mut found = Self::default();
         let mut work = Work::of(text, stop);
-        let mut stopped = false;
-        let mut cursor = QueryCursor::new();
-        let mut watch = |_: &_| {
-            let flow = work.go_on();
-            stopped |= flow.is_break();
-            flow
-        };
-        let mut matches = cursor.matches_with_options(
-            &tags.query,
-            tree.root_node(),
+        let flow = tags.patterns.look(
+            tree,
             text.as_bytes(),
-            QueryCursorOptions::new().progress_callback(&mut watch),
+            &mut || work.go_on(),
+            &mut |captured, pattern| {
+                if found.definitions.len() >= MOST_PARTS {
+                    found.cut = true;
+                    return ControlFlow::Break(());
+                }
+                found.add(
+                    captured.iter().map(|(capture, node)| (tags.role(*capture), *node)),
+                    pattern,
+                );
+                ControlFlow::Continue(())
+            },
         );
-        while let Some(one) = matches.next() {
-            if found.definitions.len() >= MOST_PARTS {
-                found.cut = true;
-                break;
-            }
-            let captures =
-                one.captures().iter().map(|capture| (tags.role(capture.index), capture.node));
-            found.add(captures, one.pattern_index);
-        }
-        drop(matches);
-        (!stopped).then_some(found)
+        flow.is_continue().then_some(found)
     }
 
     /// Takes in what one pattern found.
@@ -136,13 +129,14 @@ impl Found {
         }
         if let (Some((kind, node)), Some(name)) = (part, name) {
             let body = || node.child_by_field_name("body").map(|body| body.start_byte());
+            let (name, qualifier) = declared(name);
             self.definitions.push(Definition {
                 node: node.id(),
                 kind,
                 bytes: node.byte_range(),
-                name: name_of(declared(name)),
+                name: name_of(name),
                 head_end: head_end.or_else(body),
-                receiver,
+                receiver: receiver.or(qualifier),
                 doc,
                 pattern,
             });
@@ -166,7 +160,10 @@ impl Found {
             if let Some(kind) = definition.kind {
                 let mut part = self.part(text, comments, &lines, &definition, kind);
                 part.name.clone_from(&next.name);
-                part.kind = kind_inside(kind, around.last());
+                part.kind = match definition.receiver {
+                    Some(_) if kind == Kind::Function => Kind::Method,
+                    _ => kind_inside(kind, around.last()),
+                };
                 part.scope = scope(text, &around, definition.receiver.as_ref());
                 parts.push(part);
             }
@@ -332,26 +329,45 @@ fn scope(text: &str, around: &[Around], receiver: Option<&Range<usize>>) -> Vec<
     names.skip(deeper).cloned().collect()
 }
 
-/// A private name of JavaScript is known without its mark.
+/// A private name of JavaScript, and a symbol of Ruby, is known without its mark; a conversion of C++ by its type.
 fn name_of(node: Node<'_>) -> Range<usize> {
     let Range { start, end } = node.byte_range();
-    let mark = usize::from(node.kind() == "private_property_identifier");
-    start + mark..end
+    match node.kind() {
+        "private_property_identifier" | "simple_symbol" => (start + 1).min(end)..end,
+        "operator_cast" => {
+            start..node.child_by_field_name("type").map_or(end, |converted| converted.end_byte())
+        }
+        _ => start..end,
+    }
 }
 
-/// What a declarator of C declares: the name is inside pointers, arrays, parameters and parentheses.
-fn declared(name: Node<'_>) -> Node<'_> {
-    let mut node = name;
+/// What a declarator of C or C++ declares: the name is inside pointers, arrays, parameters and parentheses. Before it,
+/// the type that it belongs to may be named.
+fn declared(name: Node<'_>) -> (Node<'_>, Option<Range<usize>>) {
+    let (mut node, mut qualifier) = (name, None::<Range<usize>>);
     loop {
-        let inside = node.child_by_field_name("declarator").or_else(|| match node.kind() {
+        let kind = node.kind();
+        if kind == "operator_cast" {
+            return (node, qualifier);
+        }
+        let inside = node.child_by_field_name("declarator").or_else(|| match kind {
             // `(MACRO name)`: what is not understood is the name.
             "parenthesized_declarator" => (0..2).rev().find_map(|at| node.named_child(at)),
-            "ERROR" | "attributed_declarator" => node.named_child(0),
+            "ERROR" | "attributed_declarator" | "reference_declarator" => node.named_child(0),
+            "template_function" | "template_method" | "template_type" => {
+                node.child_by_field_name("name")
+            }
+            "qualified_identifier" => {
+                let scope = node.child_by_field_name("scope").map(|scope| scope.byte_range());
+                let start = qualifier.as_ref().map(|outer| outer.start);
+                qualifier = scope.map(|scope| start.unwrap_or(scope.start)..scope.end);
+                node.child_by_field_name("name")
+            }
             _ => None,
         });
         match inside {
             Some(inside) => node = inside,
-            None => return node,
+            None => return (node, qualifier),
         }
     }
 }

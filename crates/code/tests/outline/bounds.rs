@@ -13,9 +13,9 @@ use code::references::references;
 use code::syntax::{errors, new_errors};
 use code::tree::LARGEST_PARSED;
 
-const PATHS: [&str; 14] = [
+const PATHS: [&str; 21] = [
     "a.rs", "a.py", "a.go", "A.java", "a.c", "a.js", "a.ts", "a.tsx", "a.json", "a.toml", "a.yaml",
-    "a.html", "a.css", "a.txt",
+    "a.html", "a.css", "a.txt", "a.cpp", "A.cs", "a.rb", "a.php", "a.sh", "A.kt", "A.swift",
 ];
 
 /// What holds of every outline.
@@ -101,6 +101,58 @@ fn stairs_are_answered() {
     assert!(errors("a.py", &stairs(100, "if a:"), &|| false).is_some());
 }
 
+/// Scanners keep words and what they are inside of, in 1,024 bytes: here it is a little less, just that, and more.
+#[test]
+fn what_scanners_keep_is_answered() {
+    let word = |length: usize| "w".repeat(length);
+    let lengths = (240..260).chain([500, 510, 511, 512, 513, 760, 1000, 1010, 1024, 3_000]);
+    for length in lengths {
+        let word = word(length);
+        for text in
+            [format!("a = <<{word}\nb\n{word}\nc\n"), format!("a(<<~'{word}', <<-\"{word}\n")]
+        {
+            try_all("a.rb", &text);
+            try_all("a.sh", &text);
+        }
+        try_all("a.rb", &format!("a = <<'{word}"));
+        try_all(
+            "a.php",
+            &format!("<?php $a = <<<{word}\nb {{$c}}\n{word};\n$d = <<<'{word}'\ne\n"),
+        );
+        try_all("a.cpp", &format!("auto a = R\"{word}(b)\" {word}\";\n"));
+        let marks = |mark: &str| mark.repeat(length);
+        try_all("A.cs", &format!("var a = {}\"{}b\";", marks("$"), marks("{")));
+        try_all("A.cs", &format!("var a = {}b{};", marks("\""), marks("\"")));
+        try_all("A.swift", &format!("let a = {}\"b\\{}(c)\"", marks("#"), marks("#")));
+    }
+    for count in (180..270).chain([1_000]) {
+        for (path, unit) in [
+            ("a.rb", "\"#{"),
+            ("a.rb", "<<a, "),
+            ("a.rb", "%w["),
+            ("A.cs", "$\"{"),
+            ("a.sh", "<<a "),
+            ("a.sh", "$(<<a\n"),
+            ("a.php", "<<<A\n{${"),
+            ("A.kt", "\"\"\"${"),
+            ("A.swift", "#\"\\#("),
+        ] {
+            let start = if path == "a.php" { "<?php " } else { "" };
+            try_all(path, &(start.to_owned() + &unit.repeat(count)));
+        }
+    }
+    for last in 1..40 {
+        let words = [250, 250, 250, 220 + last, last].map(|length| format!("<<{}", word(length)));
+        try_all("a.rb", &format!("a({})\n", words.join(", ")));
+        try_all("a.rb", &format!("{}\"#{{a({}\n", "\"#{".repeat(last), words.join(", ")));
+        try_all("a.sh", &format!("cat {}\n", words.join(" ")));
+    }
+    // What real files have is parsed.
+    let text = format!("a(<<~'{0}', <<-{0})\nb\n{0}\nc\n{0}\n", word(255));
+    assert_eq!(errors("a.rb", &text, &|| false), Some(Vec::new()));
+    assert_eq!(errors("a.rb", &text.replace("ww", "www"), &|| false), None);
+}
+
 #[test]
 fn large_texts_are_guessed() {
     let text = format!("fn a() {{}}\n{}", " ".repeat(LARGEST_PARSED));
@@ -154,6 +206,19 @@ proptest! {
     #[test]
     fn any_text_has_an_outline(text in "[a-z(){}\\[\\]<>:;=,.\"'`/*#@$ \n\r\t\\\\é\u{0}-]{0,300}", path in 0..PATHS.len()) {
         try_all(PATHS[path], &text);
+    }
+
+    #[test]
+    fn pieces_that_scanners_keep_have_an_outline(
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "<<", "<<~", "<<-", "<<<", "'", "\"", "`", "EOF", "\nEOF\n", "a", "\n", " ", "#{", "}", "${", "$(", ")", "(", "{",
+            "\"\"\"", "$\"", "@\"", "$@\"", "R\"", "R\"a(", ")a\"", "#\"", "\"#", "\\(", "\\#(", "%w[", "]", "%(", ":\"", "/",
+            "<?php ", "?>", "\\", "#", "##", "$", "[[ a =~ ", " ]]", "case a in ", "esac", "?(", "é", "\t", "def a", "end\n", "=begin\n",
+            "fun a() ", "func a() ", "class A ", ";", "&", "|", "-", "--", "//", "/*", "*/", "#if\n", "#endif\n", "__END__\n",
+        ]), 0..80),
+        path in 0..PATHS.len(),
+    ) {
+        try_all(PATHS[path], &pieces.concat());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{outline, shown};
 use code::language;
 use code::outline::Source;
 
-fn check(path: &str, text: &str, expected: &Expect) {
+pub(super) fn check(path: &str, text: &str, expected: &Expect) {
     let outline = outline(path, text);
     assert_eq!(outline.source, Source::Parsed);
     assert!(!outline.cut);
@@ -40,6 +40,19 @@ fn a_language_is_told_by_the_name_of_the_file() {
         (".github/a.yml", Some("yaml")),
         ("a.html", Some("html")),
         ("a.css", Some("css")),
+        ("a.jsx", Some("javascript")),
+        ("a.cc", Some("cpp")),
+        ("a.HPP", Some("cpp")),
+        ("a.cs", Some("csharp")),
+        ("a.rb", Some("ruby")),
+        ("lib/Rakefile", Some("ruby")),
+        ("a.gemspec", Some("ruby")),
+        ("index.php", Some("php")),
+        ("a.sh", Some("bash")),
+        ("home/.bashrc", Some("bash")),
+        ("A.kt", Some("kotlin")),
+        ("build.gradle.kts", Some("kotlin")),
+        ("A.swift", Some("swift")),
         ("rs", None),
         ("a.rs/b", None),
         ("Makefile", None),
@@ -58,7 +71,7 @@ fn every_query_fits_its_grammar() {
             language.name()
         })
         .collect();
-    assert_eq!(names.len(), 13);
+    assert_eq!(names.len(), 20);
 }
 
 #[test]
@@ -405,6 +418,7 @@ const generic = <T>(a: T): T => a
 function overload(a: string): void
 function overload(a: any) { return <any>{ a } }
 const lower = a < b, shift = a << 2
+const typed = <Kind.One>lower
 "#,
         &expect![[r#"
             0-3 interface Store: export interface Store<T>
@@ -423,12 +437,13 @@ const lower = a < b, shift = a << 2
             9-9 method Walker/constructor: private constructor(private root: string)
             10-10 method Walker/walk: abstract walk(): void
             11-11 method Walker/step: step(value: unknown)
-            12-12 method Walker/later: later = () => <Kind>
+            12-12 method Walker/later: later = ()
             14-14 function generic: const generic = <T>(a: T): T
             15-15 function overload: function overload(a: string): void
             16-16 function overload: function overload(a: any)
             17-17 constant lower: lower = a < b
             17-17 constant shift: shift = a << 2
+            18-18 constant typed: const typed = <Kind.One>lower
         "#]],
     );
 }

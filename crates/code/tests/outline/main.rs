@@ -6,6 +6,7 @@
 mod blocks;
 mod bounds;
 mod languages;
+mod more_languages;
 mod plain;
 mod references;
 mod syntax;

@@ -14,7 +14,7 @@ fn check(path: &str, text: &str, expected: &Expect) {
 #[test]
 fn shell() {
     check(
-        "a.sh",
+        "a.txt",
         "#!/bin/sh\n# Says so.\nsay() {\n  echo \"$1\"\n}\nfunction other {\n  if true; then\n    say x\n  fi\n}\nsay it\n",
         &expect![[r#"
             1-4 function say: say() // Says so.
@@ -26,7 +26,7 @@ fn shell() {
 #[test]
 fn cpp() {
     check(
-        "a.cpp",
+        "a.txt",
         r#"#define MOST 3
 namespace walk {
 template <typename T>
@@ -71,7 +71,7 @@ int Walker::count() const {
 #[test]
 fn ruby() {
     check(
-        "a.rb",
+        "a.txt",
         "module Walk\n  # A walker.\n  class Walker < Base\n    def self.all\n      []\n    end\n\n    def empty?\n      true\n    end\n  end\nend\n",
         &expect![[r#"
             0-11 module Walk: module Walk
@@ -85,7 +85,7 @@ fn ruby() {
 #[test]
 fn others() {
     check(
-        "a.php",
+        "a.txt",
         "<?php\nabstract class A {\n    public static function &make(int $a): self\n    {\n    }\n}\n",
         &expect![[r#"
         1-5 class A: abstract class A
@@ -93,7 +93,7 @@ fn others() {
     "#]],
     );
     check(
-        "a.kt",
+        "a.txt",
         "data class A(val a: Int)\ninternal fun <T> second(a: List<T>): T = a[1]\nobject Single {\n}\n",
         &expect![[r#"
         0-0 class A: data class A(val a: Int)
@@ -110,7 +110,7 @@ fn others() {
     "#]],
     );
     check(
-        "a.swift",
+        "a.txt",
         "public protocol Store {\n    func read() -> Int\n}\n",
         &expect![[r#"
         0-2 interface Store: public protocol Store
@@ -135,7 +135,7 @@ fn others() {
     "#]],
     );
     check(
-        "a.cs",
+        "a.txt",
         "public sealed class A\n{\n    public async Task<int> Walk(string root)\n    {\n        return 1;\n    }\n}\n",
         &expect![[r#"
         0-6 class A: public sealed class A

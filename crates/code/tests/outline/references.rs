@@ -42,12 +42,32 @@ fn a_use_is_a_name_outside_of_comments_and_strings_that_is_not_defined_there() {
     );
     check("a.js", "walk", "class A { #walk() { this.#«walk»() } }\n");
     check("a.ts", "Kind", "enum Kind { A }\nconst a = <«Kind»>b, c: «Kind» = d as «Kind»\n");
+    check(
+        "a.cpp",
+        "Walk",
+        "class Walk { Walk(); };\nvoid «Walk»::go() { «Walk» a; b::«Walk»<int>(\"Walk\"); /* Walk */ }\n",
+    );
+    check("A.cs", "Walk", "class Walk {}\nclass B : «Walk» { «Walk» a = new «Walk»(\"Walk\"); }\n");
+    check("a.rb", "Walk", "class Walk; end\nb = «Walk».new(\"Walk #{«Walk»}\", :«Walk») # Walk\n");
+    check(
+        "a.php",
+        "walk",
+        "<?php\nfunction walk() { return 'walk'; }\n«walk»($«walk», $a->«walk»());\n",
+    );
+    check("a.sh", "walk", "walk() { :; }\nif «walk» \"walk\"; then x=$(«walk» a); fi # walk\n");
+    check("A.kt", "walk", "fun walk() = 1\nval a = «walk»() + b.«walk»(\"walk ${«walk»()}\")\n");
+    check(
+        "A.swift",
+        "walk",
+        "func walk() {}\nlet a = «walk»() + b.«walk»(\"walk \\(«walk»())\")\n",
+    );
     check("a.tsx", "View", "const View = () => <div>View</div>\nconst b = <«View» />\n");
 }
 
 #[test]
 fn without_a_grammar_every_whole_word_counts() {
     check("a.txt", "walk", "«walk» walker «walk», a_walk «walk»-«walk» Ωwalk\n");
+    check("a.txt", "empty?", "empty «empty?» + nonempty?\n");
     check("a.rb", "empty?", "def empty?\n  «empty?» + nonempty?\nend\n");
     check("a.txt", "", "nothing\n");
     check("a.txt", "ä", "«ä» äb «ä»\n");

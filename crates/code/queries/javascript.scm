@@ -1,0 +1,6 @@
+; What only JavaScript has: TypeScript calls its fields otherwise.
+
+(field_definition
+  property: (_) @name
+  value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @method
+(field_definition property: (_) @name) @field

@@ -1,0 +1,539 @@
+//! Patterns of trees: a part of the language of tree-sitter's queries, matched by ourselves.
+//!
+//! The library looks through all tables of a grammar before a query can be used, which takes ten times as long as to
+//! unpack them. Here a pattern is read, and that is all.
+//!
+//! - `(kind …)`, `(_ …)`: a named node with children as given, in this order, others in between; `"text"`, `_`: any node
+//! - `field: …`, `[… …]` (one of these), `…?`, `…*` (as many as follow), `@capture`
+//! - `.`: no named node is skipped here
+//! - `((kind …) (#eq? @capture "text"))`; `#any-of?` with several texts, `#begins?` with what the text begins with
+//!
+//! Each way in which a pattern fits is found.
+
+use std::collections::HashMap;
+use std::num::NonZeroU16;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use grammars::{Grammar, Tree};
+use tree_sitter::Node;
+
+/// So many nodes are looked at before anybody is asked whether to go on.
+const STRIDE: usize = 100;
+
+/// Patterns for one grammar.
+#[derive(Debug)]
+pub(crate) struct Patterns {
+    all: Vec<Pattern>,
+    /// Those that begin with a kind of node.
+    by_kind: HashMap<u16, Vec<usize>>,
+    captures: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    root: Step,
+    conditions: Vec<Condition>,
+}
+
+/// A node as it should be.
+#[derive(Debug)]
+struct Step {
+    what: What,
+    field: Option<NonZeroU16>,
+    captures: Vec<usize>,
+    times: Times,
+    /// No named node is before it that was not asked for.
+    is_next: bool,
+    /// No named node is behind it.
+    is_last: bool,
+}
+
+#[derive(Debug)]
+enum What {
+    Any,
+    Named(Vec<Step>),
+    Kind(u16, Vec<Step>),
+    OneOf(Vec<Step>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Times {
+    Once,
+    Maybe,
+    Many,
+}
+
+/// What the text of a node has to be.
+#[derive(Debug)]
+struct Condition {
+    capture: usize,
+    test: Test,
+    texts: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Test {
+    Is,
+    Begins,
+}
+
+impl Condition {
+    fn holds(&self, found: &[(usize, Node<'_>)], source: &[u8]) -> bool {
+        let captured = found.iter().find(|(capture, _)| *capture == self.capture);
+        let text = captured.and_then(|(_, node)| source.get(node.byte_range()));
+        text.is_some_and(|text| {
+            self.texts.iter().any(|one| match self.test {
+                Test::Is => text == one.as_bytes(),
+                Test::Begins => text.starts_with(one.as_bytes()),
+            })
+        })
+    }
+}
+
+/// A node, and what it is to the one around it.
+struct Child<'tree> {
+    node: Node<'tree>,
+    field: Option<NonZeroU16>,
+}
+
+impl Step {
+    fn fits(&self, child: &Child<'_>) -> bool {
+        let is_there = self.field.is_none() || self.field == child.field;
+        is_there
+            && match &self.what {
+                What::Any => true,
+                What::Named(_) => child.node.is_named(),
+                What::Kind(kind, _) => child.node.kind_id() == *kind,
+                What::OneOf(steps) => steps.iter().any(|step| step.fits(child)),
+            }
+    }
+}
+
+/// What a pattern found: the number of a capture, and its node.
+pub(crate) type Captured<'tree> = [(usize, Node<'tree>)];
+
+impl Patterns {
+    pub(crate) fn read(grammar: &Arc<Grammar>, text: &str) -> Result<Self, String> {
+        let mut reader = Reader { grammar, rest: text, captures: Vec::new() };
+        let mut patterns: Vec<Pattern> = Vec::new();
+        while reader.skip_blanks() {
+            patterns.push(reader.pattern()?);
+        }
+        let mut by_kind: HashMap<u16, Vec<usize>> = HashMap::new();
+        for (at, pattern) in patterns.iter().enumerate() {
+            let What::Kind(kind, _) = pattern.root.what else {
+                return Err("a pattern begins with a kind of node".into());
+            };
+            by_kind.entry(kind).or_default().push(at);
+        }
+        Ok(Self { all: patterns, by_kind, captures: reader.captures })
+    }
+
+    /// By their numbers.
+    pub(crate) fn captures(&self) -> &[String] {
+        &self.captures
+    }
+
+    /// Calls `each` with every way in which a pattern fits, and the pattern's number, until it says no. Whether `go_on`
+    /// never said no.
+    pub(crate) fn look<'tree>(
+        &self,
+        tree: &'tree Tree,
+        source: &[u8],
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+        each: &mut dyn FnMut(&Captured<'tree>, usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut look = Look { source, go_on, left: STRIDE, stopped: ControlFlow::Continue(()) };
+        let mut cursor = tree.walk();
+        loop {
+            let node = cursor.node();
+            let mut flow = look.count();
+            for at in self.by_kind.get(&node.kind_id()).into_iter().flatten() {
+                if flow.is_continue() {
+                    flow = look.pattern(&self.all[*at], node, &mut |found| each(found, *at));
+                }
+            }
+            if flow.is_break() {
+                return look.stopped;
+            }
+            if cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return look.stopped;
+                }
+            }
+        }
+    }
+}
+
+/// What follows when all up to here fits.
+type Then<'a, 'b, 'tree> =
+    dyn FnMut(&mut Look<'a>, &mut Vec<(usize, Node<'tree>)>) -> ControlFlow<()> + 'b;
+
+struct Look<'a> {
+    source: &'a [u8],
+    go_on: &'a mut dyn FnMut() -> ControlFlow<()>,
+    /// How many nodes are looked at before somebody is asked.
+    left: usize,
+    stopped: ControlFlow<()>,
+}
+
+impl<'a> Look<'a> {
+    fn count(&mut self) -> ControlFlow<()> {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = STRIDE;
+            self.stopped = (self.go_on)();
+        }
+        self.stopped
+    }
+
+    fn pattern<'tree>(
+        &mut self,
+        pattern: &Pattern,
+        node: Node<'tree>,
+        each: &mut dyn FnMut(&Captured<'tree>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut then = |look: &mut Look<'a>, found: &mut Vec<_>| {
+            let holds = |one: &Condition| one.holds(found, look.source);
+            if pattern.conditions.iter().all(holds) {
+                each(found)
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        self.at(&pattern.root, &Child { node, field: None }, &mut Vec::new(), &mut then)
+    }
+
+    /// Goes on to `then` in every way in which `step`, which fits `child`, has what it needs inside.
+    fn at<'tree>(
+        &mut self,
+        step: &Step,
+        child: &Child<'tree>,
+        found: &mut Vec<(usize, Node<'tree>)>,
+        then: &mut Then<'a, '_, 'tree>,
+    ) -> ControlFlow<()> {
+        let before = found.len();
+        found.extend(step.captures.iter().map(|capture| (*capture, child.node)));
+        let flow = match &step.what {
+            What::Named(steps) | What::Kind(_, steps) if !steps.is_empty() => {
+                self.inside(steps, &children(child.node), 0, found, then)
+            }
+            What::OneOf(steps) => {
+                let mut fitting = steps.iter().filter(|step| step.fits(child));
+                fitting.try_for_each(|step| self.at(step, child, found, then))
+            }
+            _ => then(self, found),
+        };
+        found.truncate(before);
+        flow
+    }
+
+    /// The same for several `steps`, which fit `children` from a place on.
+    fn inside<'tree>(
+        &mut self,
+        steps: &[Step],
+        children: &[Child<'tree>],
+        from: usize,
+        found: &mut Vec<(usize, Node<'tree>)>,
+        then: &mut Then<'a, '_, 'tree>,
+    ) -> ControlFlow<()> {
+        let Some((step, rest)) = steps.split_first() else { return then(self, found) };
+        if step.times == Times::Many {
+            let is_over = |child: &Child<'_>| child.node.is_named() && !step.fits(child);
+            let over = children[from..].iter().position(is_over);
+            let from = over.map_or(children.len(), |over| from + over);
+            return self.inside(rest, children, from, found, then);
+        }
+        let mut is_there = false;
+        for (at, child) in children.iter().enumerate().skip(from) {
+            self.count()?;
+            let is_named = |other: &Child<'_>| other.node.is_named();
+            if step.fits(child) && !(step.is_last && children[at + 1..].iter().any(is_named)) {
+                is_there = true;
+                self.at(step, child, found, &mut |look, found| {
+                    look.inside(rest, children, at + 1, found, then)
+                })?;
+            }
+            if step.is_next && is_named(child) {
+                break;
+            }
+        }
+        if step.times == Times::Maybe && !is_there {
+            return self.inside(rest, children, from, found, then);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn children(node: Node<'_>) -> Vec<Child<'_>> {
+    let mut children = Vec::new();
+    let mut cursor = node.walk();
+    let mut is_there = cursor.goto_first_child();
+    while is_there {
+        children.push(Child { node: cursor.node(), field: cursor.field_id() });
+        is_there = cursor.goto_next_sibling();
+    }
+    children
+}
+
+/// Reads patterns.
+struct Reader<'a> {
+    grammar: &'a Arc<Grammar>,
+    rest: &'a str,
+    captures: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    /// Blanks and comments. Whether anything is left.
+    fn skip_blanks(&mut self) -> bool {
+        loop {
+            self.rest = self.rest.trim_start();
+            match self.rest.strip_prefix(';') {
+                Some(comment) => self.rest = comment.split_once('\n').map_or("", |(_, rest)| rest),
+                None => return !self.rest.is_empty(),
+            }
+        }
+    }
+
+    fn take(&mut self, mark: &str) -> bool {
+        self.skip_blanks();
+        let rest = self.rest.strip_prefix(mark);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn need(&mut self, mark: &str) -> Result<(), String> {
+        if self.take(mark) { Ok(()) } else { Err(self.expected(mark)) }
+    }
+
+    fn expected(&self, what: &str) -> String {
+        format!("{what} is missing before {:?}", self.rest.lines().next().unwrap_or_default())
+    }
+
+    fn word(&mut self) -> Result<&'a str, String> {
+        let is_other = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '?');
+        let (word, rest) = self.rest.split_at(self.rest.find(is_other).unwrap_or(self.rest.len()));
+        if word.is_empty() {
+            return Err(self.expected("a name"));
+        }
+        self.rest = rest;
+        Ok(word)
+    }
+
+    /// A text whose quote is gone.
+    fn text(&mut self) -> Result<&'a str, String> {
+        let (text, rest) = self.rest.split_once('"').ok_or_else(|| self.expected("a quote"))?;
+        self.rest = rest;
+        Ok(text)
+    }
+
+    fn pattern(&mut self) -> Result<Pattern, String> {
+        let mut conditions = Vec::new();
+        let bare = self.rest;
+        if self.take("(") && self.take("(") {
+            self.rest = &bare[1..];
+            let root = self.step()?;
+            while self.take("(#") {
+                conditions.push(self.condition()?);
+            }
+            self.need(")")?;
+            return Ok(Pattern { root, conditions });
+        }
+        self.rest = bare;
+        Ok(Pattern { root: self.step()?, conditions })
+    }
+
+    fn condition(&mut self) -> Result<Condition, String> {
+        let test = match self.word()? {
+            "eq?" | "any-of?" => Test::Is,
+            "begins?" => Test::Begins,
+            other => return Err(format!("{other} is no test")),
+        };
+        self.need("@")?;
+        let name = self.word()?;
+        let capture = self.capture(name);
+        let mut texts = Vec::new();
+        while self.take("\"") {
+            texts.push(self.text()?.to_owned());
+        }
+        self.need(")")?;
+        Ok(Condition { capture, test, texts })
+    }
+
+    fn capture(&mut self, name: &str) -> usize {
+        let known = self.captures.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            self.captures.push(name.to_owned());
+            self.captures.len() - 1
+        })
+    }
+
+    fn step(&mut self) -> Result<Step, String> {
+        self.skip_blanks();
+        let mut field = None;
+        if self.rest.starts_with(|c: char| c.is_alphabetic()) {
+            let name = self.word()?;
+            self.need(":")?;
+            let known = self.grammar.field(name).ok_or_else(|| format!("{name} is no field"))?;
+            field = Some(known);
+        }
+        let what = self.what()?;
+        let times = if self.take("?") {
+            Times::Maybe
+        } else if self.take("*") {
+            Times::Many
+        } else {
+            Times::Once
+        };
+        let mut captures = Vec::new();
+        while self.take("@") {
+            let name = self.word()?;
+            captures.push(self.capture(name));
+        }
+        Ok(Step { what, field, captures, times, is_next: false, is_last: false })
+    }
+
+    fn what(&mut self) -> Result<What, String> {
+        if self.take("[") {
+            return Ok(What::OneOf(self.steps("]")?));
+        }
+        if self.take("\"") {
+            let text = self.text()?;
+            let kind = self.grammar.unnamed(text).ok_or_else(|| format!("{text:?} is no node"))?;
+            return Ok(What::Kind(kind, Vec::new()));
+        }
+        if !self.take("(") {
+            self.need("_")?;
+            return Ok(What::Any);
+        }
+        match self.word()? {
+            "_" => Ok(What::Named(self.steps(")")?)),
+            name => {
+                let kind = self.grammar.named(name).ok_or_else(|| format!("{name} is no node"))?;
+                Ok(What::Kind(kind, self.steps(")")?))
+            }
+        }
+    }
+
+    fn steps(&mut self, end: &str) -> Result<Vec<Step>, String> {
+        let mut steps: Vec<Step> = Vec::new();
+        loop {
+            let is_next = self.take(".");
+            if self.take(end) {
+                if let Some(last) = steps.last_mut() {
+                    last.is_last = is_next;
+                }
+                return Ok(steps);
+            }
+            steps.push(Step { is_next, ..self.step()? });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the patterns find in `source`: the number of each, and what it captured.
+    fn found(patterns: &str, source: &str) -> Vec<String> {
+        let grammar = grammars::PYTHON.unpack();
+        let patterns = Patterns::read(&grammar, patterns).expect("patterns");
+        let always = &mut || ControlFlow::Continue(());
+        let tree = grammar.parse(source.as_bytes(), always).expect("a tree");
+        let mut found = Vec::new();
+        let flow = patterns.look(&tree, source.as_bytes(), always, &mut |captured, at| {
+            let captures = captured.iter().map(|(capture, node)| {
+                format!(" {}={}", patterns.captures()[*capture], &source[node.byte_range()])
+            });
+            found.push(at.to_string() + &captures.collect::<String>());
+            ControlFlow::Continue(())
+        });
+        assert!(flow.is_continue());
+        found
+    }
+
+    #[track_caller]
+    fn check(patterns: &str, source: &str, expected: &[&str]) {
+        assert_eq!(found(patterns, source), expected, "{patterns}");
+    }
+
+    #[test]
+    fn each_way_in_which_a_pattern_fits_is_found() {
+        check("(list (integer) @a)", "[1, b, 2]", &["0 a=1", "0 a=2"]);
+        check("(list (integer) @a (_) @b)", "[1, 2, c]", &["0 a=1 b=2", "0 a=1 b=c", "0 a=2 b=c"]);
+        check(
+            "(list (_ (integer) @a)) (list _ @b)",
+            "[[1]]",
+            &["0 a=1", "1 b=[", "1 b=[1]", "1 b=]", "1 b=[", "1 b=1", "1 b=]"],
+        );
+        check("(assignment left: (_) @a right: (_) @b)", "x = 1", &["0 a=x b=1"]);
+        check(
+            "(list [(integer) @a (string (string_content) @b)])",
+            "[1, 's']",
+            &["0 a=1", "0 b=s"],
+        );
+        check("(list \",\" @a) ; a note\n(integer) @b @c", "[1, d]", &["0 a=,", "1 b=1 c=1"]);
+    }
+
+    #[test]
+    fn a_point_skips_no_named_node() {
+        check("(list . (integer) @a)", "[1, 2]", &["0 a=1"]);
+        check("(list . (integer) @a)", "[b, 2]", &[]);
+        check("(list (integer) @a .)", "[1, 2]", &["0 a=2"]);
+        check("(list (integer) @a . (integer) @b)", "[1, c, 2, 3]", &["0 a=2 b=3"]);
+    }
+
+    #[test]
+    fn what_may_be_missing_is_taken_when_it_is_there() {
+        check("(list (string)? @a (integer) @b)", "['s', 1]", &["0 a='s' b=1"]);
+        check("(list (string)? @a (integer) @b)", "[1]", &["0 b=1"]);
+        check("(list . (string)* . (integer) @a)", "['s', 't', 1]", &["0 a=1"]);
+        check("(list . (string)* . (integer) @a)", "['s', b, 1]", &[]);
+    }
+
+    #[test]
+    fn conditions_are_about_the_text() {
+        check("((list (_) @a) (#eq? @a \"b\"))", "[b, bc]", &["0 a=b"]);
+        check("((list (_) @a) (#any-of? @a \"b\" \"c\"))", "[b, c, d]", &["0 a=b", "0 a=c"]);
+        check("((list (_) @a) (#begins? @a \"b\"))", "[b, bc, c]", &["0 a=b", "0 a=bc"]);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_told() {
+        let grammar = grammars::PYTHON.unpack();
+        for (patterns, expected) in [
+            ("(nothing)", "nothing is no node"),
+            ("(list none: (_))", "none is no field"),
+            ("(list \"nothing\")", "\"nothing\" is no node"),
+            ("(list", "_ is missing before \"\""),
+            ("(_) @a", "a pattern begins with a kind of node"),
+            ("((list) @a (#like? @a \"b\"))", "like? is no test"),
+        ] {
+            let told = Patterns::read(&grammar, patterns).map(|_| ());
+            assert_eq!(told, Err(expected.to_owned()), "{patterns}");
+        }
+    }
+
+    #[test]
+    fn it_can_be_stopped() {
+        let grammar = grammars::PYTHON.unpack();
+        let patterns =
+            Patterns::read(&grammar, "(list (_) (_) (_) (integer) @a)").expect("patterns");
+        let source = format!("[{}]", "b, ".repeat(2_000));
+        let tree = grammar.parse(source.as_bytes(), &mut || ControlFlow::Continue(()));
+        let mut left = 1_000;
+        let mut go_on = || {
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let flow =
+            patterns.look(&tree.expect("a tree"), source.as_bytes(), &mut go_on, &mut |_, _| {
+                ControlFlow::Continue(())
+            });
+        assert_eq!((flow, left), (ControlFlow::Break(()), 0));
+    }
+}

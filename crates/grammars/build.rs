@@ -2,6 +2,7 @@
 //!
 //! - `build/list.rs`: which there are; `build/sources.rs`: where their sources are
 //! - `build/cut.rs`: a `parser.c` cut into its tables and the rest; `build/dump.rs`: the bytes of the tables
+//! - `build/lexers.rs`: the functions that find tokens, as tables
 //! - `build/pack.rs`: the bytes packed; `build/parser.rs`: the rest, as it is compiled
 //!
 //! Of what is built, `languages.rs` is included by the library.
@@ -10,6 +11,8 @@
 mod cut;
 #[path = "build/dump.rs"]
 mod dump;
+#[path = "build/lexers.rs"]
+mod lexers;
 #[path = "build/list.rs"]
 mod list;
 #[path = "build/pack.rs"]
@@ -22,16 +25,18 @@ mod sources;
 mod unpack;
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{env, fs, thread};
+use std::{env, fs, iter, thread};
 
 use cut::Parser;
 use dump::Dumped;
+use lexers::Asked;
 use list::{LANGUAGES, Row};
 use sources::Sources;
-use unpack::Layout;
+use unpack::{Automaton, Layout, Tokens};
 
 /// What went wrong, for whoever builds. Of what several threads do.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -96,11 +101,14 @@ fn build(row: &Row, sources: &Sources, out: &Path) -> Result<String, Failure> {
     let folder = sources.folder(row.package)?.join(row.folder);
     fs::create_dir_all(out)?;
     let parser = cut::cut(&fs::read_to_string(folder.join("parser.c"))?)?;
-    let dumped = dump::dump(&parser, &folder, out)?;
-    if dumped.len() != parser.tables.len() {
+    let characters = lexers::characters(&parser.lexers);
+    let mut dumped = dump::dump(&parser, &characters, &folder, out)?;
+    if dumped.len() != parser.tables.len() + parser.lexers().count() {
         return Err("not every table was dumped".into());
     }
-    let tables = Tables::lay_out(&parser, &dumped)?;
+    let lexers = dumped.split_off(parser.tables.len());
+    let mut tables = Tables::lay_out(&parser, &dumped)?;
+    tables.add_lexers(&characters, &lexers)?;
     let packed = out.join("packed");
     fs::write(&packed, tables.packed()?)?;
     let mut files =
@@ -159,12 +167,8 @@ impl Tables {
                 tables.texts.extend(bytes);
                 continue;
             }
-            let first = tables.words.len();
-            tables.places.push(first * 2);
-            let own = first..first + bytes.len() / 2;
-            let mut bytes = bytes.clone();
-            bytes.resize(bytes.len().next_multiple_of(Self::ALIGNED), 0);
-            tables.words.extend(bytes.as_chunks().0.iter().map(|pair| u16::from_ne_bytes(*pair)));
+            tables.places.push(tables.words.len() * 2);
+            let own = tables.add(&words(bytes));
             match table.name.as_str() {
                 "ts_primary_state_ids" => tables.layout.counted = own,
                 "ts_small_parse_table" => tables.layout.states = own,
@@ -173,8 +177,40 @@ impl Tables {
             }
         }
         tables.layout.width = width(&parser.head)?;
-        tables.layout.words = tables.words.len();
         Ok(tables)
+    }
+
+    /// What was said of each character, of the end, and of what is none.
+    fn add_lexers(&mut self, characters: &[i32], lexers: &[Dumped]) -> Result<(), Failure> {
+        let width = characters.len() + 2;
+        let asked: Vec<_> =
+            lexers.iter().map(|one| Asked::read(&words(&one.bytes), width)).collect();
+        let (classes, firsts) = lexers::classes(&asked, width);
+        let gaps =
+            characters.iter().zip(iter::once(&0).chain(characters)).map(|(one, last)| one - last);
+        let gaps: Result<Vec<u16>, _> = gaps.map(u16::try_from).collect();
+        let mut automata = asked.iter().map(|one| Automaton {
+            ends: self.add(&one.ends),
+            steps: self.add(&one.steps(&firsts)),
+        });
+        let (all, keywords) = (automata.next().ok_or("nothing finds tokens")?, automata.next());
+        drop(automata);
+        self.layout.tokens = Tokens {
+            gaps: self.add(&gaps?),
+            classes: self.add(&classes),
+            all,
+            keywords: keywords.unwrap_or_default(),
+        };
+        Ok(())
+    }
+
+    /// Returns where it is now.
+    fn add(&mut self, table: &[u16]) -> Range<usize> {
+        let first = self.words.len();
+        self.words.extend(table);
+        self.words.resize(self.words.len().next_multiple_of(Self::ALIGNED / 2), 0);
+        self.layout.words = self.words.len();
+        first..first + table.len()
     }
 
     fn packed(&self) -> Result<Vec<u8>, Failure> {
@@ -193,7 +229,7 @@ impl Tables {
         let (layout, names) = (&self.layout, self.names);
         Ok(format!(
             "unsafe extern \"C\" {{\n\
-             \x20   fn grammars_{name}(place: *mut c_void, tables: *const c_void, names: *const *const c_char) -> usize;\n\
+             \x20   fn grammars_{name}(place: *mut c_void, tables: *const c_void, names: *const *const c_char, lex: Lex, keywords: Lex) -> usize;\n\
              }}\n\
              pub static {constant}: Packed = Packed {{\n\
              \x20   name: {name:?},\n\
@@ -204,6 +240,12 @@ impl Tables {
              }};\n"
         ))
     }
+}
+
+/// Bytes as words; if one is left over, with a 0.
+fn words(bytes: &[u8]) -> Vec<u16> {
+    let word = |pair: &[u8]| u16::from_ne_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
+    bytes.chunks(2).map(word).collect()
 }
 
 fn count_names(mut bytes: &[u8]) -> Result<usize, Failure> {

@@ -4,6 +4,9 @@
 
 use crate::Failure;
 
+/// How a function that finds tokens begins, behind its name.
+const LEXER: &str = "(TSLexer *lexer, TSStateId state) {";
+
 /// What a `parser.c` consists of.
 pub struct Parser {
     /// What tables are made of: constants, enumerations.
@@ -26,6 +29,14 @@ pub struct Table {
     pub row: Option<String>,
     /// As it is defined.
     pub text: String,
+}
+
+impl Parser {
+    /// The names of the functions that find tokens: of all, and of words only.
+    pub fn lexers(&self) -> impl Iterator<Item = &str> {
+        let lines = self.lexers.lines();
+        lines.filter_map(|line| line.strip_prefix("static bool ")?.strip_suffix(LEXER))
+    }
 }
 
 impl Table {

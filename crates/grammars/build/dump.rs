@@ -9,6 +9,7 @@ use std::process::Command;
 
 use crate::Failure;
 use crate::cut::{Parser, Table};
+use crate::unpack::{NONE, SKIP};
 
 /// A table as it is in memory.
 pub struct Dumped {
@@ -17,14 +18,20 @@ pub struct Dumped {
     pub element: usize,
 }
 
-/// The tables of `parser`, in its order. Of names the bytes are, for each, 0 for none, or 1, its text and 0.
-pub fn dump(parser: &Parser, headers: &Path, folder: &Path) -> Result<Vec<Dumped>, Failure> {
+/// The tables of `parser`, in its order, and of its functions that find tokens what they say of `characters`: see
+/// [`crate::lexers`]. Of names the bytes are, for each, 0 for none, or 1, its text and 0.
+pub fn dump(
+    parser: &Parser,
+    characters: &[i32],
+    headers: &Path,
+    folder: &Path,
+) -> Result<Vec<Dumped>, Failure> {
     let (source, program, file) = (
         folder.join("dump.c"),
         folder.join(format!("dump{}", env::consts::EXE_SUFFIX)),
         folder.join("tables"),
     );
-    fs::write(&source, text(parser)?)?;
+    fs::write(&source, text(parser, characters)?)?;
     compile(&source, &program, headers, folder)?;
     let output = Command::new(&program).arg(&file).output().map_err(|e| {
         format!(
@@ -50,14 +57,14 @@ fn split(sizes: &str, mut bytes: &[u8]) -> Option<Vec<Dumped>> {
     Some(dumped)
 }
 
-fn text(parser: &Parser) -> Result<String, Failure> {
+fn text(parser: &Parser, characters: &[i32]) -> Result<String, Failure> {
     let mut text = parser.head.clone();
     for table in &parser.tables {
         text.push_str(&table.text);
     }
+    text.push_str(&asking(parser, characters));
     text.push_str(
-        "#include <stdio.h>\n\
-         static int put(const void *bytes, unsigned long size, FILE *file) {\n\
+        "static int put(const void *bytes, unsigned long size, FILE *file) {\n\
          \treturn fwrite(bytes, 1, size, file) == size;\n\
          }\n\
          int main(int count, char **names) {\n\
@@ -82,8 +89,71 @@ fn text(parser: &Parser) -> Result<String, Failure> {
         };
         text.push_str(&rest);
     }
+    for lexer in parser.lexers() {
+        writeln!(
+            text,
+            "\tlong before_{lexer} = ftell(file);\n\
+             \tif (!put_lexer({lexer}, file)) return 1;\n\
+             \tprintf(\"%lu 2\\n\", (unsigned long)(ftell(file) - before_{lexer}));"
+        )?;
+    }
     writeln!(text, "\treturn fclose(file) == 0 ? 0 : 1;\n}}")?;
     Ok(text)
+}
+
+/// The functions that find tokens, made to take one step only, and what asks them: in every state, at the end, about
+/// what is no character, and about each of `characters`.
+fn asking(parser: &Parser, characters: &[i32]) -> String {
+    let characters: Vec<_> = characters.iter().map(ToString::to_string).collect();
+    format!(
+        r"#include <stdio.h>
+#undef START_LEXER
+#undef ADVANCE
+#undef ADVANCE_MAP
+#undef SKIP
+#undef ACCEPT_TOKEN
+#undef END_STATE
+#define START_LEXER() bool eof = false; int32_t lookahead = lexer->lookahead;
+#define ADVANCE(to) {{ the_step = (to); return true; }}
+#define ADVANCE_MAP(...) {{ \
+  static const uint16_t map[] = {{ __VA_ARGS__ }}; \
+  for (size_t i = 0; i < sizeof map / sizeof map[0]; i += 2) {{ \
+    if (map[i] == lookahead) ADVANCE(map[i + 1]) \
+  }} \
+}}
+#define SKIP(to) {{ the_step = SKIPPED | (to); return true; }}
+#define ACCEPT_TOKEN(token) the_end = (token);
+#define END_STATE() return true;
+enum {{ NO_STEP = {NONE}, SKIPPED = {SKIP} }};
+static uint16_t the_step, the_end;
+static bool is_at_end;
+static bool asked_for_end(const TSLexer *lexer) {{ (void)lexer; return is_at_end; }}
+{lexers}
+static int put_lexer(bool (*lex)(TSLexer *, TSStateId), FILE *file) {{
+  static const int32_t characters[] = {{0, -1, {characters}}};
+  enum {{ COUNT = sizeof characters / sizeof characters[0] }};
+  static uint16_t row[1 + COUNT];
+  TSLexer lexer = {{.eof = asked_for_end}};
+  for (unsigned state = 0; state < SKIPPED; state++) {{
+    for (unsigned at = 0; at < COUNT; at++) {{
+      the_step = the_end = NO_STEP;
+      is_at_end = at == 0;
+      lexer.lookahead = characters[at];
+      // There is no such state.
+      if (!lex(&lexer, (TSStateId)state)) return at == 0;
+      // Whether a token ends does not depend on what follows.
+      if (at > 0 && row[0] != the_end) return 0;
+      row[0] = the_end;
+      row[1 + at] = the_step;
+    }}
+    if (fwrite(row, sizeof row, 1, file) != 1) return 0;
+  }}
+  return 0;
+}}
+",
+        lexers = parser.lexers,
+        characters = characters.join(", ")
+    )
 }
 
 fn compile(source: &Path, program: &Path, headers: &Path, folder: &Path) -> Result<(), Failure> {

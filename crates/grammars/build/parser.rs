@@ -10,8 +10,8 @@ use crate::dump::Dumped;
 /// Where a table begins once it is unpacked: in bytes, or for names in pointers.
 pub type Places = Vec<usize>;
 
-/// The source of a function that makes the language, given where its tables and names are, and says how many bytes it
-/// takes.
+/// The source of a function that makes the language, given where its tables and names are and what finds its tokens, and
+/// says how many bytes it takes.
 pub fn text(
     name: &str,
     parser: &Parser,
@@ -35,10 +35,10 @@ pub fn text(
         let element = dumped.element;
         writeln!(text, "typedef char {name}_size[sizeof({kind}) == {element} ? 1 : -1];")?;
     }
-    text.push_str(&parser.lexers);
     writeln!(
         text,
-        "size_t grammars_{name}(TSLanguage *place, const char *tables, const char *const *names) {{\n\
+        "typedef bool (*Lex)(TSLexer *, TSStateId);\n\
+         size_t grammars_{name}(TSLanguage *place, const char *tables, const char *const *names, Lex ts_lex, Lex ts_lex_keywords) {{\n\
          \x20 if (place == NULL) return sizeof(TSLanguage);\n\
          \x20 const TSLanguage language = {{\n{}\n  }};\n\
          \x20 *place = language;\n\

@@ -69,7 +69,7 @@ fn main() {
     }
 }
 
-fn row(packed: &Packed, sources: &[Vec<u8>]) {
+fn row(packed: &'static Packed, sources: &[Vec<u8>]) {
     let mut times: Vec<_> = (0..ROUNDS).map(|_| took(|| drop(packed.unpack()))).collect();
     let first = times[0];
     times.sort_unstable();

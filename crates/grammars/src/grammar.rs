@@ -9,11 +9,13 @@ use std::sync::Arc;
 use tree_sitter::{Language, Node, ParseOptions, Parser, TreeCursor};
 
 use crate::Packed;
+use crate::lex::{self, Characters, Lex};
+use crate::unpack::{Layout, Tokens};
 
-/// Makes a language of its tables and the pointers to its names. Returns how many bytes it takes, and does no more when
-/// it is given no place.
+/// Makes a language of its tables, the pointers to its names and what finds its tokens. Returns how many bytes it
+/// takes, and does no more when it is given no place.
 pub(crate) type Make =
-    unsafe extern "C" fn(*mut c_void, *const c_void, *const *const c_char) -> usize;
+    unsafe extern "C" fn(*mut c_void, *const c_void, *const *const c_char, Lex, Lex) -> usize;
 
 /// A parser with its tables.
 #[derive(Debug)]
@@ -22,7 +24,9 @@ pub struct Grammar {
     language: Language,
     place: Vec<u64>,
     tables: Vec<u64>,
+    layout: &'static Layout,
     _names: Names,
+    pub(crate) characters: Characters,
 }
 
 /// The names of symbols and fields: `pointers` to `texts`.
@@ -57,27 +61,37 @@ impl Names {
 impl Packed {
     /// Takes up to a few milliseconds.
     #[expect(unsafe_code, reason = "C makes the language, of pointers")]
-    pub fn unpack(&self) -> Arc<Grammar> {
+    pub fn unpack(&'static self) -> Arc<Grammar> {
         let mut tables = vec![0_u64; self.layout.words.div_ceil(4)];
         // SAFETY: every number of 64 bits is four of 16 bits.
         let (_, words, _) = unsafe { tables.align_to_mut::<u16>() };
-        let texts = words
-            .get_mut(..self.layout.words)
-            .and_then(|words| self.layout.unpack(self.bytes, words))
-            .expect("what the build script packed");
+        let words = &mut words[..self.layout.words];
+        let texts = self.layout.unpack(self.bytes, words).expect("what the build script packed");
+        let characters = Characters::read(words, &self.layout.tokens).expect("as above");
         let names = Names::of(texts);
         assert_eq!(names.pointers.len(), self.names, "what the build script counted");
         // SAFETY: without a place nothing is read or written.
-        let size = unsafe { (self.make)(ptr::null_mut(), ptr::null(), ptr::null()) };
+        let size = unsafe {
+            (self.make)(ptr::null_mut(), ptr::null(), ptr::null(), lex::find, lex::find_keyword)
+        };
         let mut place = vec![0_u64; size.div_ceil(8)];
         let address = place.as_mut_ptr();
         // SAFETY: the place is as large as was asked for, and aligned for all that a language consists of. The tables
         // and the names are as long as those for which the function was made, which the build script did at once.
-        unsafe { (self.make)(address.cast(), tables.as_ptr().cast(), names.pointers.as_ptr()) };
+        unsafe {
+            (self.make)(
+                address.cast(),
+                tables.as_ptr().cast(),
+                names.pointers.as_ptr(),
+                lex::find,
+                lex::find_keyword,
+            )
+        };
         // SAFETY: a language is there now. It is as one that was linked, as long as what it points to: that is in the
         // grammar, of which all have a share that the language is lent to.
         let language = unsafe { Language::from_raw(address.cast_const().cast()) };
-        Arc::new(Grammar { language, place, tables, _names: names })
+        let layout = &self.layout;
+        Arc::new(Grammar { language, place, tables, layout, _names: names, characters })
     }
 }
 
@@ -85,6 +99,22 @@ impl Grammar {
     /// How many bytes its tables take.
     pub fn size(&self) -> usize {
         self.tables.len() * 8
+    }
+
+    /// How many of them are to find tokens.
+    pub fn size_of_tokens(&self) -> usize {
+        self.size() - self.tokens().all.ends.start * 2
+    }
+
+    #[expect(unsafe_code, reason = "numbers are seen as smaller ones")]
+    pub(crate) fn words(&self) -> &[u16] {
+        // SAFETY: every number of 64 bits is four of 16 bits.
+        let (_, words, _) = unsafe { self.tables.align_to() };
+        words
+    }
+
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.layout.tokens
     }
 
     /// Where the language is, for a look at its tables.
@@ -100,11 +130,13 @@ impl Grammar {
     ) -> Option<Tree> {
         let mut parser = Parser::new();
         parser.set_language(&self.language).ok()?;
-        let tree = parser.parse_with_options(
-            &mut |at, _| source.get(at..).unwrap_or_default(),
-            None,
-            Some(ParseOptions::new().progress_callback(&mut |_| go_on())),
-        )?;
+        let tree = self.during(|| {
+            parser.parse_with_options(
+                &mut |at, _| source.get(at..).unwrap_or_default(),
+                None,
+                Some(ParseOptions::new().progress_callback(&mut |_| go_on())),
+            )
+        })?;
         Some(Tree { tree, grammar: Arc::clone(self) })
     }
 

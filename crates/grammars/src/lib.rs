@@ -9,6 +9,7 @@
 //! or of anything else, would lead around that: it is in `clippy.toml`, among what is not to be called.
 
 mod grammar;
+mod lex;
 mod unpack;
 
 use grammar::Make;
@@ -44,7 +45,8 @@ mod languages {
     use std::ffi::{c_char, c_void};
 
     use crate::Packed;
-    use crate::unpack::Layout;
+    use crate::lex::Lex;
+    use crate::unpack::{Automaton, Layout, Tokens};
 
     include!(concat!(env!("OUT_DIR"), "/languages.rs"));
 }

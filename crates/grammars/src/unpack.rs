@@ -29,7 +29,33 @@ pub(crate) struct Layout {
     /// A table of states that are not equally long, and where each of them begins, which is not packed.
     pub states: Range<usize>,
     pub starts: Range<usize>,
+    pub tokens: Tokens,
 }
+
+/// Where the tables are that tokens are found with.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    /// How far each character that a class begins with is from the one before; the first is 0.
+    pub gaps: Range<usize>,
+    /// The class at the end of a text, that of bytes which are no character, and those of the characters.
+    pub classes: Range<usize>,
+    pub all: Automaton,
+    /// Of words only.
+    pub keywords: Automaton,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Automaton {
+    /// For each state, the token that ends there.
+    pub ends: Range<usize>,
+    /// For each state, a row: the next state for each class.
+    pub steps: Range<usize>,
+}
+
+/// There is no such token, or no next state.
+pub(crate) const NONE: u16 = u16::MAX;
+/// Besides the next state: what was read so far belongs to no token.
+pub(crate) const SKIP: u16 = 1 << 15;
 
 impl Layout {
     /// The tables as they were, into `words`, and the texts. `None`: they were not packed by us.

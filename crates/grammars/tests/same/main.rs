@@ -1,5 +1,7 @@
-//! A packed parser is the plain one: its tables byte by byte, and the trees it makes.
+//! A packed parser is the plain one: its tables byte by byte, the tokens it finds, and the trees it makes.
 
+mod dice;
+mod lexers;
 mod sources;
 mod tables;
 mod trees;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use grammars::Grammar;
 use tree_sitter::{Language, Parser, TreeCursor};
 
+use super::dice::Dice;
 use super::{pairs, sources};
 
 /// The tree of `source` by the packed parser, and by the plain one.
@@ -63,17 +64,7 @@ fn assert_same(mut packed: TreeCursor<'_>, mut plain: TreeCursor<'_>, source: &[
     }
 }
 
-/// A source of random numbers that is the same every time.
-struct Dice(u64);
-
 impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap_or(0) % limit.max(1)
-    }
-
     /// `source` with a few stretches left out, doubled, or put elsewhere.
     fn vary(&mut self, source: &[u8]) -> Vec<u8> {
         let mut varied = source.to_vec();

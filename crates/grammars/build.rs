@@ -21,6 +21,7 @@ mod pack;
 mod parser;
 #[path = "build/sources.rs"]
 mod sources;
+#[expect(dead_code, reason = "of where tables are, the library reads more")]
 #[path = "src/unpack.rs"]
 mod unpack;
 
@@ -100,6 +101,8 @@ fn next_of(next: &AtomicUsize) -> Option<(usize, &'static Row)> {
 fn build(row: &Row, sources: &Sources, out: &Path) -> Result<String, Failure> {
     let folder = sources.folder(row.package)?.join(row.folder);
     fs::create_dir_all(out)?;
+    // For whoever compares.
+    fs::write(out.join("source"), slashed(&folder)?)?;
     let parser = cut::cut(&fs::read_to_string(folder.join("parser.c"))?)?;
     let characters = lexers::characters(&parser.lexers);
     let mut dumped = dump::dump(&parser, &characters, &folder, out)?;

@@ -1,8 +1,9 @@
 //! The parsers of languages, their tables packed until they are needed.
 //!
 //! A parser is tables for the most part: the twenty here are 26 MB of them. The build script takes the tables out of the
-//! parsers' sources and packs them; what is left is code. [`Packed::unpack`] makes a [`Grammar`] of both, which is on
-//! the heap, tables and all, and goes when nobody has it any more.
+//! parsers' sources, makes more of the functions that find tokens, and packs them; what is left is a little code.
+//! [`Packed::unpack`] makes a [`Grammar`] of both, which is on the heap, tables and all, and goes when nobody has it any
+//! more.
 //!
 //! The library that parses knows nothing of tables that go: for it a language is there for ever. So what is made with
 //! a grammar is only given out together with a share of it, or borrowed from what has one. Only `language()`, of a node

@@ -23,7 +23,8 @@ cargo xtask <command>
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
-  size              what each language adds to the release binary, written to docs/size.md
+  size [folder]…    what each language adds to the release binary, and takes when used, written to docs/size.md; trees
+                    of the sources in the folders are compared too
   bench             this product, its rivals and the floor on the same work; words after it pick some of that,
                     `--save=<name>` keeps the figures in benches/runs
   bench contract    what the contracts ask of the time it takes
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
-        ["size"] => size::write(),
+        ["size", ref folders @ ..] => size::write(folders),
         ["faults", ref which @ ..] => faults(which),
         ["eval", "context", ref which @ ..] => eval::context(which),
         ["bench", "footprint"] => footprint::run(),

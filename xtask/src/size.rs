@@ -1,8 +1,12 @@
-//! `cargo xtask size`: what each language adds to the release binary, packed and as it would be otherwise.
+//! `cargo xtask size [folder]…`: what each language adds to the release binary, packed and as it would be otherwise, what
+//! it takes when it is used, and of how many real sources it was seen to make the same tree: those of this machine, and
+//! those in the folders.
 
+use std::collections::HashMap;
+use std::env;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Outcome, cargo, footprint, root, run};
@@ -16,15 +20,22 @@ struct Language {
     packed: u64,
     /// What is not packed.
     code: u64,
+    /// In memory, while it is used.
+    unpacked: u64,
+    /// What its first use took, in milliseconds.
+    first_use: String,
+    /// Real sources of which the packed and the plain parser made the same tree.
+    same: u64,
 }
 
-pub fn write() -> Outcome {
+pub fn write(folders: &[&str]) -> Outcome {
     let binary = footprint::build()?;
     let built = built()?;
+    let (used, same) = (used()?, same(folders)?);
     let mut languages = Vec::new();
     let entries = fs::read_dir(&built).map_err(|e| format!("{built}: {e}"))?;
     for entry in entries.filter_map(Result::ok).filter(|entry| entry.path().is_dir()) {
-        languages.push(measure(&entry.path())?);
+        languages.push(measure(&entry.path(), &used, &same)?);
     }
     languages.sort_by_key(|language| language.packed + language.code);
     fs::write(root().join("docs/size.md"), document(&languages, length(&binary)?))
@@ -44,17 +55,61 @@ fn built() -> Result<String, String> {
     folder.map(String::from).ok_or_else(|| format!("{build:?}: no build script was run"))
 }
 
-fn measure(folder: &Path) -> Result<Language, String> {
+fn measure(
+    folder: &Path,
+    used: &HashMap<String, (u64, String)>,
+    same: &HashMap<String, u64>,
+) -> Result<Language, String> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let archive = folder.with_file_name(format!("libgrammars_{name}.a"));
     let source = folder.join("source");
     let source = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
+    let (unpacked, first_use) = used.get(&name).ok_or_else(|| format!("{name}: not measured"))?;
     Ok(Language {
-        name,
         plain: plain(Path::new(&source), folder)?,
         packed: length(&folder.join("packed"))?,
         code: linked(&archive)?,
+        unpacked: *unpacked,
+        first_use: first_use.clone(),
+        same: *same.get(&name).ok_or_else(|| format!("{name}: not compared"))?,
+        name,
     })
+}
+
+/// By language, how many bytes it is when unpacked, and what the first time took.
+fn used() -> Result<HashMap<String, (u64, String)>, String> {
+    let mut measure = cargo();
+    measure.args(["run", "--quiet", "--release", "--package", "grammars", "--example", "measure"]);
+    let rows = output(&mut measure)?;
+    let read = |row: &str| {
+        let mut cells = row.split_whitespace();
+        let (name, _packed) = (cells.next()?, cells.next()?);
+        Some((name.to_owned(), (cells.next()?.parse().ok()?, cells.next()?.to_owned())))
+    };
+    Ok(rows.lines().filter_map(read).collect())
+}
+
+/// By language, how many real sources were compared.
+fn same(folders: &[&str]) -> Result<HashMap<String, u64>, String> {
+    let folders = folders.iter().map(PathBuf::from).map(std::path::absolute);
+    let folders: Vec<_> = folders.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    let folders = env::join_paths(folders).map_err(|e| e.to_string())?;
+    let mut compare = cargo();
+    compare.args(["test", "--quiet", "--package", "grammars", "--test", "same", "--"]);
+    compare.args(["--nocapture", "trees"]).env("SOURCES", folders).env("SOURCES_EACH", "150");
+    let read = |line: &str| {
+        let (name, count) = line.strip_suffix(" real sources")?.rsplit_once(": ")?;
+        Some((name.to_owned(), count.parse().ok()?))
+    };
+    Ok(output(&mut compare)?.lines().filter_map(read).collect())
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.current_dir(root()).output().map_err(|e| format!("{command:?}: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?}\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The parser whose source is in `source`, compiled as the rest of ours is.
@@ -96,19 +151,28 @@ fn document(languages: &[Language], binary: u64) -> String {
         plain: sum(|language| language.plain),
         packed: sum(|language| language.packed),
         code: sum(|language| language.code),
+        unpacked: sum(|language| language.unpacked),
+        first_use: String::new(),
+        same: sum(|language| language.same),
     };
     let mut text = String::from(
         "# Size\n\n\
          Written by `cargo xtask size`.\n\n\
          What each language adds to the release binary, in KB of 1,000 bytes. A parser is tables, and\n\
          functions that find tokens, which are made tables. These are packed when the program is built, and unpacked\n\
-         when the language is first used. The code that is left is what some languages need besides.\n\n\
-         | language | before | packed | code | after |\n\
-         |---|---:|---:|---:|---:|\n",
+         when the language is first used, which takes so many milliseconds and so much memory; when the server idles it\n\
+         is given back. The code that is left is what some languages need besides. Each packed parser made the same trees\n\
+         as the plain one, node by node, of so many real sources.\n\n\
+         | language | before | packed | code | after | in memory | first use, ms | same trees |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    for Language { name, plain, packed, code } in languages.iter().chain([&all]) {
-        let [plain, packed, code, after] = [*plain, *packed, *code, packed + code].map(kilobytes);
-        let row = format!("| {name} | {plain} | {packed} | {code} | {after} |");
+    for language in languages.iter().chain([&all]) {
+        let Language { name, plain, packed, code, unpacked, first_use, same } = language;
+        let [plain, packed, code, after, unpacked] =
+            [*plain, *packed, *code, packed + code, *unpacked].map(kilobytes);
+        let row = format!(
+            "| {name} | {plain} | {packed} | {code} | {after} | {unpacked} | {first_use} | {same} |"
+        );
         writeln!(text, "{row}").expect("a string takes all");
     }
     let (megabytes, hundredths) = (binary / 1_000_000, binary / 10_000 % 100);

@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use files::{Access, Durability, Root};
 use server::{Confirm, Level, Structured, ToolErrors, http};
 use tools::{Effect, Entry};
+
+use crate::{call, doctor, setup};
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
 ///
@@ -24,8 +26,11 @@ use tools::{Effect, Entry};
 ///     curl -H 'Content-Type: application/json' -d '{"name":"notes.txt"}' localhost:8080/read_file
 #[derive(Debug, Parser)]
 #[command(name = "file-editor", version, max_term_width = 100, verbatim_doc_comment)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER, args_conflicts_with_subcommands = true)]
 struct Raw {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// Folder to work in. It must exist and be writable.
     #[arg(long, value_name = "PATH")]
     dir: Option<OsString>,
@@ -113,6 +118,14 @@ struct Raw {
     log: Option<String>,
 }
 
+/// What the binary does besides serving.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Call(call::Arguments),
+    Setup(setup::Arguments),
+    Doctor(doctor::Arguments),
+}
+
 const AFTER: &str = "\
 The same methods answer without a handshake (`list_files`, `read_file`, `edit_file` as JSON-RPC
 methods, lines from 1), and as MCP tools (lines from 0) in every protocol version from 2024-11-05
@@ -122,6 +135,14 @@ Environment: FILE_EDITOR_TOKEN, when set, is the bearer token that HTTP requests
 LISTEN_FDS and LISTEN_PID hand over a listening socket, which is served in place of --host and --port.
 
 Exit status: 0 at the end of input, on SIGTERM and SIGINT; 1 for a fault in the arguments or of the machine.";
+
+/// What the command line asks for.
+pub enum Task {
+    Serve(Box<Config>),
+    Call(call::Arguments),
+    Setup(setup::Arguments),
+    Doctor(doctor::Arguments),
+}
 
 /// What the server was asked to be.
 pub struct Config {
@@ -153,18 +174,25 @@ pub enum Transport {
 }
 
 /// Reads the command line, or ends the process: 0 after help and version, 1 after telling every fault.
-pub fn read() -> Config {
-    let raw = Raw::try_parse().unwrap_or_else(|error| {
+pub fn read() -> Task {
+    let mut raw = Raw::try_parse().unwrap_or_else(|error| {
         let _ = error.print();
         std::process::exit(i32::from(error.use_stderr()));
     });
-    check(&raw).unwrap_or_else(|faults| {
+    match raw.command.take() {
+        Some(Command::Call(arguments)) => return Task::Call(arguments),
+        Some(Command::Setup(arguments)) => return Task::Setup(arguments),
+        Some(Command::Doctor(arguments)) => return Task::Doctor(arguments),
+        None => {}
+    }
+    let config = check(&raw).unwrap_or_else(|faults| {
         for fault in faults {
             eprintln!("error: {fault}");
         }
         eprintln!("\nSee `file-editor --help`.");
         std::process::exit(1);
-    })
+    });
+    Task::Serve(Box::new(config))
 }
 
 fn check(raw: &Raw) -> Result<Config, Vec<String>> {

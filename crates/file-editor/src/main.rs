@@ -1,13 +1,16 @@
 //! The server's binary: reads the command line, opens the folder, serves.
 
+mod call;
 mod cli;
+mod doctor;
+mod setup;
 
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cli::{SecondWall, Transport};
+use cli::{SecondWall, Task, Transport};
 use files::{Callee, DiskOptions, DiskStore, KnownBy, Sandbox};
 use model::Host;
 use server::signal::Signals;
@@ -17,13 +20,17 @@ use tools::Limits;
 fn main() -> ExitCode {
     let started = Instant::now();
     server::memory::share_one_heap();
-    let config = cli::read();
-    match serve(config, started) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    match cli::read() {
+        Task::Serve(config) => match serve(*config, started) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        Task::Call(arguments) => call::run(&arguments),
+        Task::Setup(arguments) => setup::run(&arguments),
+        Task::Doctor(arguments) => doctor::run(&arguments),
     }
 }
 

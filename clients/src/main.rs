@@ -168,8 +168,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_names_these_versions() {
-        let readme = include_str!("../../README.md");
+    fn the_documents_name_these_versions() {
+        let readme =
+            [include_str!("../../docs/clients.md"), include_str!("../../docs/codex.md")].concat();
         for Client { shown, .. } in CLIENTS {
             let version = shown.rsplit(['@', '=']).next().unwrap_or_default();
             assert!(readme.contains(&format!(" {version}")), "{shown}");

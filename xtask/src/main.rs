@@ -132,6 +132,11 @@ fn bench(what: &[&str]) -> Outcome {
 }
 
 fn golden() -> Outcome {
-    let tests = ["test", "--package", "file-editor", "--test", "cases", "--test", "wire"];
-    run(cargo().args(tests).env("UPDATE", "1").env("UPDATE_EXPECT", "1"))
+    let tests = ["cases", "wire", "what_the_model_sees", "transcript", "documents", "pictures"];
+    let tests = tests.iter().flat_map(|test| ["--test", test]);
+    run(cargo()
+        .args(["test", "--package", "file-editor"])
+        .args(tests)
+        .env("UPDATE", "1")
+        .env("UPDATE_EXPECT", "1"))
 }

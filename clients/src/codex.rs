@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::model::{Item, Model, Request, Step};
 use crate::scene::{OnHttp, Scene};
+use crate::setup;
 use crate::ways::Transport;
 use crate::{Outcome, Row, Trouble};
 use offer::Listing;
@@ -35,8 +36,17 @@ struct Run {
     /// Lines of the configuration: Codex's own, and those of the server.
     settings: &'static str,
     server: &'static str,
+    told: Told,
     tour: Tour,
     note: &'static str,
+}
+
+/// Who wrote the server into the configuration.
+#[derive(Clone, Copy, PartialEq)]
+enum Told {
+    ByHand,
+    /// `file-editor setup codex`.
+    BySetup,
 }
 
 /// How a model comes to the tools of a server, which depends on what Codex knows of the model.
@@ -58,6 +68,7 @@ const STDIO: Run = Run {
     settings: "",
     // Overwriting is the one thing that Codex does not let pass unasked.
     server: r#"tools.write_text_file.approval_mode = "approve""#,
+    told: Told::ByHand,
     tour: TEXT,
     note: "",
 };
@@ -94,6 +105,12 @@ const RUNS: &[Run] = &[
         ..STDIO
     },
     Run { server: "", tour: UNASKED, ..STDIO },
+    Run {
+        told: Told::BySetup,
+        server: "[mcp_servers.file-editor.tools.write_text_file]\napproval_mode = \"approve\"",
+        note: "; as `file-editor setup codex` told it",
+        ..STDIO
+    },
 ];
 
 pub fn drive(scene: &Scene) -> Outcome<Vec<Row>> {
@@ -123,7 +140,7 @@ impl Run {
             Transport::Http => Some(scene.serve(self.options)?),
         };
         let model = Model::start(self.script(scene))?;
-        let ended = codex.exec(scene, &self.configuration(scene, &model, server.as_ref()));
+        let ended = codex.exec(scene, &self.configuration(scene, &model, server.as_ref())?);
         drop(server);
         let gone = see_off(scene.folder());
         let logged = ended?;
@@ -157,7 +174,12 @@ impl Run {
 
     /// The configuration of a user who has no provider but the model and no server but ours. What goes elsewhere of its
     /// own accord is switched off.
-    fn configuration(&self, scene: &Scene, model: &Model, server: Option<&OnHttp>) -> String {
+    fn configuration(
+        &self,
+        scene: &Scene,
+        model: &Model,
+        server: Option<&OnHttp>,
+    ) -> Outcome<String> {
         // What Codex does not know by name gets the tools as they are.
         let name = match self.way {
             Way::Offered => "scripted",
@@ -172,7 +194,7 @@ impl Run {
                 json!(scene.stdio_arguments(self.options)),
             ),
         };
-        format!(
+        let own = format!(
             r#"
 model = "{name}"
 model_provider = "scripted"
@@ -182,15 +204,15 @@ analytics.enabled = false
 features.plugins = false
 features.shell_snapshot = false
 {}
-[mcp_servers.file-editor]
-required = true
-{place}
-{}
 "#,
             model.url(),
             self.settings,
-            self.server,
-        )
+        );
+        let told = match self.told {
+            Told::ByHand => format!("{own}[mcp_servers.file-editor]\nrequired = true\n{place}"),
+            Told::BySetup => setup::codex(scene, &own, self.options)?,
+        };
+        Ok(format!("{told}\n{}\n", self.server))
     }
 
     fn script(&self, scene: &Scene) -> Vec<Step> {

@@ -17,6 +17,7 @@ mod play;
 mod program;
 mod scene;
 mod sdks;
+mod setup;
 mod ways;
 mod workflow;
 
@@ -93,6 +94,8 @@ const CLIENTS: &[Client] = &[
     Client { name: "sdk", when: Always, shown: sdks::SDK, drive: sdks::sdk },
     Client { name: "client", when: Always, shown: sdks::CLIENT, drive: sdks::client },
     Client { name: "codex", when: Always, shown: codex::CODEX, drive: codex::drive },
+    Client { name: "claude", when: Always, shown: setup::CLAUDE, drive: setup::claude },
+    Client { name: "gemini", when: Always, shown: setup::GEMINI, drive: setup::gemini },
     Client { name: "acp", when: Always, shown: acp::SHOWN, drive: acp::drive },
     Client { name: "acpx", when: Always, shown: acp::acpx::ACPX, drive: acp::acpx::drive },
     Client { name: "yopo", when: Named, shown: acp::yopo::YOPO, drive: acp::yopo::drive },
@@ -169,11 +172,15 @@ mod tests {
 
     #[test]
     fn the_documents_name_these_versions() {
-        let readme =
-            [include_str!("../../docs/clients.md"), include_str!("../../docs/codex.md")].concat();
+        let documents = [
+            include_str!("../../docs/clients.md"),
+            include_str!("../../docs/codex.md"),
+            include_str!("../../docs/tools.md"),
+        ];
         for Client { shown, .. } in CLIENTS {
             let version = shown.rsplit(['@', '=']).next().unwrap_or_default();
-            assert!(readme.contains(&format!(" {version}")), "{shown}");
+            let is_named = documents.concat().contains(&format!(" {version}"));
+            assert!(is_named, "{shown}");
         }
     }
 }

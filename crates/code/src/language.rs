@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use grammars::{Grammar, Packed};
 
-use crate::depth;
+use crate::heredoc;
 use crate::tags::Tags;
 
 /// A language whose files can be parsed.
@@ -17,8 +17,8 @@ pub trait Language: Send + Sync {
     /// What it is parsed with: on loan, for as long as anybody has it.
     fn loaded(&self) -> Arc<Loaded>;
     fn comments(&self) -> Comments;
-    /// Whether the scanner can keep what `source` is nested in. One that cannot may end the process.
-    fn can_nest(&self, _source: &[u8]) -> bool {
+    /// Whether the scanner can keep what it has to know of `source`. One that cannot may end the process.
+    fn can_keep(&self, _source: &[u8]) -> bool {
         true
     }
 }
@@ -175,13 +175,8 @@ impl Language for Linked {
         self.comments
     }
 
-    fn can_nest(&self, source: &[u8]) -> bool {
-        match self.name {
-            "python" => depth::python_is_shallow(source),
-            "yaml" => depth::yaml_is_shallow(source),
-            "ruby" => depth::ruby_words_are_short(source),
-            _ => true,
-        }
+    fn can_keep(&self, source: &[u8]) -> bool {
+        self.name != "ruby" || heredoc::words_are_short(source)
     }
 }
 

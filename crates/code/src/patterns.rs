@@ -98,6 +98,14 @@ struct Child<'tree> {
 }
 
 impl Step {
+    fn names_a_field(&self) -> bool {
+        let inside = match &self.what {
+            What::OneOf(steps) => steps.iter().any(Step::names_a_field),
+            _ => false,
+        };
+        inside || self.field.is_some()
+    }
+
     fn fits(&self, child: &Child<'_>) -> bool {
         let is_there = self.field.is_none() || self.field == child.field;
         is_there
@@ -220,7 +228,8 @@ impl<'a> Look<'a> {
         found.extend(step.captures.iter().map(|capture| (*capture, child.node)));
         let flow = match &step.what {
             What::Named(steps) | What::Kind(_, steps) if !steps.is_empty() => {
-                self.inside(steps, &children(child.node), 0, found, then)
+                let children = self.children(child.node, steps.iter().any(Step::names_a_field))?;
+                self.inside(steps, &children, 0, found, then)
             }
             What::OneOf(steps) => {
                 let mut fitting = steps.iter().filter(|step| step.fits(child));
@@ -230,6 +239,24 @@ impl<'a> Look<'a> {
         };
         found.truncate(before);
         flow
+    }
+
+    /// What is in a node. To know the field of one takes as long as the library's own lists of children are deep.
+    fn children<'tree>(
+        &mut self,
+        node: Node<'tree>,
+        with_fields: bool,
+    ) -> ControlFlow<(), Vec<Child<'tree>>> {
+        let mut children = Vec::new();
+        let mut cursor = node.walk();
+        let mut is_there = cursor.goto_first_child();
+        while is_there {
+            self.count()?;
+            let field = if with_fields { cursor.field_id() } else { None };
+            children.push(Child { node: cursor.node(), field });
+            is_there = cursor.goto_next_sibling();
+        }
+        ControlFlow::Continue(children)
     }
 
     /// The same for several `steps`, which fit `children` from a place on.
@@ -267,17 +294,6 @@ impl<'a> Look<'a> {
         }
         ControlFlow::Continue(())
     }
-}
-
-fn children(node: Node<'_>) -> Vec<Child<'_>> {
-    let mut children = Vec::new();
-    let mut cursor = node.walk();
-    let mut is_there = cursor.goto_first_child();
-    while is_there {
-        children.push(Child { node: cursor.node(), field: cursor.field_id() });
-        is_there = cursor.goto_next_sibling();
-    }
-    children
 }
 
 /// Reads patterns.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,12 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// Whoever waits for others to have parsed looks again after this.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// A text of so many bytes needs no more room than every thread has.
+const SMALL: usize = 8 << 10;
+/// What others get: so much, and so much for each byte. It is only addresses, until it is used.
+const ROOM: usize = 1 << 20;
+const ROOM_EACH: usize = 256;
 
 /// Bytes of the texts that have trees now.
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -61,7 +67,7 @@ pub(crate) struct Parsed {
     _share: Share,
 }
 
-/// The tree of `text`. `None` when it is too large or too deep, is not text, takes too much work, or `stop` says so.
+/// The tree of `text`. `None` when it is too large, is not text, takes too much work, or `stop` says so.
 pub(crate) fn parse(
     language: &dyn Language,
     text: &str,
@@ -71,14 +77,43 @@ pub(crate) fn parse(
         return None;
     }
     let source = with_line_feeds(text.as_bytes());
-    if !language.can_nest(&source) {
+    if !language.can_keep(&source) {
         return None;
     }
     let share = Share::of(text.len(), stop)?;
-    let mut work = Work::of(text, stop);
     let loaded = language.loaded();
-    let tree = loaded.grammar.parse(&source, &mut || work.go_on())?;
-    Some(Parsed { tree, loaded, _share: share })
+    let parse = |stop: &dyn Fn() -> bool| {
+        let mut work = Work::of(text, stop);
+        loaded.grammar.parse(&source, &mut || work.go_on())
+    };
+    let tree = if text.len() > SMALL { with_room(text.len(), &parse, stop) } else { parse(stop) };
+    Some(Parsed { tree: tree?, loaded, _share: share })
+}
+
+/// Does `parse` for a text of so many bytes on a thread of its own. To let go of several readings of a text, the library
+/// calls itself for each token that they have: that is more than any thread has room for.
+fn with_room(
+    size: usize,
+    parse: &(dyn Fn(&dyn Fn() -> bool) -> Option<Tree> + Sync),
+    stop: &dyn Fn() -> bool,
+) -> Option<Tree> {
+    let (is_stopped, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let waiting = thread::current();
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().stack_size(ROOM + size * ROOM_EACH);
+        let parsing = builder.spawn_scoped(scope, || {
+            let tree = parse(&|| is_stopped.load(Ordering::Relaxed));
+            is_done.store(true, Ordering::Release);
+            waiting.unpark();
+            tree
+        });
+        let parsing = parsing.ok()?;
+        while !is_done.load(Ordering::Acquire) && !parsing.is_finished() {
+            is_stopped.store(stop(), Ordering::Relaxed);
+            thread::park_timeout(PAUSE);
+        }
+        parsing.join().ok()?
+    })
 }
 
 /// Grammars do not know that a lone carriage return ends a line; with line feeds every byte stays where it is.

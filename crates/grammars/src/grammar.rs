@@ -130,7 +130,7 @@ impl Grammar {
     ) -> Option<Tree> {
         let mut parser = Parser::new();
         parser.set_language(&self.language).ok()?;
-        let tree = self.during(|| {
+        let tree = self.during(go_on, |go_on| {
             parser.parse_with_options(
                 &mut |at, _| source.get(at..).unwrap_or_default(),
                 None,

@@ -6,7 +6,8 @@
 //! The library that parses does not tell that function of which language it asks for tokens. So who parses says it, for
 //! as long as that takes: [`Grammar::during`].
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 use std::ptr;
 
 use crate::Grammar;
@@ -79,12 +80,25 @@ impl Characters {
     }
 }
 
+/// A text that is being parsed, on this thread.
+struct Parse<'a> {
+    grammar: &'a Grammar,
+    go_on: RefCell<&'a mut dyn FnMut() -> ControlFlow<()>>,
+    /// How many tokens are looked for before it is asked.
+    left: Cell<u32>,
+    is_over: Cell<bool>,
+}
+
+/// Where a text does not fit, the library looks for a token at each of its characters, and asks nobody meanwhile; some
+/// languages then read on to the end each time. So it is asked here.
+const STRIDE: u32 = 16;
+
 thread_local! {
-    static CURRENT: Cell<*const Grammar> = const { Cell::new(ptr::null()) };
+    static CURRENT: Cell<*const Parse<'static>> = const { Cell::new(ptr::null()) };
 }
 
 /// Sets back which it was.
-struct Before(*const Grammar);
+struct Before(*const Parse<'static>);
 
 impl Drop for Before {
     fn drop(&mut self) {
@@ -93,27 +107,64 @@ impl Drop for Before {
 }
 
 impl Grammar {
-    /// Does `work`; the tokens that are looked for meanwhile, on this thread, are of this language.
-    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _before = Before(CURRENT.replace(self));
-        work()
+    /// Does `work`; the tokens that are looked for meanwhile, on this thread, are of this language. When `go_on` says no,
+    /// there are no more of them. It is given to `work` as well.
+    pub fn during<T>(
+        &self,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+        work: impl FnOnce(&mut dyn FnMut() -> ControlFlow<()>) -> T,
+    ) -> T {
+        let parse = Parse {
+            grammar: self,
+            go_on: RefCell::new(go_on),
+            left: Cell::new(STRIDE),
+            is_over: Cell::new(false),
+        };
+        let _before = Before(CURRENT.replace((&raw const parse).cast()));
+        work(&mut || parse.go_on())
+    }
+}
+
+impl Parse<'_> {
+    fn go_on(&self) -> ControlFlow<()> {
+        if !self.is_over.get()
+            && let Ok(mut go_on) = self.go_on.try_borrow_mut()
+        {
+            self.is_over.set(go_on().is_break());
+        }
+        if self.is_over.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Counts another token, and now and then asks.
+    fn may_look(&self) -> bool {
+        self.left.set(self.left.get().checked_sub(1).unwrap_or(STRIDE));
+        self.left.get() > 0 && !self.is_over.get() || self.go_on().is_continue()
     }
 
     /// # Safety
     /// The reader is one of the library that parses.
     #[expect(unsafe_code, reason = "the library's functions are C")]
     unsafe fn find(&self, automaton: &Automaton, reader: *mut Reader, state: u16) -> bool {
-        let words = self.words();
+        if !self.may_look() {
+            // At the end the library gives up.
+            // SAFETY: the reader is there, and the functions are its own.
+            while unsafe { !((*reader).is_at_end)(reader) } {
+                unsafe { ((*reader).advance)(reader, false) };
+            }
+            return false;
+        }
+        let words = self.grammar.words();
+        let characters = &self.grammar.characters;
         let (ends, steps) = (&words[automaton.ends.clone()], &words[automaton.steps.clone()]);
         let mut state = usize::from(state);
         let mut is_found = false;
         loop {
-            // SAFETY: the reader is there, and the functions are its own.
+            // SAFETY: as above.
             let next = unsafe { (*reader).next };
             let class = if next == 0 && unsafe { ((*reader).is_at_end)(reader) } {
-                self.characters.end
+                characters.end
             } else {
-                self.characters.class(next)
+                characters.class(next)
             };
             // The library asks for no state that is not there.
             let Some(end) = ends.get(state) else { return false };
@@ -125,7 +176,7 @@ impl Grammar {
                     ((*reader).mark_end)(reader);
                 }
             }
-            let step = steps[state * self.characters.count + usize::from(class)];
+            let step = steps[state * characters.count + usize::from(class)];
             if step == NONE {
                 return is_found;
             }
@@ -139,23 +190,23 @@ impl Grammar {
 /// Finds any token.
 ///
 /// # Safety
-/// As [`Grammar::find`].
+/// As [`Parse::find`].
 #[expect(unsafe_code, reason = "the library that parses calls it")]
 pub(crate) unsafe extern "C" fn find(reader: *mut Reader, state: u16) -> bool {
-    // SAFETY: nobody parses but during the time for which its grammar is borrowed.
-    let grammar = unsafe { CURRENT.get().as_ref() };
+    // SAFETY: it is there for as long as it is the current one.
+    let parse = unsafe { CURRENT.get().as_ref() };
     // SAFETY: as the caller says.
-    grammar.is_some_and(|it| unsafe { it.find(&it.tokens().all, reader, state) })
+    parse.is_some_and(|it| unsafe { it.find(&it.grammar.tokens().all, reader, state) })
 }
 
 /// Finds words only.
 ///
 /// # Safety
-/// As [`Grammar::find`].
+/// As [`Parse::find`].
 #[expect(unsafe_code, reason = "as above")]
 pub(crate) unsafe extern "C" fn find_keyword(reader: *mut Reader, state: u16) -> bool {
     // SAFETY: as above.
-    let grammar = unsafe { CURRENT.get().as_ref() };
+    let parse = unsafe { CURRENT.get().as_ref() };
     // SAFETY: as above.
-    grammar.is_some_and(|it| unsafe { it.find(&it.tokens().keywords, reader, state) })
+    parse.is_some_and(|it| unsafe { it.find(&it.grammar.tokens().keywords, reader, state) })
 }

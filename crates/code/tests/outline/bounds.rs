@@ -1,6 +1,7 @@
 //! Whatever the text, there is an answer, soon.
 
 use std::cell::Cell;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -97,8 +98,31 @@ fn stairs_are_answered() {
         try_all("a.py", &(stairs(600, "if a:") + &" ".repeat(600) + end));
     }
     // What real files have is parsed.
-    assert_eq!(errors("a.yaml", &stairs(50, "a:"), &|| false), Some(Vec::new()));
+    assert_eq!(errors("a.yaml", &stairs(80, "a:"), &|| false), Some(Vec::new()));
     assert!(errors("a.py", &stairs(100, "if a:"), &|| false).is_some());
+    let wide: String = (0..200).map(|key| format!("a{key}: {key}, ")).collect();
+    assert_eq!(errors("a.yaml", &format!("x: {{{wide}}}\n"), &|| false), Some(Vec::new()));
+}
+
+/// The library lets go of what it read by calling itself, once for each token.
+#[test]
+fn a_thread_with_little_room_can_parse_anything() {
+    let small = thread::Builder::new().stack_size(1 << 20);
+    let texts = [("a.php", "<?php\n", "$\"{"), ("a.php", "<?php\n", "$("), ("a.ts", "", "a<b<")];
+    let parsing = small.spawn(move || {
+        for (path, start, unit) in texts {
+            try_all(path, &(start.to_owned() + &unit.repeat((500 << 10) / unit.len())));
+        }
+    });
+    parsing.unwrap().join().unwrap();
+}
+
+/// No token is found in any of it, and the scanner reads to the end each time.
+#[test]
+fn a_scanner_that_reads_to_the_end_again_and_again_is_stopped() {
+    try_all("a.swift", &format!("let a = {}", "#".repeat(500 << 10)));
+    // One long list, of which each child is further down than the one before.
+    try_all("a.swift", &"a?".repeat(25_000));
 }
 
 /// Scanners keep words and what they are inside of, in 1,024 bytes: here it is a little less, just that, and more.

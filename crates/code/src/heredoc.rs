@@ -1,0 +1,29 @@
+//! Ruby's texts that end with a word of their own.
+//!
+//! Its scanner keeps the length of that word in a byte, and ends the process for one that is longer. So they are looked at
+//! before any of a file is parsed.
+
+use memchr::{memchr, memchr_iter};
+
+const LONGEST_WORD: usize = 255;
+
+/// Those behind `<<`. One that is quoted goes on to the next quote, over lines too.
+pub(crate) fn words_are_short(source: &[u8]) -> bool {
+    let mut marks = memchr_iter(b'<', source).filter(|at| source.get(at + 1) == Some(&b'<'));
+    marks.all(|at| {
+        let word = &source[at + 2..];
+        let word = word.strip_prefix(b"-").or_else(|| word.strip_prefix(b"~")).unwrap_or(word);
+        let length = match word.split_first() {
+            Some((quote @ (b'\'' | b'"' | b'`'), rest)) => {
+                let near = &rest[..rest.len().min(LONGEST_WORD + 1)];
+                memchr(*quote, near).unwrap_or(near.len())
+            }
+            _ => word.iter().take(LONGEST_WORD + 1).take_while(|byte| is_of_word(**byte)).count(),
+        };
+        length <= LONGEST_WORD
+    })
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}

@@ -104,7 +104,7 @@ fn build(row: &Row, sources: &Sources, out: &Path) -> Result<String, Failure> {
     // For whoever compares.
     fs::write(out.join("source"), slashed(&folder)?)?;
     let parser = cut::cut(&fs::read_to_string(folder.join("parser.c"))?)?;
-    let characters = lexers::characters(&parser.lexers);
+    let characters = lexers::characters(&parser.lexers)?;
     let mut dumped = dump::dump(&parser, &characters, &folder, out)?;
     if dumped.len() != parser.tables.len() + parser.lexers().count() {
         return Err("not every table was dumped".into());

@@ -96,7 +96,10 @@ fn same(folders: &[&str]) -> Result<HashMap<String, u64>, String> {
     let folders = env::join_paths(folders).map_err(|e| e.to_string())?;
     let mut compare = cargo();
     compare.args(["test", "--quiet", "--package", "grammars", "--test", "same", "--"]);
-    compare.args(["--nocapture", "trees"]).env("SOURCES", folders).env("SOURCES_EACH", "150");
+    compare.args(["--nocapture", "trees"]);
+    if !folders.is_empty() {
+        compare.env("SOURCES", folders);
+    }
     let read = |line: &str| {
         let (name, count) = line.strip_suffix(" real sources")?.rsplit_once(": ")?;
         Some((name.to_owned(), count.parse().ok()?))

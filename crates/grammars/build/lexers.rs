@@ -5,36 +5,36 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::Failure;
+
 /// Characters to ask about: the first of each stretch of those that are alike, from 0 on.
-pub fn characters(text: &str) -> Vec<i32> {
+pub fn characters(text: &str) -> Result<Vec<i32>, Failure> {
     let mut firsts = BTreeSet::from([0]);
-    for number in numbers(text).filter(|number| *number <= 0x10_ffff) {
+    for number in numbers(text)?.into_iter().filter(|number| *number <= 0x10_ffff) {
         firsts.extend([number, number + 1]);
     }
     // The distance from one to the next is written in 16 bits.
     firsts.extend((0..0x11_0000).step_by(0x8000));
-    firsts.into_iter().collect()
+    Ok(firsts.into_iter().collect())
 }
 
 /// All numbers and characters that a text in C names.
-fn numbers(text: &str) -> impl Iterator<Item = i32> {
+fn numbers(text: &str) -> Result<Vec<i32>, Failure> {
+    let mut numbers = Vec::new();
     let mut rest = text;
-    std::iter::from_fn(move || {
-        loop {
-            let first = rest.chars().next()?;
+    while let Some(first) = rest.chars().next() {
+        let length = if first == '\'' {
+            let (character, length) = quoted(rest).ok_or("a quote that is none of a character")?;
+            numbers.push(character);
+            length
+        } else {
             let end = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
-            let (found, length) = if first == '\'' {
-                let (character, length) = quoted(rest)?;
-                (Some(character), length)
-            } else {
-                (number(&rest[..end]), end.max(first.len_utf8()))
-            };
-            rest = &rest[length..];
-            if found.is_some() {
-                return found;
-            }
-        }
-    })
+            numbers.extend(number(&rest[..end]));
+            end.max(first.len_utf8())
+        };
+        rest = rest.get(length..).ok_or("a character without an end")?;
+    }
+    Ok(numbers)
 }
 
 fn is_of_word(c: char) -> bool {

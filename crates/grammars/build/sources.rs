@@ -29,10 +29,14 @@ impl Sources {
     }
 
     fn read(known: &Value) -> Option<Self> {
-        let own_manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        // The folder may have been reached by a link.
+        let real = |path: &Path| path.canonicalize().ok();
+        let own_manifest = real(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))?;
         let packages = known["packages"].as_array()?;
         let manifest = |package: &Value| package["manifest_path"].as_str().map(PathBuf::from);
-        let own = packages.iter().find(|one| manifest(one).as_ref() == Some(&own_manifest))?;
+        let own = packages.iter().find(|one| {
+            manifest(one).and_then(|path| real(&path)).as_ref() == Some(&own_manifest)
+        })?;
         let nodes = known["resolve"]["nodes"].as_array()?;
         let node = nodes.iter().find(|node| node["id"] == own["id"])?;
         let needed: Vec<_> = node["deps"].as_array()?.iter().map(|one| &one["pkg"]).collect();

@@ -13,7 +13,7 @@ const MOST: usize = 200_000;
 
 /// How many of each language.
 pub fn each() -> usize {
-    env::var("SOURCES_EACH").ok().and_then(|each| each.parse().ok()).unwrap_or(60)
+    env::var("SOURCES_EACH").ok().and_then(|each| each.parse().ok()).unwrap_or(150)
 }
 
 /// The files whose names end with one of `extensions`, from all over the folders.

@@ -10,10 +10,11 @@
 (preproc_def name: (_) @name) @macro
 (preproc_function_def name: (_) @name) @macro
 
-; At the top of a file: what a header declares, and variables.
-(translation_unit (declaration declarator: (function_declarator) @name) @function)
-(translation_unit
-  (declaration declarator: (pointer_declarator declarator: (function_declarator) @name)) @function)
-(translation_unit (declaration declarator: (init_declarator declarator: (_) @name)) @constant)
+; What a header declares, and variables, whatever conditions are around them. A declarator tells which are functions.
+(declaration declarator: (_) @name) @constant @global
+; Parameters of the old style are declared before the body.
+(function_definition (declaration) @block)
+(compound_statement) @block
 
+(linkage_specification body: [(declaration) (function_definition)] @inner) @outer
 (comment) @comment

@@ -28,6 +28,14 @@
   left: [(identifier) @name (member_expression property: (_) @name)]
   right: (class body: (_) @body)) @class
 (function_expression name: (_) @name) @function
+(export_statement
+  "default" @name
+  value: [
+    (arrow_function body: (_) @body)
+    (function_expression body: (_) @body)
+    (generator_function body: (_) @body)
+  ] @function)
+(export_statement "default" @name value: (class body: (_) @body) @class)
 
 (class_declaration name: (_) @name) @class
 (class name: (_) @name) @class

@@ -19,6 +19,14 @@
 (type_spec name: (_) @name) @type
 (type_alias name: (_) @name) @type
 (field_declaration name: (_) @name) @field
+; What is embedded has the name of its type.
+(field_declaration
+  . type: [
+    (type_identifier) @name
+    (qualified_type name: (_) @name)
+    (generic_type type: (type_identifier) @name)
+    (generic_type type: (qualified_type name: (_) @name))
+  ]) @field
 (source_file (const_declaration (const_spec name: (identifier) @name) @constant))
 (source_file (var_declaration (var_spec name: (_) @name) @constant))
 (source_file (var_declaration (var_spec_list (var_spec name: (_) @name) @constant)))

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use grammars::{Grammar, Packed};
 
+use crate::header;
 use crate::heredoc;
 use crate::tags::Tags;
 
@@ -76,23 +77,33 @@ pub fn of_path(path: &str) -> Option<&'static dyn Language> {
     Some(language)
 }
 
-/// The same for a file whose `text` is known: a header is C, unless it plainly has what only C++ has.
+/// The same for a file whose `text` is known: a header is C, unless it plainly has what only C++ has. Where the name ends
+/// with nothing that could tell, the first line may say what runs it.
 pub fn of(path: &str, text: &str) -> Option<&'static dyn Language> {
-    let language = of_path(path)?;
+    let Some(language) = of_path(path) else {
+        let name = path.rsplit(['/', '\\']).next()?;
+        return if name.contains('.') { None } else { Some(of_first_line(text)?) };
+    };
     let is_header = language.name() == "c" && path.ends_with(['h', 'H']);
-    Some(if is_header && text.lines().any(is_plainly_cpp) { &LINKED_CPP } else { language })
+    Some(if is_header && header::is_cpp(text) { &LINKED_CPP } else { language })
 }
 
-fn is_plainly_cpp(line: &str) -> bool {
-    let line = line.trim();
-    match line.split([' ', '<', ':']).next().unwrap_or_default() {
-        "template" => line["template".len()..].trim_start().starts_with('<'),
-        "public" | "private" | "protected" => line.ends_with(':'),
-        "namespace" => line.ends_with('{'),
-        "class" => line.ends_with(['{', ';']),
-        "using" => line.ends_with(';'),
-        _ => false,
+/// By `#!/usr/bin/env python3`.
+fn of_first_line(text: &str) -> Option<&'static Linked> {
+    let line = text.strip_prefix("#!")?.lines().next()?;
+    let mut words = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+    let mut program = words.next()?;
+    if program == "env" {
+        program = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
     }
+    Some(match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+        "python" | "pypy" => &LINKED_PYTHON,
+        "bash" | "sh" | "dash" | "ksh" | "bats" => &LINKED_BASH,
+        "node" | "nodejs" => &LINKED_JAVASCRIPT,
+        "ruby" => &LINKED_RUBY,
+        "php" => &LINKED_PHP,
+        _ => return None,
+    })
 }
 
 fn of_name(name: &str) -> Option<&'static Linked> {

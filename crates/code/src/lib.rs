@@ -10,6 +10,7 @@
 //! Everything is answered from the files as they are now: there is no index. Lines count from 0.
 
 pub mod context;
+mod header;
 mod heredoc;
 pub mod language;
 mod line_starts;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use grammars::Tree;
 use tree_sitter::Node;
 
-use crate::language;
+use crate::language::{self, Language};
 use crate::line_starts::LineStarts;
 use crate::tree;
 
@@ -30,7 +30,15 @@ pub struct SyntaxError {
 
 /// Where `text` does not parse. `None` when there is no grammar, or it was not parsed: too large, or stopped.
 pub fn errors(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Option<Vec<SyntaxError>> {
-    let parsed = tree::parse(language::of(path, text)?, text, stop)?;
+    errors_in(language::of(path, text)?, text, stop)
+}
+
+fn errors_in(
+    language: &dyn Language,
+    text: &str,
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<SyntaxError>> {
+    let parsed = tree::parse(language, text, stop)?;
     let lines = LineStarts::of(text);
     let mut errors = Vec::new();
     // Where the last one was, since lines may be long: its line, its place and its column.
@@ -97,11 +105,21 @@ pub fn new_errors(
     after: &str,
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<SyntaxError>> {
-    let is = errors(path, after, stop)?;
+    let mut language = language::of(path, after)?;
+    let mut is = errors_in(language, after, stop)?;
     if is.is_empty() {
         return Some(is);
     }
-    let was = errors(path, before, stop)?;
+    // A header may have become one of another language, or what was broken may only look like that: both are read as
+    // what the new one fits best.
+    let other = language::of(path, before).filter(|other| other.name() != language.name());
+    if let Some(other) = other
+        && let Some(in_other) = errors_in(other, after, stop)
+        && in_other.len() < is.len()
+    {
+        (language, is) = (other, in_other);
+    }
+    let was = errors_in(language, before, stop)?;
     let change = Change::between(before, after);
     let was_there: HashSet<_> =
         was.iter().map(|error| (change.place_after(&error.bytes), &error.message)).collect();

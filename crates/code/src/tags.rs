@@ -7,6 +7,8 @@
 //! - `@doc`: what documents the part, when it is not the comment above
 //! - `@comment`, `@attribute`: what may stand above a part and belong to it
 //! - `@outer`, `@inner`: what is about the inner one is about all of the outer one
+//! - `@global`: a part only outside of every `@block`, since what is declared inside is of no interest elsewhere;
+//!   `@open`: no block, although it looks like one
 //!
 //! Nothing asks a node for its parent or its sibling: that takes as long as the file is wide.
 
@@ -31,6 +33,9 @@ pub(crate) enum Role {
     Attribute,
     Outer,
     Inner,
+    Global,
+    Block,
+    Open,
     /// For a condition.
     Other,
 }
@@ -74,6 +79,9 @@ fn role(capture: &str) -> Role {
         "attribute" => Role::Attribute,
         "outer" => Role::Outer,
         "inner" => Role::Inner,
+        "global" => Role::Global,
+        "block" => Role::Block,
+        "open" => Role::Open,
         kind => Kind::of(kind).map_or(Role::Other, Role::Part),
     }
 }

@@ -51,7 +51,8 @@ impl Versions {
 
     /// Why this cannot be parsed, as far as that is known without trying.
     fn unparsable(&self, path: &str) -> Option<&'static str> {
-        match language::of_path(path) {
+        let text = std::str::from_utf8(&self.after).unwrap_or_default();
+        match language::of(path, text) {
             None => Some("the language of the file is not known"),
             Some(_) if is_too_large(&self.after) => Some(TOO_LARGE),
             Some(_) => None,

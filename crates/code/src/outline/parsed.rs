@@ -26,23 +26,27 @@ pub(super) fn outline(
     let parsed = tree::parse(language, text, stop)?;
     let tags = parsed.loaded.tags();
     let mut found = Found::look(tags, &parsed.tree, text, stop)?;
-    let mut parts = found.parts(text, language.comments());
     let broken = broken(&parsed.tree);
+    let mut parts = found.parts(text, language, !broken.is_empty());
     if tags.has_functions() && !broken.is_empty() {
-        parts.extend(found.guessed(text, &parts, &broken, stop));
+        let guess = Guess { text, broken: &broken, only_keywords: has_keywords(language) };
+        parts.extend(found.guessed(&guess, &parts, stop));
         parts.sort_by_key(|part| (part.bytes.start, Reverse(part.bytes.end)));
     }
     Some((parts, found.cut))
 }
 
-/// Where the grammar lost its way for longer than a line or two: what is there may be no longer what it seems.
+/// Where the grammar lost its way for longer than a line or two: what is there may be no longer what it seems. In a shorter
+/// place only what plainly is a definition counts.
+const LONG: usize = 100;
+
+/// Where the grammar lost its way.
 fn broken(tree: &Tree) -> Vec<Range<usize>> {
-    const LONG: usize = 100;
     let mut broken: Vec<Range<usize>> = Vec::new();
     syntax::visit_errors(tree, |node| {
         let bytes = node.byte_range();
         let is_inside = broken.last().is_some_and(|last| bytes.end <= last.end);
-        if node.is_error() && bytes.len() > LONG && !is_inside {
+        if node.is_error() && !bytes.is_empty() && !is_inside {
             broken.push(bytes);
         }
         broken.len() < syntax::MOST_ERRORS
@@ -58,6 +62,10 @@ struct Found {
     above: Vec<Above>,
     /// What a node is inside of, by its identity, when the two are one.
     outer: HashMap<usize, (usize, Range<usize>)>,
+    /// Where what is declared is not global: the outermost of them, in order.
+    blocks: Vec<Range<usize>>,
+    /// What only looks like one of them, by its identity.
+    open: HashSet<usize>,
     cut: bool,
 }
 
@@ -70,6 +78,10 @@ struct Definition {
     head_end: Option<usize>,
     receiver: Option<Range<usize>>,
     doc: Option<Range<usize>>,
+    /// A part only outside of every block.
+    is_global: bool,
+    /// All of it parses.
+    is_whole: bool,
     /// Which pattern of the query it was.
     pattern: usize,
 }
@@ -106,7 +118,7 @@ impl Found {
     fn add<'tree>(&mut self, captures: impl Iterator<Item = (Role, Node<'tree>)>, pattern: usize) {
         let (mut part, mut name, mut head_end, mut receiver, mut doc) =
             (None, None, None, None, None);
-        let (mut outer, mut inner) = (None, None);
+        let (mut outer, mut inner, mut is_global) = (None, None, false);
         for (role, node) in captures {
             match role {
                 Role::Part(kind) => part = Some((Some(kind), node)),
@@ -121,50 +133,82 @@ impl Found {
                     .push(Above { bytes: node.byte_range(), is_comment: role == Role::Comment }),
                 Role::Outer => outer = Some(node),
                 Role::Inner => inner = Some(node),
+                Role::Global => is_global = true,
+                Role::Block => self.add_block(node),
+                Role::Open => {
+                    self.open.insert(node.id());
+                }
                 Role::Other => {}
             }
         }
         if let (Some(outer), Some(inner)) = (outer, inner) {
             self.outer.insert(inner.id(), (outer.id(), outer.byte_range()));
         }
-        if let (Some((kind, node)), Some(name)) = (part, name) {
+        if let (Some((kind, node)), Some(name)) = (part, name)
+            && !(is_global && self.is_in_block(node.start_byte()))
+        {
             let body = || node.child_by_field_name("body").map(|body| body.start_byte());
-            let (name, qualifier) = declared(name);
+            let Declared { name, qualifier, is_function } = declared(name);
             self.definitions.push(Definition {
                 node: node.id(),
-                kind,
+                kind: kind.map(|kind| if is_function { kind_of_function(kind) } else { kind }),
                 bytes: node.byte_range(),
                 name: name_of(name),
                 head_end: head_end.or_else(body),
                 receiver: receiver.or(qualifier),
                 doc,
+                is_global,
+                is_whole: !node.has_error(),
                 pattern,
             });
         }
     }
 
-    fn parts(&mut self, text: &str, comments: Comments) -> Vec<Part> {
+    /// The tree is walked from the outside in, so that a block is known before what is declared in it.
+    fn add_block(&mut self, node: Node<'_>) {
+        let bytes = node.byte_range();
+        let is_inside = self.blocks.last().is_some_and(|last| bytes.end <= last.end);
+        if !is_inside && !self.open.contains(&node.id()) {
+            self.blocks.push(bytes);
+        }
+    }
+
+    fn is_in_block(&self, at: usize) -> bool {
+        let behind = self.blocks.partition_point(|block| block.start <= at);
+        self.blocks[..behind].last().is_some_and(|block| block.contains(&at))
+    }
+
+    fn parts(&mut self, text: &str, language: &dyn Language, is_broken: bool) -> Vec<Part> {
         let lines = LineStarts::of(text);
+        let comments = language.comments();
+        let is_c = matches!(language.name(), "c" | "cpp");
         self.above.sort_by_key(|above| above.bytes.start);
         let mut around: Vec<Around> = Vec::new();
         let mut parts = Vec::new();
         for definition in self.definitions_in_order() {
-            end_what_is_over(&mut around, &definition.bytes);
+            end_what_is_over(&mut around, &definition);
             let own_scope = definition.kind.is_none();
             let name = &text[definition.name.clone()];
             let name = if own_scope { words::type_name(name) } else { words::name(name) };
-            if name.is_empty() {
+            let is_alone = around.is_empty() && is_broken;
+            if name.is_empty() || (is_c && is_doubtful(text, &definition, &name, is_alone)) {
                 continue;
             }
-            let next = Around { name, kind: definition.kind, bytes: definition.bytes.clone() };
+            let next = Around {
+                qualifier: qualifier(text, &definition),
+                name,
+                kind: definition.kind,
+                bytes: definition.bytes.clone(),
+                is_global: definition.is_global,
+            };
             if let Some(kind) = definition.kind {
                 let mut part = self.part(text, comments, &lines, &definition, kind);
                 part.name.clone_from(&next.name);
+                part.scope = scope(&around, &next);
                 part.kind = match definition.receiver {
                     Some(_) if kind == Kind::Function => Kind::Method,
-                    _ => kind_inside(kind, around.last()),
+                    _ => kind_inside(kind, definition.is_global, around.last()),
                 };
-                part.scope = scope(text, &around, definition.receiver.as_ref());
                 parts.push(part);
             }
             around.push(next);
@@ -190,24 +234,13 @@ impl Found {
         })
     }
 
-    /// What may be defined where the text is `broken`, beside the `parts` that are known.
-    fn guessed(
-        &self,
-        text: &str,
-        parts: &[Part],
-        broken: &[Range<usize>],
-        stop: &dyn Fn() -> bool,
-    ) -> Vec<Part> {
+    /// What may be defined where the text is broken, beside the `parts` that are known.
+    fn guessed(&self, guess: &Guess<'_>, parts: &[Part], stop: &dyn Fn() -> bool) -> Vec<Part> {
         let known: HashSet<_> = parts.iter().map(|part| part.name_line).collect();
-        let is_broken = |at: usize| {
-            let behind = broken.partition_point(|range| range.start <= at);
-            broken[..behind].last().is_some_and(|range| range.contains(&at))
-        };
-        let (mut guessed, _) = plain::outline(text, stop);
+        let (mut guessed, _) = plain::outline(guess.text, stop);
         guessed.retain(|part| {
-            let at = part.name_bytes.start;
-            let is_certain = !matches!(part.kind, Kind::Constant | Kind::Module | Kind::Macro);
-            is_certain && is_broken(at) && !known.contains(&part.name_line) && !self.is_comment(at)
+            let is_new = !known.contains(&part.name_line);
+            is_new && guess.takes(part) && !self.is_comment(part.name_bytes.start)
         });
         guessed.truncate(MOST_PARTS.saturating_sub(parts.len()));
         guessed
@@ -287,8 +320,9 @@ impl Found {
             }
             if above.is_comment {
                 let comment = &text[above.bytes.start..end];
+                let runs_it = above.bytes.start == 0 && comment.starts_with("#!");
                 let documents = comments.doc.iter().any(|mark| comment.starts_with(mark));
-                if !documents || !begins_its_line(text, above.bytes.start) {
+                if runs_it || !documents || !begins_its_line(text, above.bytes.start) {
                     break;
                 }
                 let last = doc.map_or(end, |doc| doc.end);
@@ -298,35 +332,124 @@ impl Found {
             }
             top = above.bytes.start;
         }
-        (first, doc)
+        (first, doc.filter(|doc| !words::is_licence(text, doc)))
     }
+}
+
+/// What is taken of all that looks like a definition.
+struct Guess<'a> {
+    text: &'a str,
+    broken: &'a [Range<usize>],
+    only_keywords: bool,
+}
+
+impl Guess<'_> {
+    fn takes(&self, part: &Part) -> bool {
+        let at = part.name_bytes.start;
+        let behind = self.broken.partition_point(|range| range.start <= at);
+        let Some(range) = self.broken[..behind].last().filter(|range| range.contains(&at)) else {
+            return false;
+        };
+        let is_certain = !matches!(part.kind, Kind::Constant | Kind::Module | Kind::Macro);
+        let needs_keyword = self.only_keywords || range.len() <= LONG;
+        is_certain && (!needs_keyword || plain::begins_with_keyword(&self.text[part.bytes.start..]))
+    }
+}
+
+/// Whether every definition begins with a word for it: what looks like one by its parameters alone is a call.
+fn has_keywords(language: &dyn Language) -> bool {
+    matches!(language.name(), "go" | "kotlin" | "python" | "ruby" | "rust" | "swift")
 }
 
 /// What the next definition may be inside of.
 struct Around {
+    /// The names that it is written with, as in `module A::B`.
+    qualifier: Vec<String>,
     name: String,
     kind: Option<Kind>,
     bytes: Range<usize>,
+    is_global: bool,
 }
 
-/// What is written as one, as in `int a, b`, is beside each other and not inside.
-fn end_what_is_over(around: &mut Vec<Around>, next: &Range<usize>) {
-    while around.last().is_some_and(|last| last.bytes.end <= next.start || last.bytes == *next) {
+/// What is written as one, as in `int a, b`, is beside each other and not inside. Nor is the type in `struct A { … } b`.
+fn end_what_is_over(around: &mut Vec<Around>, next: &Definition) {
+    let is_type = next.kind.is_some_and(Kind::has_methods);
+    let is_over = |last: &Around| {
+        last.bytes.end <= next.bytes.start
+            || last.bytes == next.bytes
+            || (last.is_global && is_type)
+    };
+    while around.last().is_some_and(is_over) {
         around.pop();
     }
 }
 
-/// A function inside a type, or inside what implements one, is a method of it.
-fn kind_inside(kind: Kind, around: Option<&Around>) -> Kind {
+/// A function inside a type, or inside what implements one, is a method of it, and a variable is a field.
+fn kind_inside(kind: Kind, is_global: bool, around: Option<&Around>) -> Kind {
     let has_methods = around.is_some_and(|around| around.kind.is_none_or(Kind::has_methods));
-    if kind == Kind::Function && has_methods { Kind::Method } else { kind }
+    match kind {
+        Kind::Function if has_methods => Kind::Method,
+        Kind::Constant if has_methods && is_global => Kind::Field,
+        _ => kind,
+    }
 }
 
-fn scope(text: &str, around: &[Around], receiver: Option<&Range<usize>>) -> Vec<String> {
-    let receiver = receiver.map(|bytes| words::type_name(&text[bytes.clone()]));
-    let names = around.iter().map(|around| &around.name).chain(&receiver);
-    let deeper = (around.len() + usize::from(receiver.is_some())).saturating_sub(DEEPEST_SCOPE);
-    names.skip(deeper).cloned().collect()
+fn scope(around: &[Around], part: &Around) -> Vec<String> {
+    let outwards = around.iter().rev();
+    let outwards =
+        outwards.flat_map(|one| [&one.name].into_iter().chain(one.qualifier.iter().rev()));
+    let nearest = part.qualifier.iter().rev().chain(outwards).take(DEEPEST_SCOPE);
+    let mut names: Vec<_> = nearest.cloned().collect();
+    names.reverse();
+    names
+}
+
+/// Whether what seems to be defined in C or C++ may be a part of something that was not understood: macros, or statements
+/// of a function whose head does not parse. `is_alone`: nothing is known to be around it, in a text with errors.
+fn is_doubtful(text: &str, definition: &Definition, name: &str, is_alone: bool) -> bool {
+    const LOOKED_AT: usize = 2_000;
+    let is_macro = definition.kind == Some(Kind::Macro);
+    // A name in C may be a word of C++, as long as all is understood.
+    let is_word = match name {
+        "class" | "friend" | "template" | "typename" | "using" => !definition.is_whole,
+        _ => words::is_of_c(name) && !(is_macro && definition.is_whole),
+    };
+    if is_word {
+        return true;
+    }
+    if !definition.is_global {
+        return false;
+    }
+    let Range { start, end } = definition.bytes;
+    let is_function = definition.kind == Some(Kind::Function);
+    let written = &text[start..if is_function { end } else { definition.name.start }];
+    let written = written.trim_end_matches(';');
+    let is_several = written[..written.floor_char_boundary(LOOKED_AT)].contains(';');
+    let seems_macro = !name.contains(|c: char| c.is_lowercase());
+    let is_indented = text[..start].ends_with([' ', '\t']);
+    (!definition.is_whole && (is_several || (seems_macro && !is_function)))
+        || (!is_function && is_alone && is_indented)
+}
+
+/// The names that a definition is written with. Of a type all count; of a function the one of the type it belongs to.
+fn qualifier(text: &str, definition: &Definition) -> Vec<String> {
+    let Some(bytes) = definition.receiver.clone() else { return Vec::new() };
+    let written = &text[bytes];
+    let is_type = definition.kind.is_some_and(|kind| kind.has_methods() || kind == Kind::Module);
+    if is_type && !written.contains('<') {
+        let names = written.split("::").map(words::name);
+        return names.filter(|name| !name.is_empty()).collect();
+    }
+    vec![words::type_name(written)]
+}
+
+/// What declares a function in C or C++ looks like what declares a variable.
+fn kind_of_function(kind: Kind) -> Kind {
+    match kind {
+        Kind::Constant => Kind::Function,
+        Kind::Field => Kind::Method,
+        _ => kind,
+    }
 }
 
 /// A private name of JavaScript, and a symbol of Ruby, is known without its mark; a conversion of C++ by its type.
@@ -341,14 +464,28 @@ fn name_of(node: Node<'_>) -> Range<usize> {
     }
 }
 
-/// What a declarator of C or C++ declares: the name is inside pointers, arrays, parameters and parentheses. Before it,
-/// the type that it belongs to may be named.
-fn declared(name: Node<'_>) -> (Node<'_>, Option<Range<usize>>) {
+/// What a declarator of C or C++ declares.
+struct Declared<'tree> {
+    name: Node<'tree>,
+    /// The type that it belongs to, where that is named before it.
+    qualifier: Option<Range<usize>>,
+    is_function: bool,
+}
+
+/// The name is inside pointers, arrays, parameters and parentheses. What is directly around it tells what it is:
+/// `*a()` is a function, `(*a)()` is a pointer.
+fn declared(name: Node<'_>) -> Declared<'_> {
     let (mut node, mut qualifier) = (name, None::<Range<usize>>);
+    let mut is_function = false;
     loop {
         let kind = node.kind();
-        if kind == "operator_cast" {
-            return (node, qualifier);
+        match kind {
+            "operator_cast" => return Declared { name: node, qualifier, is_function },
+            "function_declarator" => is_function = true,
+            "pointer_declarator" | "reference_declarator" | "array_declarator" => {
+                is_function = false;
+            }
+            _ => {}
         }
         let inside = node.child_by_field_name("declarator").or_else(|| match kind {
             // `(MACRO name)`: what is not understood is the name.
@@ -367,7 +504,7 @@ fn declared(name: Node<'_>) -> (Node<'_>, Option<Range<usize>>) {
         });
         match inside {
             Some(inside) => node = inside,
-            None => return (node, qualifier),
+            None => return Declared { name: node, qualifier, is_function },
         }
     }
 }

@@ -139,7 +139,8 @@ impl Guess<'_> {
         let skipped = self.open.len().saturating_sub(DEEPEST_SCOPE);
         let names = self.open.iter().skip(skipped).filter_map(|open| self.parts.get(open.part));
         let scope = names.map(|part| part.name.clone()).collect();
-        let doc = self.above.take().map(|(bytes, lines)| {
+        let above = self.above.take().filter(|(bytes, _)| !words::is_licence(self.text, bytes));
+        let doc = above.map(|(bytes, lines)| {
             let text = words::doc(&self.text[bytes.clone()]);
             Doc { bytes, lines, text }
         });
@@ -232,6 +233,12 @@ fn by_typedef(content: &str) -> Option<(Kind, &str)> {
     let start = declared.rfind(|c| !is_name_char(c)).map_or(0, |at| at + 1);
     let name = declared.get(start..)?;
     (!name.is_empty()).then_some((Kind::Type, name))
+}
+
+/// Whether `text` begins with a line in which a word tells what is defined.
+pub(super) fn begins_with_keyword(text: &str) -> bool {
+    let line = start_of(text, LOOKED_AT).split(['\n', '\r']).next().unwrap_or_default();
+    by_keyword(line).is_some()
 }
 
 /// `public static class Name`: words that may come first, one that says what it is, and the name.

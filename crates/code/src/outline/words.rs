@@ -1,9 +1,21 @@
 //! Heads, names and comments, as they are shown: in one line, and short.
 
+use std::ops::Range;
+
 /// In characters, as all of these.
 pub const LONGEST_NAME: usize = 200;
 pub const LONGEST_SIGNATURE: usize = 300;
 pub const LONGEST_DOC: usize = 600;
+
+/// What only a comment about the whole file says.
+const LICENCE: [&str; 6] = [
+    "copyright",
+    "spdx-license-identifier",
+    "licensed under",
+    "all rights reserved",
+    "apache license",
+    "mit license",
+];
 
 /// A name without its quotes.
 pub(super) fn name(text: &str) -> String {
@@ -34,12 +46,61 @@ pub(super) fn signature<'a>(head: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
+/// A word that nothing can be called in C or C++: where it seems to be a name, something else was not understood.
+pub(super) fn is_of_c(name: &str) -> bool {
+    matches!(
+        name,
+        "case"
+            | "char"
+            | "const"
+            | "do"
+            | "double"
+            | "else"
+            | "enum"
+            | "extern"
+            | "float"
+            | "for"
+            | "goto"
+            | "if"
+            | "int"
+            | "long"
+            | "namespace"
+            | "return"
+            | "short"
+            | "signed"
+            | "sizeof"
+            | "static"
+            | "struct"
+            | "switch"
+            | "typedef"
+            | "union"
+            | "unsigned"
+            | "void"
+            | "volatile"
+            | "while"
+    )
+}
+
 /// What a comment says, without what makes it one.
 pub(super) fn doc(comment: &str) -> String {
     let inside =
         comment.trim().trim_start_matches("<!--").trim_end_matches("-->").trim_end_matches("*/");
     let words = inside.split(['\n', '\r']).flat_map(|line| strip_marks(line).split_whitespace());
     in_one_line(words, LONGEST_DOC)
+}
+
+/// Whether a comment is about the whole file and who may use it: it is the first, behind no more than a line that says
+/// what runs the file.
+pub(super) fn is_licence(text: &str, comment: &Range<usize>) -> bool {
+    const LOOKED_AT: usize = 2_000;
+    let before = text[..comment.start].trim();
+    let is_first =
+        before.is_empty() || (before.starts_with("#!") && !before.contains(['\n', '\r']));
+    is_first && {
+        let said = &text[comment.clone()];
+        let said = said[..said.floor_char_boundary(LOOKED_AT)].to_lowercase();
+        LICENCE.iter().any(|words| said.contains(words))
+    }
 }
 
 /// What a string that documents something says.

@@ -5,8 +5,10 @@
 
 mod blocks;
 mod bounds;
+mod headers;
 mod languages;
 mod more_languages;
+mod more_parts;
 mod plain;
 mod references;
 mod syntax;
@@ -21,6 +23,12 @@ fn outline(path: &str, text: &str) -> Outline {
 /// One line a part: its lines, its kind, its name with those around it, its head, and what documents it.
 fn shown(outline: &Outline) -> String {
     outline.parts.iter().map(|part| line(part) + "\n").collect()
+}
+
+/// The parts of a text: the kind and the path of each.
+fn named(path: &str, text: &str) -> Vec<String> {
+    let outline = outline(path, text);
+    outline.parts.iter().map(|part| format!("{} {}", part.kind.as_str(), part.path())).collect()
 }
 
 fn line(part: &Part) -> String {

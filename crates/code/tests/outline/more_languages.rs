@@ -3,8 +3,6 @@
 use expect_test::expect;
 
 use super::languages::check;
-use super::outline;
-use code::syntax::errors;
 
 #[test]
 fn cpp() {
@@ -547,7 +545,7 @@ void run() { Guard guard(lock); int b(1); }
 "##,
         &expect![[r#"
             1-1 struct A/B: struct A::B
-            1-1 field B/c: int c
+            1-1 field A/B/c: int c
             3-3 function first: int *first(), count = 1
             3-3 constant count: int *first(), count = 1
             4-4 method A/operator(): void A::operator()(int a) const
@@ -560,22 +558,4 @@ void run() { Guard guard(lock); int b(1); }
             10-10 function run: void run()
         "#]],
     );
-}
-
-#[test]
-fn a_header_is_c_unless_it_plainly_is_cpp() {
-    for (text, expected) in [
-        ("int a(void);\n", "c"),
-        ("/* A class of\nclass is no word here, nor a template\nof one */\nint class;\n", "c"),
-        ("#ifdef __cplusplus\nextern \"C\" {\n#endif\nint a(void);\n", "c"),
-        ("namespace a {\n}\n", "cpp"),
-        ("class A;\n", "cpp"),
-        ("struct A {\n  private:\n  int a;\n};\n", "cpp"),
-        ("template<class T>\nT a(T b);\n", "cpp"),
-        ("  using A = int;\r\n", "cpp"),
-    ] {
-        assert_eq!(outline("a.h", text).language, Some(expected), "{text}");
-    }
-    assert_eq!(outline("a.c", "class A;\n").language, Some("c"));
-    assert_eq!(errors("a.h", "class A final : B {\n};\n", &|| false), Some(Vec::new()));
 }

@@ -1,0 +1,170 @@
+//! Whether a header is one of C++.
+//!
+//! Its name does not tell. It is C unless it plainly has what only C++ has, outside of comments, strings and directives:
+//! most of the words that C++ has of its own may be names in C.
+
+/// Whether `text` has what only C++ has.
+pub(crate) fn is_cpp(text: &str) -> bool {
+    let mut tokens = Tokens { rest: text, begins_line: true };
+    let mut before = Token { text: "", begins_line: true };
+    let mut in_attribute = false;
+    while let Some(token) = tokens.next() {
+        match token.text {
+            // What C has there may have such names too: `[[gnu::packed]]`.
+            "[" if before.text == "[" => in_attribute = true,
+            "]" => in_attribute = false,
+            _ if in_attribute => {}
+            _ if tells(&before, &token, &tokens) => return true,
+            _ => {}
+        }
+        before = token;
+    }
+    false
+}
+
+/// Whether `token`, which stands between `before` and `behind`, is there only in C++.
+fn tells(before: &Token<'_>, token: &Token<'_>, behind: &Tokens<'_>) -> bool {
+    let mut behind = behind.clone();
+    let mut next = || behind.next().map_or("", |token| token.text);
+    let is_tag = matches!(before.text, "struct" | "union");
+    match token.text {
+        ":" => next() == ":" && is_word(next()),
+        "template" | "static_cast" => next() == "<",
+        "namespace" => match next() {
+            "{" => true,
+            name => is_word(name) && matches!(next(), "{" | ":" | "="),
+        },
+        "using" => match next() {
+            "namespace" => true,
+            name => is_word(name) && matches!(next(), "=" | ":"),
+        },
+        "public" | "private" | "protected" => token.begins_line && next() == ":",
+        "virtual" => !is_tag && matches!(next(), name if name == "~" || is_word(name)),
+        "operator" => begins_operator(&mut next),
+        "class" if before.text == "enum" => is_word(next()) && matches!(next(), "{" | ":"),
+        "class" => !is_tag && is_class(&mut next),
+        _ => false,
+    }
+}
+
+/// `Name {`, `Name;`, `Name : public Other`, also with what exports it before.
+fn is_class<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
+    if !is_word(next()) {
+        return false;
+    }
+    let behind = next();
+    let behind = if is_word(behind) && behind != "final" { next() } else { behind };
+    matches!(behind, "{" | ";" | ":" | "<" | "final")
+}
+
+/// `==(`, `()(`, `[](`, `bool(`
+fn begins_operator<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
+    const LONGEST: usize = 3;
+    let first = next();
+    if first == "(" {
+        return next() == ")" && next() == "(";
+    }
+    if is_word(first) {
+        return next() == "(";
+    }
+    let is_mark = |mark: &str| mark.starts_with(|c| "=<>!+-*/%&|^~[],".contains(c));
+    is_mark(first) && {
+        let mut others = (0..LONGEST).map(|_| next());
+        others.find(|mark| !is_mark(mark)) == Some("(")
+    }
+}
+
+fn is_word(token: &str) -> bool {
+    token.starts_with(is_word_char)
+}
+
+fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+struct Token<'a> {
+    /// A word, or a mark.
+    text: &'a str,
+    begins_line: bool,
+}
+
+/// What is left of a text.
+#[derive(Clone)]
+struct Tokens<'a> {
+    rest: &'a str,
+    /// Nothing but blanks was in this line.
+    begins_line: bool,
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        loop {
+            let first = self.rest.chars().next()?;
+            let length = match first {
+                '\n' | '\r' => {
+                    self.begins_line = true;
+                    self.rest = &self.rest[1..];
+                    continue;
+                }
+                _ if first.is_whitespace() => {
+                    self.rest = &self.rest[first.len_utf8()..];
+                    continue;
+                }
+                '/' if self.rest.starts_with("//") => {
+                    self.rest = behind_line(self.rest);
+                    continue;
+                }
+                '/' if self.rest.starts_with("/*") => {
+                    self.rest = self.rest[2..].split_once("*/").map_or("", |(_, rest)| rest);
+                    continue;
+                }
+                '#' if self.begins_line => {
+                    self.rest = behind_line(self.rest);
+                    continue;
+                }
+                '"' | '\'' => quoted(self.rest, first),
+                _ if is_word_char(first) => {
+                    self.rest.find(|c| !is_word_char(c)).unwrap_or(self.rest.len())
+                }
+                _ => first.len_utf8(),
+            };
+            let (text, rest) = self.rest.split_at(length);
+            self.rest = rest;
+            return Some(Token {
+                text,
+                begins_line: std::mem::replace(&mut self.begins_line, false),
+            });
+        }
+    }
+}
+
+/// What is left at the end of the first line, which goes on behind a backslash. A directive ends before a comment that may
+/// be longer than the line.
+fn behind_line(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let is_directive = text.starts_with('#');
+    let ends = |at: usize| match bytes[at] {
+        b'\n' => !bytes[..at].ends_with(b"\\") && !bytes[..at].ends_with(b"\\\r"),
+        b'\r' => !bytes[..at].ends_with(b"\\") && bytes.get(at + 1) != Some(&b'\n'),
+        b'/' => is_directive && bytes.get(at + 1) == Some(&b'*'),
+        _ => false,
+    };
+    (0..bytes.len()).find(|at| ends(*at)).map_or("", |end| &text[end..])
+}
+
+/// How long the string is that `text` begins with. It ends with its line at the latest.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '\n' | '\r' => return at,
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            _ if c == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}

@@ -1,13 +1,223 @@
-//! `file-editor call`: one tool, from the shell.
+//! `file-editor call`: one tool, from the shell. It is run as the server runs it.
 
+mod describe;
+mod progress;
+mod show;
+mod values;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
-use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, ValueHint};
+use serde_json::Value;
+use server::signal::Signals;
+use server::{Calls, Confirm, Level, Log, Options, Structured, ToolErrors, direct, fault};
+use tools::{Effect, Entry, Failure, Reply};
+
+use crate::cli::{self, DURABILITIES, Words};
+use crate::workplace;
+pub use describe::{keys, properties};
+pub use show::write;
+use show::{Color, Shown};
 
 /// Call one tool, as an agent would
+///
+/// On a terminal the answer is text, the diff of an edit coloured; else it is one JSON object.
+///
+///     file-editor call read_file --dir=notes name=todo.txt
+///     file-editor call edit_file name=todo.txt edits='[{"line":0,"operation":"delete"}]'
+///     file-editor call write_text_file path="$PWD/todo.txt" content=- < draft.txt
+///     file-editor call search_files pattern=TODO globs='*.rs' globs='*.md'
+///     echo '{"name":"todo.txt"}' | file-editor call read_file -
 #[derive(Debug, Args)]
-pub struct Arguments {}
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[command(verbatim_doc_comment, disable_help_flag = true, after_help = AFTER)]
+pub struct Arguments {
+    /// The tool
+    #[arg(value_parser = tool_names())]
+    tool: Option<String>,
 
-pub fn run(_arguments: &Arguments) -> ExitCode {
-    ExitCode::FAILURE
+    /// What it is given; `file-editor call TOOL --help` shows the keys
+    ///
+    /// Texts are taken as they are, other values as JSON has them. Where several texts are wanted the key may be
+    /// repeated. `key=-` takes the value from stdin. A `-` alone takes everything from there, as one JSON object.
+    #[arg(value_name = "KEY=VALUE")]
+    values: Vec<OsString>,
+
+    /// Folder to work in [default: the current one]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
+    dir: Option<OsString>,
+
+    /// Answer with JSON on a terminal too
+    #[arg(long, conflicts_with = "text")]
+    json: bool,
+
+    /// Answer with text even if it goes elsewhere
+    #[arg(long)]
+    text: bool,
+
+    /// When text is coloured: `auto` (on a terminal, unless `NO_COLOR` is set), `always`, `never` [default: auto]
+    ///
+    /// What is always coloured is text, wherever it goes.
+    #[arg(long, value_name = "WHEN", value_parser = Words::of(&COLORS), hide_possible_values = true)]
+    color: Option<String>,
+
+    /// How long it may take in seconds, 1 to 300, the wait for a lock included [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<String>,
+
+    /// Largest file in megabytes, 1 to 100 [default: 10]
+    #[arg(long, value_name = "MB")]
+    max_size: Option<String>,
+
+    /// Refuse every edit
+    #[arg(long)]
+    read_only: bool,
+
+    /// Do without the second wall around the folder
+    #[arg(long)]
+    no_sandbox: bool,
+
+    /// What an edit waits for: `none`, `data`, `full` [default: data]
+    #[arg(long, value_name = "LEVEL", value_parser = Words::of(&DURABILITIES), hide_possible_values = true)]
+    durability: Option<String>,
+
+    /// List the tools
+    #[arg(long)]
+    list: bool,
+
+    /// Print help; after a tool, its own
+    #[arg(short, long)]
+    help: bool,
+}
+
+const COLORS: [(&str, Color); 3] =
+    [("auto", Color::Auto), ("always", Color::Always), ("never", Color::Never)];
+
+const AFTER: &str = "\
+FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL name a model, as they do for the server.
+
+Exit status: 0 if the tool did what it was asked; 1 if it refused, for a fault in the arguments,
+and when it was interrupted. The reason goes to stderr, and that of a refusal as JSON to stdout,
+unless the answer would have been text.";
+
+/// All tools, in the order of their sets.
+pub fn tools() -> impl Iterator<Item = &'static Entry> {
+    tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)
+}
+
+fn tool_names() -> PossibleValuesParser {
+    let value = |entry: &'static Entry| {
+        PossibleValue::new(entry.name).aliases(entry.alias).help(entry.title)
+    };
+    tools().map(value).collect::<Vec<_>>().into()
+}
+
+fn find(name: &str) -> Option<&'static Entry> {
+    tools().find(|entry| entry.name == name || entry.alias == Some(name))
+}
+
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let entry = arguments.tool.as_deref().and_then(find);
+    let told = match entry {
+        _ if arguments.list => Ok(describe::list()),
+        Some(entry) if arguments.help => Ok(describe::tool(entry)),
+        None if arguments.help => Ok(describe::command()),
+        Some(entry) => match call(entry, arguments) {
+            Ok(code) => return code,
+            Err(faults) => Err(faults),
+        },
+        None => Err(vec!["Which tool? `file-editor call --list` shows all of them".into()]),
+    };
+    match told.map(|text| write(text.as_bytes())) {
+        Ok(code) => code,
+        Err(faults) => {
+            cli::tell(&faults, "file-editor call --help");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Calls the tool and shows what came of it; or every fault in the flags.
+fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<String>> {
+    let flags = cli::Flags {
+        dir: Some(arguments.dir.as_deref().unwrap_or(OsStr::new("."))),
+        max_size: arguments.max_size.as_deref(),
+        timeout: arguments.timeout.as_deref(),
+        durability: arguments.durability.as_deref(),
+        // What only reads needs no folder that can be written to.
+        read_only: arguments.read_only || entry.effect == Effect::Reads,
+        no_sandbox: arguments.no_sandbox,
+    };
+    let (workplace, color) = match (cli::workplace(&flags, &[entry]), color(arguments)) {
+        (Ok(workplace), Ok(color)) => (workplace, color),
+        (workplace, color) => {
+            return Err(workplace.err().into_iter().flatten().chain(color.err()).collect());
+        }
+    };
+    let options = Options {
+        tools: vec![entry],
+        methods: Vec::new(),
+        access: workplace.access,
+        tool_errors: ToolErrors::Result,
+        structured: Structured::On,
+        confirm: Confirm::Never,
+        witness: None,
+        model: workplace.model.clone(),
+        instructions: None,
+    };
+    let (calls, _) = workplace.open(options, Log::new(Level::Error));
+    calls.log_panics();
+    let given = values::read(entry, &arguments.values, direct::longest(&calls.limits));
+    let target = given.as_ref().ok().and_then(fault::target).map(String::from);
+    let outcome =
+        given.map_or_else(|failure| Ok(Err(failure)), |given| answer(&calls, entry, given));
+    calls.log.close(Duration::from_millis(50));
+    let shown = Shown::new(arguments.json, arguments.text, color);
+    Ok(match outcome {
+        Ok(outcome) => shown.outcome(entry, target.as_deref(), outcome),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn color(arguments: &Arguments) -> Result<Color, String> {
+    let asked = arguments.color.as_deref().unwrap_or("auto");
+    let found = COLORS.into_iter().find(|(name, _)| *name == asked);
+    found.map(|(_, color)| color).ok_or("--color must be one of: auto, always, never".into())
+}
+
+/// Runs the call. Whoever interrupts it takes it back; who does so twice does not wait for what becomes of it.
+fn answer(
+    calls: &Arc<Calls>,
+    entry: &'static Entry,
+    given: Value,
+) -> io::Result<Result<Reply, Failure>> {
+    let runtime = workplace::runtime()?;
+    let progress = progress::Line::default();
+    let outcome = runtime.block_on(async {
+        let mut signals = Signals::catch()?;
+        let (interrupt, interrupted) = tokio::sync::oneshot::channel::<()>();
+        let taken_back = async { drop(interrupted.await) };
+        let report = |doing: &str, since: Duration| progress.say(doing, since);
+        let call = direct::call(calls, entry, given, taken_back, report);
+        let twice = async {
+            signals.stop().await;
+            drop(interrupt);
+            signals.stop().await;
+        };
+        tokio::select! {
+            outcome = call => Ok(outcome),
+            () = twice => Err(io::Error::other("Interrupted twice: what became of the call is not known")),
+        }
+    });
+    progress.wipe();
+    runtime.shutdown_timeout(Duration::from_millis(50));
+    outcome
 }

@@ -2,14 +2,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueHint};
 use files::{Access, Durability, Root};
 use server::{Confirm, Level, Structured, ToolErrors, http};
 use tools::{Effect, Entry};
 
-use crate::{call, doctor, setup};
+use crate::workplace::{SecondWall, Workplace};
+use crate::{call, doctor, manual, setup};
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
 ///
@@ -32,14 +35,14 @@ struct Raw {
     command: Option<Command>,
 
     /// Folder to work in. It must exist and be writable.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     dir: Option<OsString>,
 
     /// How clients talk to the server: `http`, `stdio` [default: http]
     ///
     /// http: MCP at `POST /mcp` and `/`, the plain methods at `POST /list_files` and so on.
     /// stdio: MCP and the plain methods, one JSON-RPC message a line.
-    #[arg(long, value_name = "TYPE", verbatim_doc_comment)]
+    #[arg(long, value_name = "TYPE", verbatim_doc_comment, value_parser = Words::of(&TRANSPORTS), hide_possible_values = true)]
     transport: Option<String>,
 
     /// Port of the HTTP transport, 1024 to 65535 [default: 8080]
@@ -73,7 +76,7 @@ struct Raw {
     /// flat: `list_files`, `read_file`, `edit_file`, addressed by file name, lines from 0.
     /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`, by absolute path, lines from 1.
     /// code: `ai_edit_code`, `ai_get_code_context`, `search_files`, by path from the folder, lines from 1.
-    #[arg(long, value_name = "LIST", verbatim_doc_comment)]
+    #[arg(long, value_name = "LIST", verbatim_doc_comment, value_parser = Words::of(&TOOLSETS), hide_possible_values = true)]
     tools: Option<String>,
 
     /// Serve only what reads; every edit is refused
@@ -92,30 +95,57 @@ struct Raw {
     /// none: nothing; a power cut may lose the last edits, never tear a file.
     /// data: the new text is on the disk before it takes the file's place.
     /// full: the folder is on the disk too, so that an answered edit survives a power cut.
-    #[arg(long, value_name = "LEVEL", verbatim_doc_comment)]
+    #[arg(long, value_name = "LEVEL", verbatim_doc_comment, value_parser = Words::of(&DURABILITIES), hide_possible_values = true)]
     durability: Option<String>,
 
     /// How a failing tool answers: `result`, `jsonrpc` [default: result]
     ///
     /// result: a tool result with `isError`, which models see. jsonrpc: a JSON-RPC error.
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = Words::of(&TOOL_ERRORS), hide_possible_values = true)]
     tool_errors: Option<String>,
 
     /// Whether results carry `structuredContent` besides text: `on`, `off` [default: on]
-    #[arg(long, value_name = "SWITCH")]
+    #[arg(long, value_name = "SWITCH", value_parser = Words::of(&STRUCTURED), hide_possible_values = true)]
     structured: Option<String>,
 
     /// When a person is asked before anything is written: `never`, `auto` (if the client can ask), `always` [default: never]
     ///
     /// The client shows the change (MCP form elicitation). With `always` whatever cannot be asked about is refused.
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", value_parser = Words::of(&CONFIRMS), hide_possible_values = true)]
     confirm: Option<String>,
 
     /// What goes to stderr, one JSON object a line: `error`, `warn`, `info`, `debug` [default: info]
     ///
     /// Contents of files never do.
-    #[arg(long, value_name = "LEVEL")]
+    #[arg(long, value_name = "LEVEL", value_parser = Words::of(&Level::ALL), hide_possible_values = true)]
     log: Option<String>,
+}
+
+/// Any word, with those that shells are to offer. One that is wrong is told later, together with all other faults.
+#[derive(Clone)]
+pub struct Words(Vec<&'static str>);
+
+impl Words {
+    pub fn of<T>(choices: &[(&'static str, T)]) -> Self {
+        Self(choices.iter().map(|(name, _)| *name).collect())
+    }
+}
+
+impl TypedValueParser for Words {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
 }
 
 /// What the binary does besides serving.
@@ -124,7 +154,25 @@ enum Command {
     Call(call::Arguments),
     Setup(setup::Arguments),
     Doctor(doctor::Arguments),
+    Completions(manual::Arguments),
+    /// Print the manual page, for `man`
+    Man,
 }
+
+const TRANSPORTS: [(&str, &str); 2] = [("http", "http"), ("stdio", "stdio")];
+static TOOLSETS: [(&str, &[&[Entry]]); 4] = [
+    ("flat", &[&tools::FLAT]),
+    ("text", &[&tools::TEXT]),
+    ("code", &[&tools::CODE]),
+    ("all", &[&tools::FLAT, &tools::TEXT, &tools::CODE]),
+];
+pub const DURABILITIES: [(&str, Durability); 3] =
+    [("none", Durability::None), ("data", Durability::Data), ("full", Durability::Full)];
+const TOOL_ERRORS: [(&str, ToolErrors); 2] =
+    [("result", ToolErrors::Result), ("jsonrpc", ToolErrors::JsonRpc)];
+const STRUCTURED: [(&str, Structured); 2] = [("on", Structured::On), ("off", Structured::Off)];
+const CONFIRMS: [(&str, Confirm); 3] =
+    [("never", Confirm::Never), ("auto", Confirm::Auto), ("always", Confirm::Always)];
 
 const AFTER: &str = "\
 The same methods answer without a handshake (`list_files`, `read_file`, `edit_file` as JSON-RPC
@@ -142,30 +190,29 @@ pub enum Task {
     Call(call::Arguments),
     Setup(setup::Arguments),
     Doctor(doctor::Arguments),
+    Completions(manual::Arguments),
+    Man,
 }
 
 /// What the server was asked to be.
 pub struct Config {
     pub transport: Transport,
-    pub root: Root,
-    /// Bytes.
-    pub max_size: u64,
-    pub timeout: Duration,
+    pub workplace: Workplace,
     pub tools: Vec<&'static Entry>,
-    pub model: Option<model::Settings>,
-    pub access: Access,
-    pub second_wall: SecondWall,
-    pub durability: Durability,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
     pub confirm: Confirm,
     pub log: Level,
 }
 
-/// Whether the kernel shall keep the process inside too.
-pub enum SecondWall {
-    Wanted,
-    Unwanted,
+/// Flags that mean the same to all who work in a folder, as they were given.
+pub struct Flags<'a> {
+    pub dir: Option<&'a OsStr>,
+    pub max_size: Option<&'a str>,
+    pub timeout: Option<&'a str>,
+    pub durability: Option<&'a str>,
+    pub read_only: bool,
+    pub no_sandbox: bool,
 }
 
 pub enum Transport {
@@ -183,87 +230,79 @@ pub fn read() -> Task {
         Some(Command::Call(arguments)) => return Task::Call(arguments),
         Some(Command::Setup(arguments)) => return Task::Setup(arguments),
         Some(Command::Doctor(arguments)) => return Task::Doctor(arguments),
+        Some(Command::Completions(arguments)) => return Task::Completions(arguments),
+        Some(Command::Man) => return Task::Man,
         None => {}
     }
     let config = check(&raw).unwrap_or_else(|faults| {
-        for fault in faults {
-            eprintln!("error: {fault}");
-        }
-        eprintln!("\nSee `file-editor --help`.");
+        tell(&faults, "file-editor --help");
         std::process::exit(1);
     });
     Task::Serve(Box::new(config))
 }
 
+/// Every fault in the arguments, and where to read more.
+pub fn tell(faults: &[String], help: &str) {
+    for fault in faults {
+        eprintln!("error: {fault}");
+    }
+    eprintln!("\nSee `{help}`.");
+}
+
+/// All that can be said on the command line, as help, completions and the manual page tell it.
+pub fn definition() -> clap::Command {
+    let mut definition = Raw::command();
+    definition.build();
+    definition
+}
+
+/// The folder to work in, for calls of these tools; every fault, else.
+pub fn workplace(flags: &Flags, tools: &[&'static Entry]) -> Result<Workplace, Vec<String>> {
+    let mut faults = Faults(Vec::new());
+    faults.workplace(flags, Some(tools)).ok_or(faults.0)
+}
+
 fn check(raw: &Raw) -> Result<Config, Vec<String>> {
     let mut faults = Faults(Vec::new());
-    let access = if raw.read_only { Access::ReadOnly } else { Access::ReadWrite };
-    let root = faults.keep(folder(raw.dir.as_deref(), access));
+    let flags = Flags {
+        dir: raw.dir.as_deref(),
+        max_size: raw.max_size.as_deref(),
+        timeout: raw.timeout.as_deref(),
+        durability: raw.durability.as_deref(),
+        read_only: raw.read_only,
+        no_sandbox: raw.no_sandbox,
+    };
+    let tools = faults.keep(toolsets(raw.tools.as_deref()));
+    let workplace = faults.workplace(&flags, tools.as_deref());
     let port = "--port must be between 1024 and 65535";
     let port = faults.number(raw.port.as_deref(), 8080, 1024..=65535, port);
-    let transport = faults.choice(
-        "--transport",
-        raw.transport.as_deref().unwrap_or("http"),
-        &[("http", "http"), ("stdio", "stdio")],
-    );
+    let transport =
+        faults.choice("--transport", raw.transport.as_deref().unwrap_or("http"), &TRANSPORTS);
     let transport = match transport {
         Some("http") => port.and_then(|port| faults.keep(listen(raw, port))),
         found => found.map(|_| Transport::Stdio),
     };
-    let size = "--max-size must be between 1 and 100 MB";
-    let max_size = faults.number(raw.max_size.as_deref(), 10, 1..=100, size);
-    let time = "--timeout must be between 1 and 300 seconds";
-    let timeout = faults.number(raw.timeout.as_deref(), 10, 1..=300, time);
-    let tools = faults.keep(toolsets(raw.tools.as_deref()));
-    let model = tools.as_deref().map_or(Ok(None), author);
-    let model = faults.keep(model);
-    let durability = faults.choice(
-        "--durability",
-        raw.durability.as_deref().unwrap_or("data"),
-        &[("none", Durability::None), ("data", Durability::Data), ("full", Durability::Full)],
-    );
     let tool_errors = faults.choice(
         "--tool-errors",
         raw.tool_errors.as_deref().unwrap_or("result"),
-        &[("result", ToolErrors::Result), ("jsonrpc", ToolErrors::JsonRpc)],
+        &TOOL_ERRORS,
     );
-    let structured = faults.choice(
-        "--structured",
-        raw.structured.as_deref().unwrap_or("on"),
-        &[("on", Structured::On), ("off", Structured::Off)],
-    );
-    let confirm = faults.choice(
-        "--confirm",
-        raw.confirm.as_deref().unwrap_or("never"),
-        &[("never", Confirm::Never), ("auto", Confirm::Auto), ("always", Confirm::Always)],
-    );
+    let structured =
+        faults.choice("--structured", raw.structured.as_deref().unwrap_or("on"), &STRUCTURED);
+    let confirm = faults.choice("--confirm", raw.confirm.as_deref().unwrap_or("never"), &CONFIRMS);
     let log = faults.choice("--log", raw.log.as_deref().unwrap_or("info"), &Level::ALL);
-    let ways = (tool_errors, structured, confirm);
-    match (root, transport, max_size, timeout, tools.zip(model), durability, ways, log) {
+    match (workplace, transport, tools, tool_errors, structured, confirm, log) {
         (
-            Some(root),
+            Some(workplace),
             Some(transport),
-            Some(max_size),
-            Some(timeout),
-            Some((tools, model)),
-            Some(durability),
-            (Some(tool_errors), Some(structured), Some(confirm)),
+            Some(tools),
+            Some(tool_errors),
+            Some(structured),
+            Some(confirm),
             Some(log),
-        ) if faults.0.is_empty() => Ok(Config {
-            transport,
-            root,
-            max_size: max_size << 20,
-            timeout: Duration::from_secs(timeout),
-            tools,
-            model,
-            access,
-            second_wall: if raw.no_sandbox { SecondWall::Unwanted } else { SecondWall::Wanted },
-            durability,
-            tool_errors,
-            structured,
-            confirm,
-            log,
-        }),
+        ) if faults.0.is_empty() => {
+            Ok(Config { transport, workplace, tools, tool_errors, structured, confirm, log })
+        }
         _ => Err(faults.0),
     }
 }
@@ -273,6 +312,28 @@ struct Faults(Vec<String>);
 impl Faults {
     fn keep<T>(&mut self, checked: Result<T, String>) -> Option<T> {
         checked.map_err(|fault| self.0.push(fault)).ok()
+    }
+
+    /// `tools`: those that will be called there, if they are known.
+    fn workplace(&mut self, flags: &Flags, tools: Option<&[&'static Entry]>) -> Option<Workplace> {
+        let access = if flags.read_only { Access::ReadOnly } else { Access::ReadWrite };
+        let root = self.keep(folder(flags.dir, access));
+        let size = "--max-size must be between 1 and 100 MB";
+        let max_size = self.number(flags.max_size, 10, 1..=100, size);
+        let time = "--timeout must be between 1 and 300 seconds";
+        let timeout = self.number(flags.timeout, 10, 1..=300, time);
+        let model = self.keep(tools.map_or(Ok(None), author));
+        let durability =
+            self.choice("--durability", flags.durability.unwrap_or("data"), &DURABILITIES);
+        Some(Workplace {
+            root: root?,
+            max_size: max_size? << 20,
+            timeout: Duration::from_secs(timeout?),
+            durability: durability?,
+            access,
+            second_wall: if flags.no_sandbox { SecondWall::Unwanted } else { SecondWall::Wanted },
+            model: model?.map(Arc::new),
+        })
     }
 
     fn number(
@@ -344,13 +405,10 @@ fn author(tools: &[&'static Entry]) -> Result<Option<model::Settings>, String> {
 fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
     let mut tools: Vec<&'static Entry> = Vec::new();
     for name in raw.unwrap_or("flat").split(',') {
-        match name.trim() {
-            "flat" => tools.extend(&tools::FLAT),
-            "text" => tools.extend(&tools::TEXT),
-            "code" => tools.extend(&tools::CODE),
-            "all" => tools.extend(tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)),
-            _ => return Err("--tools must be a comma list of: flat, text, code, all".into()),
-        }
+        let Some((_, sets)) = TOOLSETS.iter().find(|(known, _)| *known == name.trim()) else {
+            return Err("--tools must be a comma list of: flat, text, code, all".into());
+        };
+        tools.extend(sets.iter().copied().flatten());
     }
     let mut seen = Vec::new();
     tools.retain(|entry| {

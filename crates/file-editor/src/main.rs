@@ -3,19 +3,18 @@
 mod call;
 mod cli;
 mod doctor;
+mod manual;
 mod setup;
+mod workplace;
 
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cli::{SecondWall, Task, Transport};
-use files::{Callee, DiskOptions, DiskStore, KnownBy, Sandbox};
-use model::Host;
+use cli::{Task, Transport};
 use server::signal::Signals;
-use server::{Calls, Log, Options};
-use tools::Limits;
+use server::{Log, Options};
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -31,55 +30,30 @@ fn main() -> ExitCode {
         Task::Call(arguments) => call::run(&arguments),
         Task::Setup(arguments) => setup::run(&arguments),
         Task::Doctor(arguments) => doctor::run(&arguments),
+        Task::Completions(arguments) => manual::complete(&arguments),
+        Task::Man => manual::print(),
     }
 }
 
-/// How the model is reached.
-fn callee(model: &model::Settings) -> Callee {
-    let known_by = match model.host() {
-        Host::Name(_) => KnownBy::Name,
-        Host::Address(_) => KnownBy::Address,
-    };
-    Callee { port: model.port(), known_by }
-}
-
 fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
-    let root = Arc::new(config.root);
-    let options = DiskOptions { max_size: config.max_size, durability: config.durability };
-    let store = DiskStore::open(Arc::clone(&root), options);
-    // A server that only reads clears up as well, so the wall comes after.
-    store.sweep_root();
-    // The port is bound, and there is no other thread yet: all that are made from here on are behind the wall too.
-    let sandbox = match config.second_wall {
-        SecondWall::Wanted => {
-            Sandbox::enter_to_call(&root, config.access, config.model.as_ref().map(callee))
-        }
-        SecondWall::Unwanted => Sandbox::Off,
-    };
+    let workplace = config.workplace;
     let options = Options {
         tools: config.tools,
         methods: tools::PLAIN.iter().collect(),
-        access: config.access,
+        access: workplace.access,
         tool_errors: config.tool_errors,
         structured: config.structured,
         confirm: config.confirm,
         witness: None,
-        model: config.model.map(Arc::new),
+        model: workplace.model.clone(),
         instructions: None,
     };
-    let limits = Limits::new(config.max_size, config.timeout);
-    let calls = Calls::new(root, Box::new(store), limits, options, Log::new(config.log));
+    // The port is bound by now: behind the wall it could not be.
+    let (calls, sandbox) = workplace.open(options, Log::new(config.log));
 
     calls.log_panics();
 
-    // One thread for the protocol; files are worked on by others, which are gone when there is nothing to do.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(64)
-        .thread_keep_alive(Duration::from_secs(1))
-        // Only addresses, until they are used; and the C library keeps fewer large stacks of threads that are gone.
-        .thread_stack_size(8 << 20)
-        .build()?;
+    let runtime = workplace::runtime()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::catch()?;
         match config.transport {

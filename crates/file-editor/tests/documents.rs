@@ -134,7 +134,9 @@ fn row(set: &str, tool: &Value) -> String {
 fn the_table_of_tools_is_what_clients_are_told() {
     let mut table = String::from("| set | tool | what it does | arguments |\n|---|---|---|---|\n");
     for set in ["text", "code", "flat"] {
-        tools(set).iter().for_each(|tool| table.push_str(&row(set, tool)));
+        for tool in tools(set) {
+            table.push_str(&row(set, &tool));
+        }
     }
     compare("tools", &table);
 }
@@ -154,7 +156,7 @@ fn the_table_of_options_is_what_the_help_says() {
                 rows.push(format!("| `--{name}` | {}", meaning.trim()));
             }
             None if line.starts_with("  -") => {} // every program's
-            None => rows.last_mut().unwrap().push_str(&format!(" {}", line.trim())),
+            None => rows.last_mut().unwrap().extend([" ", line.trim()]),
         }
     }
     let rows = rows.iter().map(|row| match row.rsplit_once(" [default: ") {

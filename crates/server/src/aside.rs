@@ -17,7 +17,7 @@ use crate::room::{Room, Share};
 use crate::{arguments, confirm, wire};
 
 /// A call that takes longer is told about, and again after each such time.
-const BEAT: Duration = Duration::from_secs(1);
+pub const BEAT: Duration = Duration::from_secs(1);
 /// Bytes of it that may wait until they are taken. Whoever takes nothing is told no more.
 const UNTAKEN: usize = 64 << 10;
 /// Characters of what somebody else says of their work.
@@ -106,7 +106,7 @@ impl Doing {
         *lock(&self.0) = stage;
     }
 
-    fn now(&self) -> Cow<'static, str> {
+    pub fn now(&self) -> Cow<'static, str> {
         match &*lock(&self.0) {
             Stage::Waiting => "waiting for its turn".into(),
             Stage::Working(call) if call.is_waiting() => "waiting for the file's lock".into(),

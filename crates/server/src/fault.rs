@@ -71,6 +71,11 @@ pub fn text(dialect: Dialect, failure: &Failure) -> String {
     }
 }
 
+/// The file as it was asked for, which the failures of the code tools name.
+pub fn target(arguments: &Value) -> Option<&str> {
+    arguments.get("target_file").or(arguments.get("path"))?.as_str()
+}
+
 /// What `structuredContent` says of a failure; `target` is the file as it was asked for.
 pub fn structured(dialect: Dialect, target: Option<&str>, failure: &Failure) -> Value {
     let mut object = Map::new();

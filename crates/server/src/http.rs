@@ -45,7 +45,7 @@ const MAX_BUFFER: usize = 16 * 1024;
 /// Bytes that the system may hold for a client that does not take them. Small enough to see soon that it does not.
 const SEND_BUFFER: usize = 256 * 1024;
 /// What a body may be longer than the largest file, for everything around the text.
-const ENVELOPE: u64 = 64 * 1024;
+pub(crate) const ENVELOPE: u64 = 64 * 1024;
 /// How long the beginning of a body may take, and what a large one may take longer than its size says.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// A connection that takes nothing of its answer for so long is closed, whoever waits.

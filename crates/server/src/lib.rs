@@ -9,6 +9,7 @@ mod at_once;
 mod calls;
 mod confirm;
 mod desk;
+pub mod direct;
 mod door;
 mod drafts;
 mod endpoint;

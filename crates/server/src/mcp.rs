@@ -134,9 +134,8 @@ impl Carried {
             refusal.with_data(error.data.unwrap_or_default())
         })?;
         let arguments = wire::arguments(id, call.arguments)?;
-        let target = (entry.dialect == Dialect::Code).then(|| {
-            arguments.get("target_file").or(arguments.get("path"))?.as_str().map(String::from)
-        });
+        let target =
+            (entry.dialect == Dialect::Code).then(|| fault::target(&arguments).map(String::from));
         let call_id = call.meta.as_ref().and_then(|Small(meta)| meta.get("callId")?.as_str());
         let arrived = calls.arrive(entry, arguments, id.to_string(), call_id);
         let answers = call.input_responses.clone().map(|Small(answers)| answers);

@@ -1,0 +1,144 @@
+//! What tools there are and what each of them takes, out of their own schemas.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+use tools::Entry;
+
+use crate::cli;
+
+/// Columns, as in the help of all commands.
+const WIDTH: usize = 100;
+
+/// The help of the command itself.
+pub fn command() -> String {
+    let mut definition = cli::definition();
+    let found = definition.find_subcommand_mut("call");
+    found.map(|call| call.render_long_help().to_string()).unwrap_or_default()
+}
+
+/// A line for each tool.
+pub fn list() -> String {
+    let names = super::tools().map(|entry| entry.name.len());
+    let width = names.max().unwrap_or_default();
+    super::tools().fold(String::new(), |mut list, entry| {
+        let said = entry.description();
+        let first = said.split(['.', ':']).next().unwrap_or_default();
+        let alias = entry.alias.map(|alias| format!(" (also {alias})")).unwrap_or_default();
+        let _ = writeln!(list, "{:width$}  {first}{alias}", entry.name);
+        list
+    })
+}
+
+/// All about one tool.
+pub fn tool(entry: &Entry) -> String {
+    let schema = entry.input_schema();
+    let mut usage = format!("Usage: file-editor call {} [OPTIONS]", entry.name);
+    for (key, property) in properties(&schema) {
+        let word = format!("{key}={}", placeholder(property));
+        let word = if is_required(&schema, key) { word } else { format!("[{word}]") };
+        let _ = write!(usage, " {word}");
+    }
+    // Below its own first word.
+    let usage = wrapped(&usage, "Usage: ".len());
+    let mut help = format!("{}\n{}", wrapped(entry.description(), 0), usage.trim_start());
+    for (index, Key { spelled, meaning, members }) in keys(entry).into_iter().enumerate() {
+        let heading = if index == 0 { "\nKeys:\n" } else { "" };
+        let _ = writeln!(help, "{heading}  {spelled}");
+        help.push_str(&wrapped(&meaning, 10));
+        help.extend(members.iter().map(|member| wrapped(member, 14)));
+    }
+    help + "\nOptions and ways to give values: `file-editor call --help`\n"
+}
+
+/// What a tool takes by one name.
+pub struct Key {
+    /// The key, what is to be written for its value, and whether it must be there.
+    pub spelled: String,
+    pub meaning: String,
+    /// What an item is made of, if the value is a list of objects.
+    pub members: Vec<String>,
+}
+
+pub fn keys(entry: &Entry) -> Vec<Key> {
+    let schema = entry.input_schema();
+    let key = |(key, property): (&str, &Value)| {
+        let required = if is_required(&schema, key) { "  (required)" } else { "" };
+        let spelled = format!("{key}={}{required}", placeholder(property));
+        let item = property.get("items").and_then(Value::as_object);
+        let members = item.into_iter().flat_map(|item| {
+            properties(item).map(|(name, member)| {
+                let required = if is_required(item, name) { ", required" } else { "" };
+                format!("\"{name}\" ({}{required}): {}", kind(member), meaning(member))
+            })
+        });
+        Key { spelled, meaning: meaning(property), members: members.collect() }
+    };
+    properties(&schema).map(key).collect()
+}
+
+/// The properties of an object, in their order.
+pub fn properties(schema: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, property)| (name.as_str(), property))
+}
+
+fn is_required(schema: &Map<String, Value>, name: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|required| required == name))
+}
+
+fn meaning(property: &Value) -> String {
+    let said = property["description"].as_str().unwrap_or_default();
+    match property.get("default") {
+        Some(default) => format!("{said} [default: {default}]"),
+        None => said.to_owned(),
+    }
+}
+
+/// What is to be written for a value.
+fn placeholder(property: &Value) -> String {
+    match (property["type"].as_str().unwrap_or_default(), choices(property)) {
+        (_, Some(choices)) => choices,
+        ("string", None) => "TEXT".into(),
+        ("boolean", None) => "true|false".into(),
+        ("array", None) if property["items"]["type"] == "string" => {
+            format!("{}...", placeholder(&property["items"]))
+        }
+        ("array", None) => "JSON-ARRAY".into(),
+        ("object", None) => "JSON-OBJECT".into(),
+        (kind, None) => kind.to_uppercase(),
+    }
+}
+
+fn kind(property: &Value) -> String {
+    let kind = property["type"].as_str().unwrap_or("any");
+    choices(property).unwrap_or_else(|| kind.to_owned())
+}
+
+fn choices(property: &Value) -> Option<String> {
+    let names: Vec<&str> = property["enum"].as_array()?.iter().filter_map(Value::as_str).collect();
+    Some(names.join("|"))
+}
+
+/// Words in lines of at most [`WIDTH`] columns, where they are short enough, each after so many blanks.
+fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width <= WIDTH {
+            lines.push(' ');
+            column += 1 + width;
+        } else {
+            let break_before = if column > 0 { "\n" } else { "" };
+            let _ = write!(lines, "{break_before}{:indent$}", "");
+            column = indent + width;
+        }
+        lines.push_str(word);
+    }
+    if column > 0 {
+        lines.push('\n');
+    }
+    lines
+}

@@ -1,0 +1,136 @@
+//! `key=value`: what a shell says, as the JSON that a tool takes.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+
+use serde_json::{Map, Value};
+use server::direct;
+use tools::{Entry, Failure, Kind};
+
+/// The arguments of a call. No more than `longest` bytes are taken from stdin.
+pub fn read(entry: &Entry, given: &[OsString], longest: u64) -> Result<Value, Failure> {
+    if let [dash] = given
+        && dash == "-"
+    {
+        let arguments = stdin(longest).and_then(|json| Ok(direct::read(&json)?));
+        return arguments.map_err(|reason| invalid(vec![reason]));
+    }
+    let schema = entry.input_schema();
+    let mut stdin = Stdin { longest, is_taken: false };
+    let (mut arguments, mut faults) = (Map::new(), Vec::new());
+    for word in given {
+        let added = split(word).and_then(|(key, value)| {
+            let property = schema.get("properties").and_then(|all| all.get(key));
+            let value = stdin.or(key, value)?;
+            add(&mut arguments, key, parse(key, &value, property.unwrap_or(&Value::Null))?)
+        });
+        faults.extend(added.err());
+    }
+    if faults.is_empty() { Ok(arguments.into()) } else { Err(invalid(faults)) }
+}
+
+fn invalid(faults: Vec<String>) -> Failure {
+    Failure::new(Kind::Invalid, faults.join("; ")).with_faults(faults)
+}
+
+fn split(word: &OsString) -> Result<(&str, &str), String> {
+    if word == "-" {
+        return Err("`-` stands for all arguments, and cannot be beside others".into());
+    }
+    let word = word.to_str().ok_or_else(|| format!("not UTF-8: `{}`", short(&word.display())))?;
+    word.split_once('=').ok_or_else(|| format!("`{}` is not of the form key=value", short(&word)))
+}
+
+/// Values that come from stdin. There is one of them at most.
+struct Stdin {
+    longest: u64,
+    is_taken: bool,
+}
+
+impl Stdin {
+    fn or(&mut self, key: &str, value: &str) -> Result<String, String> {
+        if value != "-" {
+            return Ok(value.into());
+        }
+        if std::mem::replace(&mut self.is_taken, true) {
+            return Err(format!("`{key}` cannot come from stdin too: another value does"));
+        }
+        let bytes = stdin(self.longest)?;
+        String::from_utf8(bytes).map_err(|_| format!("`{key}` from stdin is not UTF-8"))
+    }
+}
+
+fn stdin(longest: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let taken = std::io::stdin().lock().take(longest + 1).read_to_end(&mut bytes);
+    taken.map_err(|error| format!("stdin cannot be read: {error}"))?;
+    if bytes.len() as u64 > longest {
+        return Err(format!("stdin has more than the {longest} bytes that --max-size allows"));
+    }
+    Ok(bytes)
+}
+
+/// One value more. Only texts of a list may be given one by one.
+fn add(arguments: &mut Map<String, Value>, key: &str, value: Given) -> Result<(), String> {
+    match (arguments.get_mut(key), value) {
+        (None, Given::One(value) | Given::All(value)) => {
+            arguments.insert(key.into(), value);
+        }
+        (None, Given::Item(item)) => {
+            arguments.insert(key.into(), vec![item].into());
+        }
+        (Some(Value::Array(items)), Given::Item(item)) => items.push(item),
+        (Some(_), _) => return Err(format!("`{key}` is given twice")),
+    }
+    Ok(())
+}
+
+enum Given {
+    One(Value),
+    /// All items of a list.
+    All(Value),
+    /// One of them.
+    Item(Value),
+}
+
+/// A value by the type that the tool's schema gives it. What the schema does not know is left to the tool, which says
+/// what may be meant.
+fn parse(key: &str, value: &str, property: &Value) -> Result<Given, String> {
+    let json = || serde_json::from_str::<Value>(value);
+    let wrong = |wanted: &str| format!("`{key}` must be {wanted}, not `{}`", short(&value));
+    match property["type"].as_str() {
+        Some("integer") => json().ok().filter(Value::is_number).ok_or_else(|| wrong("an integer")),
+        Some("number") => json().ok().filter(Value::is_number).ok_or_else(|| wrong("a number")),
+        Some("boolean") => {
+            json().ok().filter(Value::is_boolean).ok_or_else(|| wrong("`true` or `false`"))
+        }
+        Some("array") if property["items"]["type"] == "string" && !value.starts_with('[') => {
+            return Ok(Given::Item(value.into()));
+        }
+        Some("array") => {
+            let wrong = |reason| wrong(&format!("a JSON array ({reason})"));
+            return match direct::value(value.as_bytes()) {
+                Ok(list @ Value::Array(_)) => Ok(Given::All(list)),
+                Ok(_) => Err(wrong("it is something else".into())),
+                Err(reason) => Err(wrong(reason)),
+            };
+        }
+        Some("object") => match direct::value(value.as_bytes()) {
+            Ok(object @ Value::Object(_)) => Ok(object),
+            Ok(_) => Err(wrong("a JSON object")),
+            Err(reason) => Err(wrong(&format!("a JSON object ({reason})"))),
+        },
+        _ => Ok(value.into()),
+    }
+    .map(Given::One)
+}
+
+/// The beginning of what was given: errors do not repeat large contents.
+fn short(text: &impl ToString) -> String {
+    let text = text.to_string();
+    let mut short: String = text.chars().take(80).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    short
+}

@@ -41,7 +41,7 @@ fn an_edit() {
     let folder = Folder::new();
     folder.write("config.toml", CONFIGURATION);
     let edits = r#"[{"old_string": "port = 8080", "new_string": "port = 3000"}, {"old_string": "level = \"info\"", "new_string": "level = \"debug\""}]"#;
-    let shown = "file-editor call multi_edit_text_file path=config.toml edits='[\n    {\"old_string\": \"port = 8080\", \"new_string\": \"port = 3000\"},\n    {\"old_string\": \"level = \\\"info\\\"\", \"new_string\": \"level = \\\"debug\\\"\"}]'";
+    let shown = "file-editor call multi_edit_text_file path=$PWD/config.toml edits='[\n    {\"old_string\": \"port = 8080\", \"new_string\": \"port = 3000\"},\n    {\"old_string\": \"level = \\\"info\\\"\", \"new_string\": \"level = \\\"debug\\\"\"}]'";
     let svg = picture(&folder, shown, "config.toml", edits);
     expect_file!["../../../docs/pictures/edit.svg"].assert_eq(&svg);
 }
@@ -52,7 +52,7 @@ fn a_refusal_that_teaches() {
     folder.write("limit.rs", SOURCE);
     let edits =
         r#"[{"old_string": "    if sum > 100 {\n        return sum - 10;", "new_string": "…"}]"#;
-    let shown = "file-editor call multi_edit_text_file path=limit.rs edits='[\n    {\"old_string\": \"    if sum > 100 {\\n        return sum - 10;\", \"new_string\": \"…\"}]'";
+    let shown = "file-editor call multi_edit_text_file path=$PWD/limit.rs edits='[\n    {\"old_string\": \"    if sum > 100 {\\n        return sum - 10;\", \"new_string\": \"…\"}]'";
     let svg = picture(&folder, shown, "limit.rs", edits);
     expect_file!["../../../docs/pictures/refusal.svg"].assert_eq(&svg);
 }

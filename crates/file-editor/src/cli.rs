@@ -354,7 +354,7 @@ impl Faults {
     }
 }
 
-fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
+pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
     let path = raw.filter(|raw| !raw.is_empty()).ok_or("--dir argument is required")?;
     let opened = Root::open(Path::new(path));
     let path = path.display();
@@ -402,7 +402,7 @@ fn author(tools: &[&'static Entry]) -> Result<Option<model::Settings>, String> {
     model::Settings::from_variables(get).map_err(|error| error.to_string())
 }
 
-fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
+pub fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
     let mut tools: Vec<&'static Entry> = Vec::new();
     for name in raw.unwrap_or("flat").split(',') {
         let Some((_, sets)) = TOOLSETS.iter().find(|(known, _)| *known == name.trim()) else {

@@ -1,13 +1,59 @@
 //! `file-editor doctor`: what could be in the way, and what would help.
+//!
+//! Each check sees something, says whether that is well, and if not what would help. Nothing is left changed: files that
+//! are made to find something out are gone afterwards.
 
+mod check;
+mod clients;
+mod folder;
+mod surroundings;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
 
-/// Look for what could be in the way, and say what would help
-#[derive(Debug, Args)]
-pub struct Arguments {}
+use check::{Check, State};
 
-pub fn run(_arguments: &Arguments) -> ExitCode {
-    ExitCode::FAILURE
+/// Look for what could be in the way, and say what would help
+///
+/// Exit status: 1 if there is a fault, 0 if there are only warnings or nothing.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Folder that is to be served [default: the current one]
+    #[arg(long, value_name = "PATH")]
+    dir: Option<OsString>,
+
+    /// Port of the HTTP transport [default: 8080]
+    #[arg(long, value_name = "NUMBER", default_value_t = 8080, hide_default_value = true)]
+    port: u16,
+
+    /// Answer with JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let named = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
+    let mut checks = folder::all(named);
+    checks.extend(surroundings::all(arguments.port));
+    checks.extend(clients::all(named));
+    let mut out = io::stdout().lock();
+    // Nobody may be there to read it; the status tells all the same.
+    let _ = if arguments.json { tell_json(&checks, &mut out) } else { tell(&checks, &mut out) };
+    if checks.iter().any(|check| check.state == State::Fault) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn tell(checks: &[Check], out: &mut impl Write) -> io::Result<()> {
+    checks.iter().try_for_each(|check| writeln!(out, "{check}"))
+}
+
+fn tell_json(checks: &[Check], out: &mut impl Write) -> io::Result<()> {
+    let rows: Vec<_> = checks.iter().map(Check::json).collect();
+    writeln!(out, "[\n  {}\n]", rows.join(",\n  "))
 }

@@ -127,6 +127,37 @@ impl DiskStore {
             .map_err(|_| StoreError::denied("the path leads outside the root"))
     }
 
+    /// Makes `to` a copy of `from`, with its mode and owner: what others may not read there they may not read here. Whatever
+    /// `to` was is replaced.
+    pub fn copy(&self, from: &FilePath, to: &FilePath, call: &Call) -> Result<(), StoreError> {
+        let mut backoff = Backoff::new();
+        loop {
+            call.check()?;
+            match self.try_copy(from, to, call) {
+                Ok(()) => return Ok(()),
+                Err(Halt::Retry | Halt::NoLink) => backoff.pause(call.deadline),
+                Err(Halt::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn try_copy(&self, from: &FilePath, to: &FilePath, call: &Call) -> Result<(), Halt> {
+        let (mut targets, _) = self.find_targets(std::slice::from_ref(from))?;
+        lock_all(&mut targets, call)?;
+        let Some(source) = targets.first_mut() else { return Ok(()) };
+        source.load(self.options.max_size)?;
+        let Some(version) = &source.version else {
+            let source = io::ErrorKind::NotFound.into();
+            return Err(StoreError::Io { doing: "copy the file", source }.into());
+        };
+        let place = resolve(self.root.dir(), to.as_path())?;
+        place.regular()?;
+        let durability = self.options.durability;
+        let (folder, original) = (&*place.folder, source.original());
+        let mut temp = Temp::write(folder, &version.bytes, original, durability, Temps::Named)?;
+        temp.replace(&place.name).map(drop)
+    }
+
     fn temps(&self) -> Temps {
         if self.named_only.load(Ordering::Relaxed) { Temps::Named } else { Temps::Unnamed }
     }

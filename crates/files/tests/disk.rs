@@ -989,3 +989,22 @@ fn the_size_is_told_of_what_can_be_read() {
         assert_eq!(disk.store.size(&at(name)), size, "{name}");
     }
 }
+
+/// A copy is as secret as what it is a copy of.
+#[test]
+fn a_copy_has_the_bytes_and_the_mode_of_the_file() {
+    let disk = Disk::new();
+    let path = |name: &str| disk.dir.path().join(name);
+    for (name, text, mode) in [("file", "secret", 0o600), ("copy", "older", 0o644)] {
+        disk.put(name, text);
+        fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
+    }
+    for to in ["copy", "new"] {
+        disk.store.copy(&at("file"), &at(to), &call()).unwrap();
+        assert_eq!(disk.text(to), "secret");
+        assert_eq!(fs::metadata(path(to)).unwrap().mode() & 0o777, 0o600, "{to}");
+    }
+    disk.store.copy(&at("missing"), &at("copy"), &call()).unwrap_err();
+    assert_eq!(disk.text("copy"), "secret");
+    assert_eq!(fs::read_dir(disk.dir.path()).unwrap().count(), 3);
+}

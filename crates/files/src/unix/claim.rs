@@ -107,35 +107,8 @@ pub(super) fn try_lock(file: &File) -> Result<bool, StoreError> {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            Err(StoreError::NoLocks { file_system: file_system(file) })
+            Err(StoreError::NoLocks { file_system: super::file_system(file) })
         }
         Err(error) => Err(StoreError::os("lock the file", error.into())),
     }
-}
-
-/// The name of the file system a file is on, or its number.
-#[cfg(target_os = "linux")]
-fn file_system(file: &File) -> String {
-    // The numbers are those of linux/magic.h.
-    match rustix::fs::fstatfs(file)
-        .map(|found| u32::try_from(found.f_type & 0xffff_ffff).unwrap_or_default())
-    {
-        Ok(0xef53) => "ext4".into(),
-        Ok(0x4d44) => "vfat".into(),
-        Ok(0x2011_bab0) => "exfat".into(),
-        Ok(0x6969) => "nfs".into(),
-        Ok(0xff53_4d42) => "cifs".into(),
-        Ok(0xfe53_4d42) => "smb2".into(),
-        Ok(0x6573_5546) => "fuse".into(),
-        Ok(0x0102_1997) => "9p".into(),
-        Ok(0x0bd0_0bd0) => "lustre".into(),
-        Ok(0x00c3_6400) => "ceph".into(),
-        Ok(number) => format!("type {number:#x}"),
-        Err(_) => "unknown".into(),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn file_system(_: &File) -> String {
-    "unknown".into()
 }

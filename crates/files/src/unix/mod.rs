@@ -136,6 +136,60 @@ pub(crate) fn dates_folders(dir: &Dir) -> bool {
     }
 }
 
+/// The name of the file system a file or folder is on, or its number.
+#[cfg(target_os = "linux")]
+pub(crate) fn file_system(at: impl std::os::fd::AsFd) -> String {
+    // The numbers are those of linux/magic.h.
+    match rustix::fs::fstatfs(at)
+        .map(|found| u32::try_from(found.f_type & 0xffff_ffff).unwrap_or_default())
+    {
+        Ok(0xef53) => "ext4".into(),
+        Ok(0x5846_5342) => "xfs".into(),
+        Ok(0x9123_683e) => "btrfs".into(),
+        Ok(0x2fc1_2fc1) => "zfs".into(),
+        Ok(0xf2f5_2010) => "f2fs".into(),
+        Ok(0x0102_1994) => "tmpfs".into(),
+        Ok(0x794c_7630) => "overlay".into(),
+        Ok(0x4d44) => "vfat".into(),
+        Ok(0x2011_bab0) => "exfat".into(),
+        Ok(0x7366_746e) => "ntfs".into(),
+        Ok(0x6969) => "nfs".into(),
+        Ok(0x517b) => "smb".into(),
+        Ok(0xff53_4d42) => "cifs".into(),
+        Ok(0xfe53_4d42) => "smb2".into(),
+        Ok(0x6573_5546) => "fuse".into(),
+        Ok(0x0102_1997) => "9p".into(),
+        Ok(0x0bd0_0bd0) => "lustre".into(),
+        Ok(0x00c3_6400) => "ceph".into(),
+        Ok(0x5346_414f) => "afs".into(),
+        Ok(number) => format!("type {number:#x}"),
+        Err(_) => "unknown".into(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn file_system(_: impl std::os::fd::AsFd) -> String {
+    "unknown".into()
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the fields have other types on other systems")]
+pub(crate) fn free_bytes(dir: &Dir) -> Option<u64> {
+    let found = retry_on_intr(|| rustix::fs::fstatvfs(dir)).ok()?;
+    (found.f_bavail as u64).checked_mul(found.f_frsize as u64)
+}
+
+/// Whether a file can be written before it has a name.
+#[cfg(target_os = "linux")]
+pub(crate) fn has_unnamed_files(dir: &Dir) -> bool {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::RUSR | Mode::WUSR)).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
+    false
+}
+
 /// Whether the folder has no name left.
 pub(crate) fn is_removed(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::fstat(dir)).is_ok_and(|stat| stat.st_nlink == 0)

@@ -173,6 +173,20 @@ pub(crate) fn is_writable(dir: &Dir) -> bool {
     dir.dir_metadata().is_ok_and(|found| !found.permissions().readonly())
 }
 
+/// Neither its name nor its room can be asked for by the means we have here.
+pub(crate) fn file_system(_: &Dir) -> String {
+    "unknown".into()
+}
+
+pub(crate) fn free_bytes(_: &Dir) -> Option<u64> {
+    None
+}
+
+/// There are none.
+pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
+    false
+}
+
 /// Removes a temporary file whose maker is dead: a living one shares it with nobody.
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
     if stat(dir, name).is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::File)) {

@@ -1,0 +1,63 @@
+//! One thing that was looked at.
+
+use std::fmt;
+
+use crate::setup::entry::quoted;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Ok,
+    /// It works, but not as well as it could.
+    Warning,
+    /// Something will fail.
+    Fault,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Warning => "warning",
+            State::Fault => "fault",
+        }
+    }
+}
+
+pub struct Check {
+    /// What was looked at.
+    pub what: &'static str,
+    pub state: State,
+    pub seen: String,
+    /// What would help; nothing if all is well.
+    pub help: Option<String>,
+}
+
+impl Check {
+    pub fn ok(what: &'static str, seen: impl Into<String>) -> Check {
+        Check { what, state: State::Ok, seen: seen.into(), help: None }
+    }
+
+    pub fn warning(what: &'static str, seen: impl Into<String>, help: impl Into<String>) -> Check {
+        Check { what, state: State::Warning, seen: seen.into(), help: Some(help.into()) }
+    }
+
+    pub fn fault(what: &'static str, seen: impl Into<String>, help: impl Into<String>) -> Check {
+        Check { what, state: State::Fault, seen: seen.into(), help: Some(help.into()) }
+    }
+
+    pub fn json(&self) -> String {
+        let help = self.help.as_deref().map_or_else(|| "null".into(), quoted);
+        let (what, state) = (quoted(self.what), quoted(self.state.name()));
+        let seen = quoted(&self.seen);
+        format!("{{ \"check\": {what}, \"state\": {state}, \"seen\": {seen}, \"help\": {help} }}")
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One line each, whatever the name of a file is.
+        let line = |text: &str| text.replace(char::is_control, "?");
+        write!(f, "{:<8} {}: {}", self.state.name(), self.what, line(&self.seen))?;
+        self.help.as_ref().map_or(Ok(()), |help| write!(f, ". {}", line(help)))
+    }
+}

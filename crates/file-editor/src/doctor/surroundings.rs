@@ -1,0 +1,101 @@
+//! What is around the server: its port, and what its variables say.
+
+use std::env::{self, VarError};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use server::http;
+
+use super::check::Check;
+
+/// Whoever listens on this machine answers sooner.
+const TIME: Duration = Duration::from_secs(1);
+/// Bytes. Our own answer is shorter.
+const LONGEST_ANSWER: u64 = 4096;
+/// Characters below which a token can be guessed.
+const SHORT: usize = 16;
+
+pub fn all(port: u16) -> Vec<Check> {
+    vec![listening(port), token(), model()]
+}
+
+fn listening(port: u16) -> Check {
+    if port < 1024 {
+        return Check::fault(
+            "port",
+            format!("{port} is not served"),
+            "Take one from 1024 to 65535",
+        );
+    }
+    match http::bind("localhost", port) {
+        Ok(_) => Check::ok("port", format!("{port} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match health(port) {
+            Ok(answer) if answer.contains("{\"status\":\"ok\"}") => Check::ok(
+                "port",
+                format!(
+                    "{port} is taken by a server that answers as we do; another needs another --port"
+                ),
+            ),
+            _ => Check::warning(
+                "port",
+                format!("{port} is taken by another program"),
+                "Choose another with --port, or stop that program; on stdio no port is needed",
+            ),
+        },
+        Err(error) => Check::warning(
+            "port",
+            format!("{port} cannot be listened on: {error}"),
+            "Choose another with --port; on stdio no port is needed",
+        ),
+    }
+}
+
+/// What whoever listens there says of its health.
+fn health(port: u16) -> io::Result<String> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, TIME)?;
+    stream.set_read_timeout(Some(TIME))?;
+    stream.set_write_timeout(Some(TIME))?;
+    write!(stream, "GET /health HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    // What came before somebody stopped talking counts.
+    let _ = stream.take(LONGEST_ANSWER).read_to_end(&mut answer);
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn token() -> Check {
+    let help = "Set FILE_EDITOR_TOKEN to a long random text, such as `openssl rand -hex 32` makes";
+    match env::var("FILE_EDITOR_TOKEN") {
+        Err(VarError::NotPresent) => token_is_missing(),
+        Ok(token) if token.is_empty() => token_is_missing(),
+        Err(VarError::NotUnicode(_)) => {
+            Check::fault("token", "FILE_EDITOR_TOKEN is not text, which is refused", help)
+        }
+        Ok(token) if token.chars().count() < SHORT => Check::warning(
+            "token",
+            format!("FILE_EDITOR_TOKEN has fewer than {SHORT} characters and can be guessed"),
+            help,
+        ),
+        Ok(_) => Check::ok("token", "FILE_EDITOR_TOKEN is set: HTTP requests must carry it"),
+    }
+}
+
+fn token_is_missing() -> Check {
+    Check::ok(
+        "token",
+        "none is set; over HTTP anybody on this machine may ask, and nobody beyond it",
+    )
+}
+
+fn model() -> Check {
+    match model::Settings::from_variables(|name| env::var(name).ok()) {
+        Ok(None) => {
+            Check::ok("model", "none is named; `ai_edit_code` takes edits that are written already")
+        }
+        Ok(Some(settings)) => Check::ok("model", format!("{} is asked to write", settings.model())),
+        Err(error) => {
+            Check::fault("model", error.to_string(), "Set the variable right, or unset all of them")
+        }
+    }
+}

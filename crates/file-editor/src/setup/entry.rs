@@ -1,0 +1,182 @@
+//! What a configuration says of us, whatever its format; why one cannot be understood; strings as JSON and TOML both
+//! have them.
+
+use std::fmt;
+
+/// Our name among the servers of a client.
+pub const NAME: &str = "file-editor";
+
+/// How a client is to start us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub command: String,
+    pub args: Vec<String>,
+}
+
+/// Flags that are ours to set; what else somebody wrote there stays.
+const OURS: [&str; 3] = ["--dir", "--transport", "--tools"];
+
+impl Entry {
+    /// The same, with the flags of an entry that is there already and that we would not set.
+    #[must_use]
+    pub fn with_flags_of(&self, old: &Entry) -> Entry {
+        let mut args = self.args.clone();
+        let mut theirs = old.args.iter();
+        while let Some(arg) = theirs.next() {
+            if OURS.contains(&arg.as_str()) {
+                // `--dir folder` is two arguments.
+                theirs.next();
+            } else if !arg.split_once('=').is_some_and(|(flag, _)| OURS.contains(&flag)) {
+                args.push(arg.clone());
+            }
+        }
+        Entry { command: self.command.clone(), args }
+    }
+
+    /// The folder it is to work in.
+    pub fn folder(&self) -> Option<&str> {
+        let next = || {
+            let at = self.args.iter().position(|arg| arg == "--dir")?;
+            self.args.get(at + 1).map(String::as_str)
+        };
+        self.args.iter().find_map(|arg| arg.strip_prefix("--dir=")).or_else(next)
+    }
+}
+
+/// Why a configuration is left alone.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// From 1.
+    pub line: usize,
+    pub what: String,
+}
+
+impl Fault {
+    pub fn at(text: &str, offset: usize, what: impl Into<String>) -> Fault {
+        let before = text.as_bytes().iter().take(offset);
+        Fault { line: before.filter(|byte| **byte == b'\n').count() + 1, what: what.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+/// The line break of a text: that of its first line.
+pub fn line_break(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+/// A string between quotes, for JSON and TOML alike.
+pub fn quoted(text: &str) -> String {
+    let mut out = vec![b'"'];
+    text::escape(text, &mut out);
+    out.push(b'"');
+    // Whatever was text still is. Only TOML wants the one character escaped that JSON takes as it is.
+    String::from_utf8_lossy(&out).replace('\u{7f}', "\\u007f")
+}
+
+/// `["a", "b"]`
+pub fn quoted_list(texts: &[String]) -> String {
+    let texts: Vec<_> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// What is between quotes, without its escapes: those of JSON and of TOML, which has a few more. `None` if one of them
+/// means nothing.
+pub fn unescaped(raw: &str) -> Option<String> {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = rest[at + 1..].chars().next()?;
+        rest = &rest[at + 1 + escape.len_utf8()..];
+        match escape {
+            '"' | '\\' | '/' => out.push(escape),
+            'b' => out.push('\u{8}'),
+            'e' => out.push('\u{1b}'),
+            'f' => out.push('\u{c}'),
+            'n' => out.push('\n'),
+            'r' => out.push('\r'),
+            't' => out.push('\t'),
+            'u' => {
+                let first = digits(&mut rest, 4)?;
+                out.push(match first {
+                    // The first half of a pair; the second has to follow.
+                    0xd800..0xdc00 => {
+                        rest = rest.strip_prefix("\\u")?;
+                        let second = digits(&mut rest, 4)?.checked_sub(0xdc00)?;
+                        let pair = 0x10000 + ((first - 0xd800) << 10) + second;
+                        char::from_u32(pair).filter(|_| second < 0x400)?
+                    }
+                    single => char::from_u32(single)?,
+                });
+            }
+            'U' => out.push(char::from_u32(digits(&mut rest, 8)?)?),
+            'x' => out.push(char::from_u32(digits(&mut rest, 2)?)?),
+            _ => return None,
+        }
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+fn digits(rest: &mut &str, count: usize) -> Option<u32> {
+    let digits =
+        rest.get(..count).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    *rest = &rest[count..];
+    u32::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn flags_of_others_stay_and_ours_are_ours() {
+        let check = |old: &[&str], expected: &[&str]| {
+            let texts = |args: &[&str]| args.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let entry = |args| Entry { command: "fe".into(), args };
+            let new = entry(texts(&["--dir=/new", "--tools=text"]));
+            assert_eq!(new.with_flags_of(&entry(texts(old))).args, texts(expected), "{old:?}");
+        };
+        check(&[], &["--dir=/new", "--tools=text"]);
+        check(
+            &["--dir=/old", "--read-only", "--tools", "all", "--log=warn"],
+            &["--dir=/new", "--tools=text", "--read-only", "--log=warn"],
+        );
+        check(&["--dir", "--dir", "--x"], &["--dir=/new", "--tools=text", "--x"]);
+    }
+
+    #[test]
+    fn escapes() {
+        let check = |raw: &str, expected: Option<&str>| {
+            assert_eq!(unescaped(raw).as_deref(), expected, "{raw}");
+        };
+        check(r#"a\"b\\c\/d\n\u00e4\ud83d\ude00\U0001f600\x41"#, Some("a\"b\\c/d\nä😀😀A"));
+        for bad in [r"\q", r"\", r"\u12", r"\ud800", r"\ud800\u0041", r"\udc00", r"\U00110000"] {
+            check(bad, None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_quoted_is_read_again(text: String) {
+            let quoted = quoted(&text);
+            prop_assert_eq!(unescaped(&quoted[1..quoted.len() - 1]), Some(text));
+        }
+
+        #[test]
+        fn any_text_is_unescaped_or_refused(raw: String) {
+            let _ = unescaped(&raw);
+        }
+    }
+}

@@ -1,0 +1,781 @@
+//! JSON with comments and trailing commas, as clients keep it: finds where an entry is, or would be, and changes just
+//! that. All of it is text in, text out.
+//!
+//! What was added can be taken out again without a trace, so what we make must be told from what was there: an object
+//! that was empty gets its member right after its brace; one of our own has a blank or a line break there, and goes
+//! with its last member.
+
+use std::ops::Range;
+
+use text::{Splice, splice};
+
+use super::entry::{Entry, Fault, NAME, line_break, quoted, quoted_list, unescaped};
+
+/// Deeper than any configuration.
+const DEEPEST: usize = 100;
+const UNIT: &str = "  ";
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// How a client has its servers.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// The member of the whole that holds them.
+    pub key: &'static str,
+    /// Whether an entry says that we talk on stdio.
+    pub is_typed: bool,
+    /// Whether an entry has to have variables.
+    pub has_variables: bool,
+}
+
+/// What is there of us.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    Nothing,
+    /// An entry of our name that starts no program: another machine's address, for instance.
+    Other,
+    Entry(Entry),
+}
+
+pub fn find(text: &str, shape: Shape) -> Result<Found, Fault> {
+    let root = scan(text)?;
+    let servers = root.as_ref().map_or(Ok(None), |root| root.object(text, shape.key))?;
+    let entry = servers.map_or(Ok(None), |servers| servers.member(text, NAME))?;
+    let Some(entry) = entry else { return Ok(Found::Nothing) };
+    Ok(entry.value.entry(text)?.map_or(Found::Other, Found::Entry))
+}
+
+/// Adds the entry, or makes the one that is there this one. Whatever else that one holds stays in it.
+pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
+    let new = Value::Object(shape.fields(entry));
+    let found = find(text, shape)?;
+    let Some(root) = scan(text)? else {
+        return Ok(format!("{}{text}", whole(shape, entry, line_break(text))));
+    };
+    let layout = Layout::of(text, &root);
+    let Some(servers) = root.object(text, shape.key)? else {
+        let servers = Value::Object(vec![(NAME, new)]);
+        return Ok(splice::apply(text, &root.insert(text, layout, shape.key, &servers)));
+    };
+    let Some(member) = servers.member(text, NAME)? else {
+        return Ok(splice::apply(text, &servers.insert(text, layout, NAME, &new)));
+    };
+    if found == Found::Other {
+        return Ok(splice::apply(text, &[member.replace(text, layout, &new)]));
+    }
+    let mut text = text.to_owned();
+    for (key, value) in shape.fields(entry) {
+        text = set(&text, shape, key, &value)?;
+    }
+    Ok(text)
+}
+
+/// Gives one field of the entry that is there its value.
+fn set(text: &str, shape: Shape, key: &str, value: &Value) -> Result<String, Fault> {
+    let Some(root) = scan(text)? else { return Ok(text.into()) };
+    let servers = root.object(text, shape.key)?;
+    let entry = servers.map_or(Ok(None), |servers| servers.object(text, NAME))?;
+    let Some(entry) = entry else { return Ok(text.into()) };
+    let layout = Layout::of(text, &root);
+    let splices = match entry.member(text, key)? {
+        Some(field) if value.is_at(&field.value) => Vec::new(),
+        Some(field) => vec![field.replace(text, layout, value)],
+        None => entry.insert(text, layout, key, value),
+    };
+    Ok(splice::apply(text, &splices))
+}
+
+/// Takes the entry out, and what was made only for it.
+pub fn take_out(text: &str, shape: Shape) -> Result<String, Fault> {
+    let Some(root) = scan(text)? else { return Ok(text.into()) };
+    let Some(servers) = root.object(text, shape.key)? else { return Ok(text.into()) };
+    if servers.member(text, NAME)?.is_none() {
+        return Ok(text.into());
+    }
+    let splices = if !servers.was_made_for_its_member(text) {
+        servers.remove(text, NAME)
+    } else if !root.was_made_for_its_member(text) {
+        root.remove(text, shape.key)
+    } else {
+        vec![Splice { range: root.range.clone(), text: String::new() }]
+    };
+    Ok(splice::apply(text, &splices))
+}
+
+/// A whole configuration with nothing else in it, without a line break at its end.
+pub fn whole(shape: Shape, entry: &Entry, newline: &str) -> String {
+    let servers = Value::Object(vec![(NAME, Value::Object(shape.fields(entry)))]);
+    let layout = Layout { newline, unit: UNIT };
+    Value::Object(vec![(shape.key, servers)]).lines(layout, "")
+}
+
+impl Shape {
+    fn fields(self, entry: &Entry) -> Vec<(&'static str, Value)> {
+        let mut members = Vec::new();
+        if self.is_typed {
+            members.push(("type", Value::Text("stdio".into())));
+        }
+        members.push(("command", Value::Text(entry.command.clone())));
+        members.push(("args", Value::List(entry.args.clone())));
+        if self.has_variables {
+            members.push(("env", Value::Object(Vec::new())));
+        }
+        members
+    }
+}
+
+/// What is written.
+enum Value {
+    Text(String),
+    List(Vec<String>),
+    Object(Vec<(&'static str, Value)>),
+}
+
+/// How a text is laid out.
+#[derive(Clone, Copy)]
+struct Layout<'t> {
+    newline: &'t str,
+    /// One step of indentation.
+    unit: &'t str,
+}
+
+impl<'t> Layout<'t> {
+    fn of(text: &'t str, root: &Node) -> Layout<'t> {
+        let first = root.members().iter().find(|member| starts_line(text, member.start));
+        let unit = first.map(|member| indentation(text, member.start));
+        Layout {
+            newline: line_break(text),
+            unit: unit.filter(|unit| !unit.is_empty()).unwrap_or(UNIT),
+        }
+    }
+}
+
+impl Value {
+    /// Over several lines, of which the first is indented by `indent` already.
+    fn lines(&self, layout: Layout<'_>, indent: &str) -> String {
+        match self {
+            Value::Object(members) if !members.is_empty() => {
+                let Layout { newline, unit } = layout;
+                let inner = format!("{indent}{unit}");
+                let line = |(key, value): &(&str, Value)| {
+                    format!("{newline}{inner}{}: {}", quoted(key), value.lines(layout, &inner))
+                };
+                let lines: Vec<_> = members.iter().map(line).collect();
+                format!("{{{}{newline}{indent}}}", lines.join(","))
+            }
+            value => value.on_one_line(),
+        }
+    }
+
+    fn on_one_line(&self) -> String {
+        match self {
+            Value::Text(text) => quoted(text),
+            Value::List(texts) => quoted_list(texts),
+            Value::Object(members) if members.is_empty() => "{}".into(),
+            Value::Object(members) => {
+                let member = |(key, value): &(&str, Value)| {
+                    format!("{}: {}", quoted(key), value.on_one_line())
+                };
+                let members: Vec<_> = members.iter().map(member).collect();
+                format!("{{ {} }}", members.join(", "))
+            }
+        }
+    }
+
+    fn is_at(&self, node: &Node) -> bool {
+        match (self, &node.kind) {
+            (Value::Text(text), Kind::Text(found)) => text == found,
+            (Value::List(texts), _) => node.texts().as_ref() == Some(texts),
+            // What somebody put there is theirs.
+            (Value::Object(_), Kind::Object(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A value that was found.
+#[derive(Debug)]
+struct Node {
+    range: Range<usize>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Object(Vec<Member>),
+    List(Vec<Node>),
+    Text(String),
+    /// A number, `true`, `false` or `null`.
+    Other,
+}
+
+#[derive(Debug)]
+struct Member {
+    key: String,
+    /// Where its key begins.
+    start: usize,
+    /// Where what is before it ends: a brace, a comma or a comment.
+    gap: Gap,
+    value: Node,
+    /// Where the comma behind it is.
+    comma: Option<usize>,
+}
+
+/// Blanks and line breaks before something.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    start: usize,
+    /// What is before it would go on if its line did.
+    follows_line_comment: bool,
+}
+
+impl Member {
+    fn replace(&self, text: &str, layout: Layout<'_>, value: &Value) -> Splice {
+        let indent = indentation(text, self.start);
+        Splice { range: self.value.range.clone(), text: value.lines(layout, indent) }
+    }
+}
+
+impl Node {
+    fn members(&self) -> &[Member] {
+        match &self.kind {
+            Kind::Object(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// Whoever reads a name that is there twice may take either.
+    fn member(&self, text: &str, key: &str) -> Result<Option<&Member>, Fault> {
+        let mut found = self.members().iter().filter(|member| member.key == key);
+        match (found.next(), found.next()) {
+            (_, Some(twice)) => {
+                Err(Fault::at(text, twice.start, format!("`{key}` is there twice")))
+            }
+            (member, None) => Ok(member),
+        }
+    }
+
+    /// The member, if it is there, which then has to be an object.
+    fn object(&self, text: &str, key: &str) -> Result<Option<&Node>, Fault> {
+        match self.member(text, key)? {
+            Some(Member { value, .. }) if matches!(value.kind, Kind::Object(_)) => Ok(Some(value)),
+            Some(member) => {
+                Err(Fault::at(text, member.start, format!("`{key}` is no object (`{{ … }}`)")))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn texts(&self) -> Option<Vec<String>> {
+        let Kind::List(nodes) = &self.kind else { return None };
+        let text = |node: &Node| match &node.kind {
+            Kind::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        nodes.iter().map(text).collect()
+    }
+
+    fn entry(&self, text: &str) -> Result<Option<Entry>, Fault> {
+        let Some(Member { value: Node { kind: Kind::Text(command), .. }, .. }) =
+            self.member(text, "command")?
+        else {
+            return Ok(None);
+        };
+        let args = self.member(text, "args")?.and_then(|args| args.value.texts());
+        Ok(Some(Entry { command: command.clone(), args: args.unwrap_or_default() }))
+    }
+
+    /// Adds a member behind the last one.
+    fn insert(&self, text: &str, layout: Layout<'_>, key: &str, value: &Value) -> Vec<Splice> {
+        let Some(last) = self.members().last() else {
+            return vec![self.insert_first(text, layout, key, value)];
+        };
+        let indent = indentation(text, last.start);
+        let at = end_of_comments(text, last.comma.map_or(last.value.range.end, |comma| comma + 1));
+        let key = quoted(key);
+        let mut new = if starts_line(text, last.start) || at.follows_line_comment {
+            format!("{}{indent}{key}: {}", layout.newline, value.lines(layout, indent))
+        } else {
+            format!(" {key}: {}", value.on_one_line())
+        };
+        let insert = |at: usize, text: String| Splice { range: at..at, text };
+        if last.comma.is_some() {
+            new.push(',');
+            return vec![insert(at.start, new)];
+        }
+        vec![insert(last.value.range.end, ",".into()), insert(at.start, new)]
+    }
+
+    fn insert_first(&self, text: &str, layout: Layout<'_>, key: &str, value: &Value) -> Splice {
+        let (brace, indent) = (self.range.start, indentation(text, self.range.start));
+        let inside = &text[brace + 1..self.range.end - 1];
+        let (at, new) = if inside.trim().is_empty() {
+            (brace + 1, format!("{}: {}", quoted(key), value.lines(layout, indent)))
+        } else {
+            let inner = format!("{indent}{}", layout.unit);
+            let value = value.lines(layout, &inner);
+            let new = format!("{}{inner}{}: {value}", layout.newline, quoted(key));
+            (end_of_comments(text, brace + 1).start, new)
+        };
+        Splice { range: at..at, text: new }
+    }
+
+    /// Whether nothing else is in the object, and it was laid out by us.
+    fn was_made_for_its_member(&self, text: &str) -> bool {
+        let [member] = self.members() else { return false };
+        let before = &text[self.range.start + 1..member.start];
+        let after = &text[member.value.range.end..self.range.end - 1];
+        !before.is_empty() && before.trim().is_empty() && after.trim().is_empty()
+    }
+
+    fn remove(&self, text: &str, key: &str) -> Vec<Splice> {
+        let members = self.members();
+        let Some(at) = members.iter().position(|member| member.key == key) else {
+            return Vec::new();
+        };
+        let cut = |range| Splice { range, text: String::new() };
+        let Member { start, gap, value, comma, .. } = &members[at];
+        let end = value.range.end;
+        // With the comma behind it, unless a comment is between the two.
+        let comma = comma.map(|comma| comma..comma + 1);
+        let joined = comma.clone().filter(|comma| text[end..comma.start].trim().is_empty());
+        let end = joined.as_ref().map_or(end, |comma| comma.end);
+        let rest = text[end..].trim_start_matches([' ', '\t', '\r']);
+        let would_be_comment = gap.follows_line_comment && !rest.starts_with('\n');
+        let own = cut(if would_be_comment { *start..end } else { gap.start..end });
+        let before = members[..at].last().and_then(|before| before.comma);
+        match (comma, before) {
+            (Some(_), _) if joined.is_some() => vec![own],
+            (Some(comma), _) => vec![own, cut(comma)],
+            (None, Some(before)) => vec![cut(before..before + 1), own],
+            (None, None) => vec![own],
+        }
+    }
+}
+
+/// The blanks at the beginning of the line.
+fn indentation(text: &str, at: usize) -> &str {
+    let line = &text[text[..at].rfind('\n').map_or(0, |before| before + 1)..at];
+    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+}
+
+/// Whether only blanks are before it on its line, and there is a line above.
+fn starts_line(text: &str, at: usize) -> bool {
+    text[..at].trim_end_matches([' ', '\t']).ends_with('\n')
+}
+
+/// Behind the comments that belong to what ends at `at`: those on the rest of its line.
+fn end_of_comments(text: &str, at: usize) -> Gap {
+    let mut gap = Gap { start: at, follows_line_comment: false };
+    loop {
+        let blanks =
+            text[gap.start..].len() - text[gap.start..].trim_start_matches([' ', '\t']).len();
+        match comment(text, gap.start + blanks) {
+            Some(Comment::Line(end)) => return Gap { start: end, follows_line_comment: true },
+            Some(Comment::Block(end)) if !text[gap.start..end].contains('\n') => gap.start = end,
+            _ => return gap,
+        }
+    }
+}
+
+/// Where a comment ends.
+enum Comment {
+    /// Before the line break.
+    Line(usize),
+    Block(usize),
+    Endless,
+}
+
+/// The comment that begins here.
+fn comment(text: &str, at: usize) -> Option<Comment> {
+    let rest = &text[at..];
+    if rest.starts_with("//") {
+        let line = rest.split('\n').next().unwrap_or_default();
+        let has_break = line.len() < rest.len();
+        let line = if has_break { line.strip_suffix('\r').unwrap_or(line) } else { line };
+        return Some(Comment::Line(at + line.len()));
+    }
+    let inside = rest.strip_prefix("/*")?;
+    Some(inside.find("*/").map_or(Comment::Endless, |end| Comment::Block(at + 2 + end + 2)))
+}
+
+/// The one value of a text; `None` if there is nothing but blanks.
+fn scan(text: &str) -> Result<Option<Node>, Fault> {
+    if text.trim_matches(BLANKS).is_empty() {
+        return Ok(None);
+    }
+    let mut scanner = Scanner { text, at: 0, depth: 0 };
+    scanner.skip()?;
+    let root = scanner.value()?;
+    scanner.skip()?;
+    if scanner.at < text.len() {
+        return Err(scanner.fault("something follows the end"));
+    }
+    if !matches!(root.kind, Kind::Object(_)) {
+        return Err(Fault::at(text, root.range.start, "this is no object (`{ … }`)"));
+    }
+    Ok(Some(root))
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'t> Scanner<'t> {
+    fn fault(&self, what: &str) -> Fault {
+        Fault::at(self.text, self.at, what)
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn take(&mut self, mark: char) -> bool {
+        let is_there = self.rest().starts_with(mark);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    /// Passes blanks and comments.
+    fn skip(&mut self) -> Result<Gap, Fault> {
+        let mut gap = Gap { start: self.at, follows_line_comment: false };
+        loop {
+            let rest = self.rest();
+            self.at += rest.len() - rest.trim_start_matches(BLANKS).len();
+            match comment(self.text, self.at) {
+                None => return Ok(gap),
+                Some(Comment::Endless) => return Err(self.fault("a comment has no end")),
+                Some(Comment::Line(end)) => {
+                    gap = Gap { start: end, follows_line_comment: true };
+                }
+                Some(Comment::Block(end)) => {
+                    gap = Gap { start: end, follows_line_comment: false };
+                }
+            }
+            self.at = gap.start;
+        }
+    }
+
+    fn value(&mut self) -> Result<Node, Fault> {
+        let start = self.at;
+        let kind = match self.rest().bytes().next() {
+            Some(b'{') => self.nested(Self::object)?,
+            Some(b'[') => self.nested(Self::list)?,
+            Some(b'"') => Kind::Text(self.string()?),
+            Some(_) => self.word()?,
+            None => return Err(self.fault("the end comes too early")),
+        };
+        Ok(Node { range: start..self.at, kind })
+    }
+
+    fn nested(&mut self, inside: fn(&mut Self) -> Result<Kind, Fault>) -> Result<Kind, Fault> {
+        if self.depth == DEEPEST {
+            return Err(self.fault("it is nested too deeply"));
+        }
+        self.depth += 1;
+        self.at += 1;
+        let kind = inside(self)?;
+        self.depth -= 1;
+        Ok(kind)
+    }
+
+    fn object(&mut self) -> Result<Kind, Fault> {
+        let mut members: Vec<Member> = Vec::new();
+        loop {
+            let gap = self.skip()?;
+            if self.take('}') {
+                return Ok(Kind::Object(members));
+            }
+            if members.last().is_some_and(|last| last.comma.is_none()) {
+                return Err(self.fault("`,` or `}` is missing"));
+            }
+            let start = self.at;
+            if !self.rest().starts_with('"') {
+                return Err(self.fault("a name in quotes is missing"));
+            }
+            let key = self.string()?;
+            self.skip()?;
+            if !self.take(':') {
+                return Err(self.fault("`:` is missing"));
+            }
+            self.skip()?;
+            let value = self.value()?;
+            let comma = self.comma()?;
+            members.push(Member { key, start, gap, value, comma });
+        }
+    }
+
+    fn list(&mut self) -> Result<Kind, Fault> {
+        let (mut nodes, mut is_open) = (Vec::new(), true);
+        loop {
+            self.skip()?;
+            if self.take(']') {
+                return Ok(Kind::List(nodes));
+            }
+            if !is_open {
+                return Err(self.fault("`,` or `]` is missing"));
+            }
+            nodes.push(self.value()?);
+            is_open = self.comma()?.is_some();
+        }
+    }
+
+    /// Where the comma is that comes next, if one does.
+    fn comma(&mut self) -> Result<Option<usize>, Fault> {
+        let before = self.at;
+        self.skip()?;
+        let at = self.at;
+        if self.take(',') {
+            return Ok(Some(at));
+        }
+        self.at = before;
+        Ok(None)
+    }
+
+    fn string(&mut self) -> Result<String, Fault> {
+        let inside = &self.text[self.at + 1..];
+        let end = text::end_of_text(inside.as_bytes());
+        let raw = end.map(|end| &inside[..end]).filter(|raw| !raw.contains('\n'));
+        let raw = raw.ok_or_else(|| self.fault("a string has no end"))?;
+        let string = unescaped(raw).ok_or_else(|| self.fault("a string has a bad escape"))?;
+        self.at += raw.len() + 2;
+        Ok(string)
+    }
+
+    fn word(&mut self) -> Result<Kind, Fault> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        let word = &self.rest()[..self.rest().find(|c| !is_part(c)).unwrap_or(self.rest().len())];
+        // What else the language takes for a number, such as `inf`, begins with a letter.
+        let is_number = || {
+            let begins = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+            begins && word.parse::<f64>().is_ok()
+        };
+        if !(matches!(word, "true" | "false" | "null") || is_number()) {
+            return Err(self.fault("no value begins like this"));
+        }
+        self.at += word.len();
+        Ok(Kind::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use serde_json::json;
+
+    const SHAPE: Shape = Shape { key: "mcpServers", is_typed: false, has_variables: false };
+
+    fn entry() -> Entry {
+        Entry { command: "/bin/fe".into(), args: vec!["--dir=/a".into()] }
+    }
+
+    /// That the entry is put there like this, once and for all, and leaves nothing behind when it is taken out.
+    fn check(before: &str, after: &str) {
+        let put = put(before, SHAPE, &entry()).unwrap();
+        assert_eq!(put, after);
+        assert_eq!(find(after, SHAPE), Ok(Found::Entry(entry())));
+        assert_eq!(super::put(after, SHAPE, &entry()).unwrap(), after, "again");
+        assert_eq!(take_out(after, SHAPE).unwrap(), before, "and out");
+    }
+
+    #[test]
+    fn behind_the_others_as_they_are_laid_out() {
+        check(
+            "{\n  \"mcpServers\": {\n    \"a\": {}\n  }\n}\n",
+            "{\n  \"mcpServers\": {\n    \"a\": {},\n    \"file-editor\": {\n      \"command\": \"/bin/fe\",\n      \
+             \"args\": [\"--dir=/a\"]\n    }\n  }\n}\n",
+        );
+        check(
+            "{\r\n\t\"mcpServers\": {\r\n\t\t\"a\": {}, // last  \r\n\t},\r\n}",
+            "{\r\n\t\"mcpServers\": {\r\n\t\t\"a\": {}, // last  \r\n\t\t\"file-editor\": {\r\n\t\t\t\"command\": \
+             \"/bin/fe\",\r\n\t\t\t\"args\": [\"--dir=/a\"]\r\n\t\t},\r\n\t},\r\n}",
+        );
+        check(
+            "{\"mcpServers\": {\"a\": {}}}",
+            "{\"mcpServers\": {\"a\": {}, \"file-editor\": { \"command\": \"/bin/fe\", \"args\": [\"--dir=/a\"] }}}",
+        );
+        check(
+            "{\"mcpServers\": {\"a\": 1 // no comma\n}}",
+            "{\"mcpServers\": {\"a\": 1, // no comma\n\"file-editor\": {\n  \"command\": \"/bin/fe\",\n  \"args\": \
+             [\"--dir=/a\"]\n}\n}}",
+        );
+    }
+
+    #[test]
+    fn where_there_are_no_others() {
+        let ours = |indent: &str| {
+            format!(
+                "\"file-editor\": {{\n{indent}  \"command\": \"/bin/fe\",\n{indent}  \"args\": \
+                 [\"--dir=/a\"]\n{indent}}}"
+            )
+        };
+        check("", &format!("{{\n  \"mcpServers\": {{\n    {}\n  }}\n}}", ours("    ")));
+        check("\n", &format!("{{\n  \"mcpServers\": {{\n    {}\n  }}\n}}\n", ours("    ")));
+        check("{}", &format!("{{\"mcpServers\": {{\n  {}\n}}}}", ours("  ")));
+        check("{\n}", &format!("{{\"mcpServers\": {{\n  {}\n}}\n}}", ours("  ")));
+        check("{\"mcpServers\": {}}", &format!("{{\"mcpServers\": {{{}}}}}", ours("")));
+        check("{\"mcpServers\": { }}", &format!("{{\"mcpServers\": {{{} }}}}", ours("")));
+        check(
+            "{\n  \"mcpServers\": { // none yet\n  }\n}",
+            &format!("{{\n  \"mcpServers\": {{ // none yet\n    {}\n  }}\n}}", ours("    ")),
+        );
+        check(
+            "{\n  \"a\": 1\n}",
+            &format!("{{\n  \"a\": 1,\n  \"mcpServers\": {{\n    {}\n  }}\n}}", ours("    ")),
+        );
+    }
+
+    #[test]
+    fn an_entry_that_differs_is_changed_where_it_does() {
+        let check = |before: &str, after: &str| {
+            let wrap = |entry: &str| format!("{{\"mcpServers\": {{\"file-editor\": {entry}}}}}");
+            assert_eq!(put(&wrap(before), SHAPE, &entry()).unwrap(), wrap(after));
+        };
+        check(
+            r#"{"env": {"KEY": "secret"}, "args": ["--dir=/b"], "command": "old" /* c */}"#,
+            r#"{"env": {"KEY": "secret"}, "args": ["--dir=/a"], "command": "/bin/fe" /* c */}"#,
+        );
+        check(
+            r#"{"command": "/bin/fe", "trust": true,}"#,
+            r#"{"command": "/bin/fe", "trust": true, "args": ["--dir=/a"],}"#,
+        );
+        check(
+            r#"{"url": "http://localhost"}"#,
+            "{\n  \"command\": \"/bin/fe\",\n  \"args\": [\"--dir=/a\"]\n}",
+        );
+    }
+
+    #[test]
+    fn only_the_entry_is_taken_out() {
+        let check = |before: &str, after: &str| {
+            assert_eq!(take_out(before, SHAPE).unwrap(), after, "{before}");
+        };
+        check(r#"{"mcpServers": {"file-editor": 1, "b": 2}}"#, r#"{"mcpServers": { "b": 2}}"#);
+        check(r#"{"mcpServers": {"a": 1, "file-editor": 2}}"#, r#"{"mcpServers": {"a": 1}}"#);
+        check(
+            r#"{"mcpServers": {"a": 1, "file-editor": 2 /* c */, }}"#,
+            r#"{"mcpServers": {"a": 1, /* c */ }}"#,
+        );
+        // What follows a comment must not become part of it.
+        check(
+            "{\"mcpServers\": {// c\n\"file-editor\": 1, \"b\": 2}}",
+            "{\"mcpServers\": {// c\n \"b\": 2}}",
+        );
+        check(r#"{"mcpServers": {"a": 1}}"#, r#"{"mcpServers": {"a": 1}}"#);
+        check(r#"{"a": {"file-editor": 1}}"#, r#"{"a": {"file-editor": 1}}"#);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_by_its_line() {
+        let check = |text: &str, line: usize, what: &str| {
+            let fault = Fault { line, what: what.into() };
+            assert_eq!(put(text, SHAPE, &entry()), Err(fault), "{text}");
+        };
+        check("{\n\"a\": 1\n\"b\": 2}", 3, "`,` or `}` is missing");
+        check("{\n\"a\" 1}", 2, "`:` is missing");
+        check("{\n\n'a': 1}", 3, "a name in quotes is missing");
+        check("{\"a\": \n tru}", 2, "no value begins like this");
+        check("{\"a\": [1 2]}", 1, "`,` or `]` is missing");
+        check("{\"a\": \"\n\"}", 1, "a string has no end");
+        check("{\"a\": \"\\q\"}", 1, "a string has a bad escape");
+        check("{\n/* ", 2, "a comment has no end");
+        check("{\n", 2, "a name in quotes is missing");
+        check("{\"a\":", 1, "the end comes too early");
+        check("{}\n}", 2, "something follows the end");
+        check("[]", 1, "this is no object (`{ … }`)");
+        check("{\n\"mcpServers\": null}", 2, "`mcpServers` is no object (`{ … }`)");
+        check("{\"mcpServers\": {},\n\"mcpServers\": {}}", 2, "`mcpServers` is there twice");
+        check(&"{\"a\":".repeat(200), 1, "it is nested too deeply");
+    }
+
+    fn trivia() -> impl Strategy<Value = &'static str> {
+        select(vec![
+            "",
+            "",
+            "",
+            " ",
+            "\n",
+            "\n  ",
+            "\r\n\t",
+            "  \n\n",
+            " /* , { */ ",
+            "// \"x\": {  \n",
+            " // }\r\n    ",
+            "/*\n*/",
+        ])
+    }
+
+    fn object(value: impl Strategy<Value = String>) -> impl Strategy<Value = Vec<String>> {
+        let member = (trivia(), trivia(), trivia(), trivia(), value);
+        proptest::collection::vec(member, 0..4).prop_map(|members| {
+            let member = |(at, (a, b, c, d, value)): (usize, (_, _, _, _, _))| {
+                format!("{a}\"k{at}\"{b}:{c}{value}{d}")
+            };
+            members.into_iter().enumerate().map(member).collect()
+        })
+    }
+
+    fn joined(members: &[String], comma: bool, end: &str) -> String {
+        let comma = if comma && !members.is_empty() { "," } else { "" };
+        format!("{{{}{comma}{end}}}", members.join(","))
+    }
+
+    /// JSON with whatever clients allow in it, and with or without servers.
+    fn text() -> impl Strategy<Value = String> {
+        let leaf =
+            select(vec!["1", "null", "\"//{\\\"\"", "[1, // x\n \"]\",]", "{}", "{ }", "{\n}"]);
+        let value = leaf.prop_map(String::from).prop_recursive(2, 8, 3, |inner| {
+            (object(inner), any::<bool>(), trivia())
+                .prop_map(|(members, comma, end)| joined(&members, comma, end))
+        });
+        let servers = (object(value.clone()), any::<bool>(), trivia(), trivia(), any::<usize>());
+        let parts = (object(value), proptest::option::of(servers), any::<bool>());
+        (parts, trivia(), trivia(), trivia()).prop_map(|(parts, lead, end, tail)| {
+            let (mut members, servers, comma) = parts;
+            if let Some((servers, comma, before, end, at)) = servers {
+                let servers = joined(&servers, comma, end);
+                members
+                    .insert(at % (members.len() + 1), format!("{before}\"mcpServers\":{servers}"));
+            }
+            format!("{lead}{}{tail}", joined(&members, comma, end))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_put_there_is_found_and_leaves_no_trace(text in text()) {
+            let with = put(&text, SHAPE, &entry()).unwrap();
+            prop_assert_eq!(find(&with, SHAPE), Ok(Found::Entry(entry())));
+            let other = Entry { command: "other".into(), ..entry() };
+            let changed = put(&with, SHAPE, &other).unwrap();
+            prop_assert_eq!(find(&changed, SHAPE), Ok(Found::Entry(other)));
+            prop_assert_eq!(take_out(&changed, SHAPE).unwrap(), text.clone());
+            prop_assert_eq!(take_out(&with, SHAPE).unwrap(), text);
+        }
+
+        #[test]
+        fn any_text_is_refused_or_kept(text in "[{}\\[\\]\":,/* \r\na1\\\\]{0,24}") {
+            if let Ok(with) = put(&text, SHAPE, &entry()) {
+                prop_assert_eq!(take_out(&with, SHAPE).unwrap(), text);
+            }
+        }
+
+        #[test]
+        fn others_read_what_we_wrote(keys in proptest::collection::btree_set("[a-z]{1,3}", 0..4), is_pretty: bool) {
+            let mut expected = json!({ "mcpServers": {} });
+            for key in keys {
+                expected[&key] = json!([key]);
+                expected["mcpServers"][&key] = json!({ "command": key });
+            }
+            let text = if is_pretty { serde_json::to_string_pretty(&expected) } else { serde_json::to_string(&expected) };
+            let with = put(&text.unwrap(), SHAPE, &entry()).unwrap();
+            expected["mcpServers"][NAME] = json!({ "command": "/bin/fe", "args": ["--dir=/a"] });
+            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&with).unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `file-editor doctor`: what is in the way is seen, and what would help is said.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
+
+mod harness;
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+
+use harness::http::some_port;
+use harness::{Folder, binary};
+use serde_json::{Value, json};
+
+/// A home without clients, and a folder in it.
+struct Patient {
+    home: Folder,
+    port: u16,
+}
+
+impl Patient {
+    fn new() -> Patient {
+        let home = Folder::new();
+        fs::create_dir(home.file("work")).unwrap();
+        Patient { home, port: some_port() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = binary();
+        command.arg("doctor").arg(format!("--port={}", self.port)).args(arguments);
+        command.current_dir(self.home.file("work")).env_remove("CLAUDE_CONFIG_DIR");
+        for name in ["HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME", "CODEX_HOME"] {
+            command.env(name, self.home.path());
+        }
+        command
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.home.file(name).parent().unwrap()).unwrap();
+        self.home.write(name, text);
+    }
+}
+
+/// All checks, by what was looked at, and whether the status says that there is a fault.
+fn examine(command: &mut Command) -> Vec<Value> {
+    let output = command.arg("--json").output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let checks: Vec<Value> =
+        serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+    let has_fault = checks.iter().any(|check| check["state"] == "fault");
+    assert_eq!(output.status.code(), Some(i32::from(has_fault)), "{told}");
+    for check in &checks {
+        assert_eq!(check["help"].is_null(), check["state"] == "ok", "{check}");
+    }
+    checks
+}
+
+/// That a check has this state, has seen this and says that this helps.
+fn check(checks: &[Value], what: &str, state: &str, seen: &str, help: &str) {
+    let found = checks.iter().find(|check| check["check"] == what);
+    let found = found.unwrap_or_else(|| panic!("no {what}: {checks:?}"));
+    assert_eq!(found["state"], state, "{found}");
+    assert!(found["seen"].as_str().unwrap().contains(seen), "{seen}: {found}");
+    assert!(found["help"].as_str().unwrap_or_default().contains(help), "{help}: {found}");
+}
+
+#[test]
+fn a_plain_folder_is_well_and_left_as_it_was() {
+    let patient = Patient::new();
+    patient.put("work/file", "text");
+    let checks = examine(&mut patient.command(&[]));
+    check(&checks, "folder", "ok", "can be read and written", "");
+    check(&checks, "replacing", "ok", "never torn", "");
+    check(&checks, "locks", "ok", "keeps others out", "");
+    check(&checks, "leftovers", "ok", "nothing", "");
+    check(&checks, "port", "ok", "is free", "");
+    check(&checks, "token", "ok", "none is set", "");
+    check(&checks, "model", "ok", "none is named", "");
+    for what in ["space", "file system", "syncing", "temporary files", "hard links", "sandbox"] {
+        assert!(checks.iter().any(|check| check["check"] == what), "{what}: {checks:?}");
+    }
+    for client in ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "zed", "gemini"] {
+        if client != "codex" {
+            check(&checks, client, "ok", "not found here", "");
+        }
+    }
+    let names: Vec<_> = fs::read_dir(patient.home.file("work")).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
+fn one_line_a_check() {
+    let patient = Patient::new();
+    let checks = examine(&mut patient.command(&[]));
+    let output = patient.command(&[]).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(told.lines().count(), checks.len(), "{told}");
+    for (line, check) in told.lines().zip(&checks) {
+        let begin = format!(
+            "{:<8} {}: ",
+            check["state"].as_str().unwrap(),
+            check["check"].as_str().unwrap()
+        );
+        assert!(line.starts_with(&begin), "{line}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there() {
+    let patient = Patient::new();
+    let checks = examine(&mut patient.command(&["--dir=nowhere"]));
+    check(&checks, "folder", "fault", "Directory does not exist: nowhere", "--dir=PATH");
+    patient.put("work/file", "");
+    let checks = examine(&mut patient.command(&["--dir=file"]));
+    check(&checks, "folder", "fault", "Not a directory: file", "--dir=PATH");
+}
+
+#[test]
+fn what_killed_servers_left_is_taken_away() {
+    let patient = Patient::new();
+    patient.put("work/.fe-1-0123456789abcdef.tmp", "half");
+    let checks = examine(&mut patient.command(&[]));
+    check(&checks, "leftovers", "ok", "1 of killed servers", "");
+    assert!(!patient.home.file("work/.fe-1-0123456789abcdef.tmp").exists());
+}
+
+#[test]
+fn a_port_that_is_taken_by_us_or_by_others() {
+    let mut patient = Patient::new();
+    let server = patient.home.http();
+    patient.port = server.port;
+    let checks = examine(&mut patient.command(&[]));
+    check(&checks, "port", "ok", "is taken by a server that answers as we do", "");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    patient.port = other.local_addr().unwrap().port();
+    let checks = examine(&mut patient.command(&[]));
+    check(&checks, "port", "warning", "is taken by another program", "--port");
+    patient.port = 80;
+    let checks = examine(&mut patient.command(&[]));
+    check(&checks, "port", "fault", "80 is not served", "1024 to 65535");
+}
+
+#[test]
+fn tokens_and_models() {
+    let patient = Patient::new();
+    let with = |name: &str, value: &str| examine(patient.command(&[]).env(name, value));
+    check(
+        &with("FILE_EDITOR_TOKEN", "short"),
+        "token",
+        "warning",
+        "can be guessed",
+        "openssl rand",
+    );
+    let long = "0123456789abcdef";
+    let checks = with("FILE_EDITOR_TOKEN", long);
+    check(&checks, "token", "ok", "is set", "");
+    assert!(!json!(checks).to_string().contains(long), "a token is never shown");
+    check(
+        &with("FILE_EDITOR_LLM_MODEL", "m"),
+        "model",
+        "fault",
+        "FILE_EDITOR_LLM_BASE_URL",
+        "unset",
+    );
+    let checks = examine(
+        patient
+            .command(&[])
+            .env("FILE_EDITOR_LLM_MODEL", "small")
+            .env("FILE_EDITOR_LLM_BASE_URL", "http://127.0.0.1:1/v1"),
+    );
+    check(&checks, "model", "ok", "small", "");
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        let bytes = std::ffi::OsStr::from_bytes(b"\xff");
+        let checks = examine(patient.command(&[]).env("FILE_EDITOR_TOKEN", bytes));
+        check(&checks, "token", "fault", "is not text", "openssl rand");
+    }
+}
+
+#[test]
+fn what_the_clients_are_told() {
+    let patient = Patient::new();
+    let seen = |name: &str, text: &str, what: &str, state: &str, seen: &str, help: &str| {
+        patient.put(name, text);
+        check(&examine(&mut patient.command(&[])), what, state, seen, help);
+    };
+    let cursor = |state: &str, told: &str, help: &str, entry: Value| {
+        let text = json!({ "mcpServers": { "file-editor": entry } }).to_string();
+        seen(".cursor/mcp.json", &text, "cursor", state, told, help);
+    };
+    let program = env!("CARGO_BIN_EXE_file-editor");
+    let work = format!("--dir={}", patient.home.file("work").display());
+    cursor("ok", "starts us in", "", json!({ "command": program, "args": [work] }));
+    cursor(
+        "fault",
+        "does not exist",
+        "setup cursor",
+        json!({ "command": "/no/such/file-editor", "args": [work] }),
+    );
+    cursor(
+        "fault",
+        "is no folder",
+        "--dir=PATH",
+        json!({ "command": program, "args": ["--dir=/no/such"] }),
+    );
+    cursor("fault", "without a folder", "--dir=PATH", json!({ "command": program, "args": [] }));
+    cursor(
+        "ok",
+        "starts us in ${workspaceFolder}",
+        "",
+        json!({ "command": program, "args": ["--dir", "${workspaceFolder}"] }),
+    );
+    cursor(
+        "warning",
+        "starts no program",
+        "setup cursor",
+        json!({ "url": "http://127.0.0.1:8080/mcp" }),
+    );
+    seen(".cursor/mcp.json", "{}", "cursor", "ok", "does not know of us", "");
+    seen(
+        ".cursor/mcp.json",
+        "{\n\"a\" 1}",
+        "cursor",
+        "fault",
+        "line 2: `:` is missing",
+        "Mend that line",
+    );
+    fs::remove_file(patient.home.file(".cursor/mcp.json")).unwrap();
+    check(&examine(&mut patient.command(&[])), "cursor", "ok", "setup cursor", "");
+    let toml = format!("[mcp_servers.file-editor]\ncommand = '/no/such'\nargs = ['{work}']\n");
+    seen("config.toml", &toml, "codex", "fault", "which does not exist", "setup codex");
+    // That of the folder counts too.
+    seen("work/.vscode/mcp.json", "{\"servers\": []}", "vscode", "ok", "not found here", "");
+    let checks = examine(&mut patient.command(&[]));
+    let of_folder = checks.iter().filter(|check| check["check"] == "vscode").nth(1).unwrap();
+    assert_eq!(of_folder["state"], "fault", "{of_folder}");
+    #[cfg(unix)]
+    {
+        patient.put("text", "");
+        let text = patient.home.file("text");
+        cursor(
+            "fault",
+            "cannot be started",
+            "Make it executable",
+            json!({ "command": text, "args": [work] }),
+        );
+    }
+}

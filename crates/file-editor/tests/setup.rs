@@ -1,0 +1,440 @@
+//! `file-editor setup`: what clients keep stays as it is, byte for byte, but for our own entry.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
+
+mod harness;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use harness::{Folder, Server, binary};
+use serde_json::{Value, json};
+
+/// Each client, where it keeps its configuration and what a real one looks like.
+const CLIENTS: [(&str, &str, &str); 7] = [
+    ("claude-code", ".claude.json", include_str!("configurations/claude-code.json")),
+    (
+        "claude-desktop",
+        if cfg!(windows) {
+            "AppData/Roaming/Claude/claude_desktop_config.json"
+        } else if cfg!(target_os = "macos") {
+            "Library/Application Support/Claude/claude_desktop_config.json"
+        } else {
+            "settings/Claude/claude_desktop_config.json"
+        },
+        include_str!("configurations/claude-desktop.json"),
+    ),
+    ("cursor", ".cursor/mcp.json", include_str!("configurations/cursor.json")),
+    (
+        "vscode",
+        if cfg!(windows) {
+            "AppData/Roaming/Code/User/mcp.json"
+        } else if cfg!(target_os = "macos") {
+            "Library/Application Support/Code/User/mcp.json"
+        } else {
+            "settings/Code/User/mcp.json"
+        },
+        include_str!("configurations/vscode.json"),
+    ),
+    ("codex", "codex-home/config.toml", include_str!("configurations/codex.toml")),
+    (
+        "zed",
+        if cfg!(windows) {
+            "AppData/Roaming/Zed/settings.json"
+        } else if cfg!(target_os = "macos") {
+            ".config/zed/settings.json"
+        } else {
+            "settings/zed/settings.json"
+        },
+        include_str!("configurations/zed.json"),
+    ),
+    ("gemini", ".gemini/settings.json", include_str!("configurations/gemini.json")),
+];
+
+/// Somebody's home, with a folder to work in.
+struct Home(Folder);
+
+impl Home {
+    fn new() -> Home {
+        let home = Home(Folder::new());
+        fs::create_dir(home.work()).unwrap();
+        home
+    }
+
+    fn work(&self) -> PathBuf {
+        self.0.file("work")
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let file = self.0.file(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn command(&self) -> Command {
+        let mut command = binary();
+        command.current_dir(self.work()).env_remove("CLAUDE_CONFIG_DIR");
+        for (name, folder) in [
+            ("HOME", ""),
+            ("USERPROFILE", ""),
+            ("APPDATA", "AppData/Roaming"),
+            ("XDG_CONFIG_HOME", "settings"),
+            ("CODEX_HOME", "codex-home"),
+        ] {
+            command.env(name, self.0.file(folder));
+        }
+        command
+    }
+
+    fn setup(&self, arguments: &[&str]) -> Output {
+        self.command().arg("setup").args(arguments).output().unwrap()
+    }
+
+    /// What it says when all goes well.
+    fn told(&self, arguments: &[&str]) -> String {
+        let output = self.setup(arguments);
+        let told = both(&output);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {told}");
+        assert!(!told.contains("SECRET-OF-ANOTHER"), "{arguments:?}: {told}");
+        told
+    }
+
+    /// What it says when something does not.
+    fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.setup(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", both(&output));
+        both(&output)
+    }
+}
+
+fn both(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+fn backup(name: &str) -> String {
+    format!("{name}.before-file-editor")
+}
+
+/// That every line of `old` is in `new`, in this order, but for a comma.
+fn check_kept(old: &str, new: &str) {
+    let mut lines = new.lines();
+    for line in old.lines() {
+        let is_it =
+            |found: &str| found == line || found.replacen(',', "", 1) == line.replacen(',', "", 1);
+        assert!(lines.any(is_it), "{line:?} is gone, or elsewhere, in: {new}");
+    }
+}
+
+#[test]
+fn each_client_is_told_told_again_told_otherwise_and_left_as_it_was() {
+    let styles: [fn(&str) -> String; 3] = [
+        str::to_owned,
+        |text| text.replace("\r\n", "\n").replace('\n', "\r\n"),
+        |text| format!("\u{feff}{}", text.trim_end()),
+    ];
+    for (client, name, sample) in CLIENTS {
+        for style in styles {
+            let home = Home::new();
+            let before = style(sample);
+            home.put(name, &before);
+            let told = home.told(&[client]);
+            assert!(told.contains("added to"), "{told}");
+            let added = home.0.read(name);
+            // Theirs is on the line that ours begins on.
+            if !["cursor", "gemini"].contains(&client) {
+                check_kept(&before, &added);
+            }
+            let escaped = |path: &Path| json!(path.to_str().unwrap()).to_string();
+            let dir = format!("--dir={}", home.work().display());
+            assert!(added.contains(&json!(dir).to_string()), "{added}");
+            assert!(
+                added.contains(&escaped(Path::new(env!("CARGO_BIN_EXE_file-editor")))),
+                "{added}"
+            );
+            assert!(added.contains("\"--transport=stdio\", \"--tools=text,code\""), "{added}");
+            assert_eq!(added.contains("\r\n"), before.contains("\r\n"));
+            assert_eq!(
+                added.matches('\n').count(),
+                added.lines().count() - usize::from(!added.ends_with('\n'))
+            );
+            assert_eq!(home.0.read(&backup(name)), before);
+
+            assert!(home.told(&[client]).contains("already there"));
+            assert_eq!(home.0.read(name), added);
+
+            let told = home.told(&[client, "--dir=..", "--tools=all"]);
+            assert!(told.contains("changed in"), "{told}");
+            let changed = home.0.read(name);
+            assert!(
+                changed.contains("\"--tools=all\"") && !changed.contains("text,code"),
+                "{changed}"
+            );
+            assert_eq!(home.0.read(&backup(name)), before, "only our own entry was changed");
+
+            assert!(home.told(&[client, "--remove"]).contains("taken out of"));
+            assert_eq!(home.0.read(name), before, "{client}");
+            assert!(home.told(&[client, "--remove"]).contains("nothing to take out of"));
+        }
+    }
+}
+
+#[test]
+fn all_that_are_found_are_told_and_no_others() {
+    let home = Home::new();
+    let told = home.refused(&[]);
+    for (client, ..) in CLIENTS {
+        assert!(told.contains(client), "{told}");
+    }
+    fs::create_dir_all(home.0.file(".cursor")).unwrap();
+    fs::create_dir_all(home.0.file(".claude")).unwrap();
+    // One that was started once, and whose folder of settings is not there yet.
+    let (_, vscode, _) = CLIENTS[3];
+    fs::create_dir_all(home.0.file(vscode).ancestors().nth(2).unwrap()).unwrap();
+    let told = home.told(&[]);
+    for client in ["claude-code", "cursor", "vscode"] {
+        assert!(told.contains(&format!("{client}: added")), "{told}");
+    }
+    assert_eq!(told.matches(": added").count(), 3, "{told}");
+    let list = home.told(&["--list"]);
+    assert_eq!(list.matches("starts us in").count(), 3, "{list}");
+    assert_eq!(list.matches("not found here").count(), 4, "{list}");
+    // What was made for us goes with us.
+    let told = home.told(&["--remove"]);
+    assert_eq!(told.matches("taken away").count(), 3, "{told}");
+    assert!(!home.0.file(".claude.json").exists());
+}
+
+#[test]
+fn the_folder_of_a_client_that_is_named_is_made() {
+    for (client, name, _) in CLIENTS {
+        let home = Home::new();
+        home.told(&[client]);
+        assert!(home.0.read(name).contains("file-editor"), "{client}");
+        assert!(!home.0.file(&backup(name)).exists(), "{client}");
+    }
+}
+
+#[test]
+fn the_configuration_of_a_folder() {
+    let home = Home::new();
+    for (client, name) in [
+        ("claude-code", ".mcp.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("vscode", ".vscode/mcp.json"),
+        ("codex", ".codex/config.toml"),
+        ("gemini", ".gemini/settings.json"),
+    ] {
+        home.told(&[client, "--project"]);
+        assert!(home.0.read(&format!("work/{name}")).contains("--dir="), "{client}");
+    }
+    for client in ["zed", "claude-desktop"] {
+        let told = home.refused(&[client, "--project"]);
+        assert!(told.contains("has no configuration of a folder"), "{told}");
+    }
+}
+
+#[test]
+fn a_rehearsal_shows_a_diff_and_writes_nothing() {
+    for (client, name, sample) in CLIENTS {
+        let home = Home::new();
+        home.put(name, sample);
+        let output = home.setup(&[client, "--dry-run"]);
+        let told = both(&output);
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        assert!(told.contains("\n@@ ") && told.contains("--transport=stdio"), "{told}");
+        assert_eq!(home.0.read(name), sample);
+        assert!(!home.0.file(&backup(name)).exists());
+        home.told(&[client]);
+        assert!(home.told(&[client, "--dry-run"]).contains("nothing to do"));
+        let output = home.setup(&[client, "--dry-run", "--remove"]);
+        assert!(both(&output).contains("\n-"), "{}", both(&output));
+    }
+    let home = Home::new();
+    let told = home.told(&["cursor", "--dry-run"]);
+    assert!(told.starts_with("--- /dev/null\n"), "{told}");
+    assert!(!home.0.file(".cursor").exists());
+}
+
+#[test]
+fn what_is_not_understood_is_left_alone_and_told_by_its_line() {
+    for (client, name, sample) in CLIENTS {
+        let home = Home::new();
+        let broken = if client == "codex" {
+            sample.replace("[tui]", "[tui")
+        } else {
+            sample.trim_end().strip_suffix('}').unwrap().into()
+        };
+        home.put(name, &broken);
+        let line = match client {
+            "codex" => broken.lines().position(|line| line == "[tui").unwrap() + 1,
+            _ => broken.matches('\n').count() + 1,
+        };
+        let told = home.refused(&[client]);
+        assert!(told.contains(&format!("line {line}: ")), "{told}");
+        assert!(told.contains("By hand") && told.contains("\"--transport=stdio\""), "{told}");
+        assert!(!told.contains("SECRET-OF-ANOTHER"), "{told}");
+        assert!(home.refused(&[client, "--remove"]).contains(&format!("line {line}: ")));
+        assert!(home.refused(&[client, "--dry-run"]).contains(&format!("line {line}: ")));
+        assert_eq!(home.0.read(name), broken);
+        assert!(!home.0.file(&backup(name)).exists());
+    }
+}
+
+/// One that fails is no reason to leave out the next.
+#[test]
+fn bytes_that_are_no_text_are_left_alone_and_the_others_told() {
+    let home = Home::new();
+    home.put(".cursor/mcp.json", "");
+    fs::write(home.0.file(".cursor/mcp.json"), b"{ \"a\": \"\xff\" }").unwrap();
+    let told = home.refused(&["cursor", "gemini"]);
+    assert!(told.contains("is no text") && told.contains("gemini: added"), "{told}");
+    assert_eq!(fs::read(home.0.file(".cursor/mcp.json")).unwrap(), b"{ \"a\": \"\xff\" }");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let home = Home::new();
+    let check = |arguments: &[&str], told: &str| {
+        let found = home.refused(arguments);
+        assert!(found.contains(told), "{arguments:?}: {found}");
+    };
+    check(&["emacs"], "no client is called `emacs`");
+    check(&["cursor", "--tools=hammer"], "--tools must be a comma list of");
+    check(&["cursor", "--dir=nowhere"], "Directory does not exist: nowhere");
+    check(&["--list", "--remove"], "cannot be used with");
+    assert!(!home.0.file(".cursor").exists());
+}
+
+/// What somebody added to our entry is theirs.
+#[test]
+fn an_entry_keeps_what_others_wrote_in_it() {
+    let home = Home::new();
+    home.put(
+        ".gemini/settings.json",
+        "{\"mcpServers\": {\"file-editor\": {\"trust\": true, \"command\": \"old\", \"args\": [\"--dir\", \"/old\", \
+         \"--confirm=auto\"], \"env\": {\"KEY\": \"SECRET-OF-ANOTHER\"}}}}",
+    );
+    home.told(&["gemini"]);
+    let found: Value = serde_json::from_str(&home.0.read(".gemini/settings.json")).unwrap();
+    let entry = &found["mcpServers"]["file-editor"];
+    let dir = format!("--dir={}", home.work().display());
+    assert_eq!(entry["trust"], true);
+    assert_eq!(entry["env"]["KEY"], "SECRET-OF-ANOTHER");
+    assert_eq!(
+        entry["args"],
+        json!([dir, "--transport=stdio", "--tools=text,code", "--confirm=auto"])
+    );
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_edited() {
+        for is_absolute in [true, false] {
+            let home = Home::new();
+            let (_, name, sample) = CLIENTS[5];
+            home.put("dotfiles/zed.json", sample);
+            let link = home.0.file(name);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            let target = home.0.file("dotfiles/zed.json");
+            let target = if is_absolute { target } else { "../../dotfiles/zed.json".into() };
+            let target =
+                if cfg!(target_os = "macos") { home.0.file("dotfiles/zed.json") } else { target };
+            symlink(&target, &link).unwrap();
+            home.told(&["zed"]);
+            assert_eq!(fs::read_link(&link).unwrap(), target);
+            assert!(home.0.read("dotfiles/zed.json").contains("file-editor"));
+            assert_eq!(home.0.read("dotfiles/zed.json.before-file-editor"), sample);
+            home.told(&["zed", "--remove"]);
+            assert_eq!(home.0.read("dotfiles/zed.json"), sample);
+            assert_eq!(fs::read_link(&link).unwrap(), target);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_read_only_is_left_alone() {
+        let home = Home::new();
+        let (client, name, sample) = CLIENTS[0];
+        home.put(name, sample);
+        fs::set_permissions(home.0.file(name), fs::Permissions::from_mode(0o444)).unwrap();
+        let told = home.refused(&[client]);
+        assert!(told.contains("is left as it is") && told.contains("the right to write"), "{told}");
+        assert_eq!(home.0.read(name), sample);
+        assert!(!home.0.file(&backup(name)).exists());
+    }
+
+    #[test]
+    fn what_only_its_owner_may_read_stays_so_and_so_does_its_copy() {
+        let home = Home::new();
+        let (client, name, sample) = CLIENTS[0];
+        home.put(name, sample);
+        fs::set_permissions(home.0.file(name), fs::Permissions::from_mode(0o600)).unwrap();
+        home.told(&[client]);
+        for name in [name.to_owned(), backup(name)] {
+            let mode = fs::metadata(home.0.file(&name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+}
+
+/// The command of a configuration, as its client would start it.
+fn started(entry: &Value) -> Server {
+    let mut command = Command::new(entry["command"].as_str().unwrap());
+    command.args(entry["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()));
+    command.current_dir(std::env::temp_dir());
+    Server::spawn(&mut command)
+}
+
+#[test]
+fn what_was_written_starts_the_server() {
+    let home = Home::new();
+    fs::write(home.work().join("note.txt"), "here\n").unwrap();
+    let json_of = |name: &str, key: &str| -> Value {
+        let found: Value = serde_json::from_str(&home.0.read(name)).unwrap();
+        found[key]["file-editor"].clone()
+    };
+    // Texts and lists of them are the same in TOML, as we write them.
+    let toml_of = |name: &str| -> Value {
+        let text = home.0.read(name);
+        let value = |key: &str| -> Value {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+            serde_json::from_str(line.unwrap()).unwrap()
+        };
+        json!({ "command": value("command"), "args": value("args") })
+    };
+    for (client, name, _) in CLIENTS {
+        home.told(&[client]);
+        let entry = match client {
+            "codex" => toml_of(name),
+            "vscode" => json_of(name, "servers"),
+            "zed" => json_of(name, "context_servers"),
+            _ => json_of(name, "mcpServers"),
+        };
+        let mut server = started(&entry);
+        let answer = server.request(
+            "initialize",
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } }),
+        );
+        assert_eq!(answer["result"]["serverInfo"]["title"], "file-editor", "{client}: {answer}");
+        server.notify("notifications/initialized", json!({}));
+        let tools = server.request("tools/list", json!({}));
+        let names: Vec<_> = tools["result"]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].clone())
+            .collect();
+        for name in ["read_text_file", "multi_edit_text_file", "search_files"] {
+            assert!(names.contains(&json!(name)), "{client}: {names:?}");
+        }
+        let path = home.work().join("note.txt");
+        assert_eq!(server.text("read_text_file", json!({ "path": path })), "here\n", "{client}");
+        assert!(server.finish().0.success(), "{client}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Single looks at what is outside any root: a file that a person named, a program that is to be started. Nothing is
+//! changed here, and nothing read but names.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// As many links as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// What a path leads to in the end, if it is a link: whoever edits that leaves the link as it is. It need not exist.
+pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = std::path::absolute(path)?;
+    for _ in 0..=LINKS_MAX {
+        // Not a link, or nothing.
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
+        path.pop();
+        path.push(target);
+        // A link may go up, which means something only where it is. A folder that is missing is for others to refuse.
+        if let Some((folder, name)) = path.parent().zip(path.file_name())
+            && let Ok(folder) = folder.canonicalize()
+        {
+            path = folder.join(name);
+        }
+    }
+    Err(io::Error::other("too many links"))
+}
+
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// What there is of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// It can be started.
+    Ready,
+    /// There is a file, which cannot be started.
+    NotExecutable,
+    Missing,
+}
+
+/// Looks at a program by its path; by its name alone it is looked for in the folders of `PATH`.
+pub fn program(command: &str) -> Program {
+    let path = Path::new(command);
+    if path.components().count() > 1 || path.is_absolute() {
+        return program_at(path);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&folders)
+        .any(|folder| program_at(&folder.join(path)) == Program::Ready);
+    if is_there { Program::Ready } else { Program::Missing }
+}
+
+fn program_at(path: &Path) -> Program {
+    let with_suffix = path.with_added_extension("exe");
+    if cfg!(windows) && !path.is_file() && with_suffix.is_file() {
+        return Program::Ready;
+    }
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() && is_executable(path) => Program::Ready,
+        Ok(_) => Program::NotExecutable,
+        Err(_) => Program::Missing,
+    }
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+#[cfg(windows)]
+fn is_executable(_: &Path) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_to_their_end_which_need_not_exist() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        let at = |name: &str| home.join(name);
+        fs::create_dir(at("dotfiles")).unwrap();
+        fs::create_dir(at("inner")).unwrap();
+        symlink("../dotfiles/settings", at("inner/up")).unwrap();
+        symlink("dotfiles/settings", at("settings")).unwrap();
+        symlink(at("settings"), at("again")).unwrap();
+        symlink("circle", at("circle")).unwrap();
+        let check = |name: &str, expected: &str| {
+            assert_eq!(follow_links(&at(name)).unwrap(), at(expected), "{name}");
+        };
+        check("nothing", "nothing");
+        check("settings", "dotfiles/settings");
+        fs::write(at("dotfiles/settings"), "").unwrap();
+        check("settings", "dotfiles/settings");
+        check("again", "dotfiles/settings");
+        check("inner/up", "dotfiles/settings");
+        assert!(follow_links(&at("circle")).is_err());
+    }
+
+    #[test]
+    fn programs() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = std::env::current_exe().unwrap();
+        let text = dir.path().join("text");
+        fs::write(&text, "").unwrap();
+        assert_eq!(program(ours.to_str().unwrap()), Program::Ready);
+        assert_eq!(program(dir.path().join("none").to_str().unwrap()), Program::Missing);
+        assert_eq!(program("no-program-has-this-name"), Program::Missing);
+        if cfg!(unix) {
+            assert_eq!(program(text.to_str().unwrap()), Program::NotExecutable);
+            assert_eq!(program(dir.path().to_str().unwrap()), Program::NotExecutable);
+            assert_eq!(program("ls"), Program::Ready);
+        }
+    }
+}

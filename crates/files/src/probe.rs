@@ -1,0 +1,90 @@
+//! What the file system of a folder is and can do, for whoever wants to know before something fails. What is made to
+//! find out is gone afterwards.
+
+use std::io;
+
+use crate::{Root, os, temp_name};
+
+/// A file system, as far as the system tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Its name, or a number if it has none that is known.
+    pub name: String,
+    pub reach: Reach,
+}
+
+/// Who else may write there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Only this machine.
+    Local,
+    /// Other machines too, who may not see our locks.
+    Network,
+    Unknown,
+}
+
+/// Names under which a file system comes over a network, or is made by a program that may get it from there.
+const NETWORK: [&str; 9] = ["nfs", "cifs", "smb", "smb2", "fuse", "9p", "lustre", "ceph", "afs"];
+
+pub fn file_system(root: &Root) -> FileSystem {
+    let name = os::file_system(root.dir());
+    let reach = match name.as_str() {
+        "unknown" => Reach::Unknown,
+        name if NETWORK.contains(&name) => Reach::Network,
+        name if name.starts_with("type ") => Reach::Unknown,
+        _ => Reach::Local,
+    };
+    FileSystem { name, reach }
+}
+
+/// How many bytes we may still write; `None` where the system does not tell.
+pub fn free_bytes(root: &Root) -> Option<u64> {
+    os::free_bytes(root.dir())
+}
+
+/// Whether a file can be written before it has a name, so that a killed process leaves nothing.
+pub fn has_unnamed_files(root: &Root) -> bool {
+    os::has_unnamed_files(root.dir())
+}
+
+/// Whether a file can have two names.
+pub fn has_hard_links(root: &Root) -> io::Result<bool> {
+    let (dir, one, two) = (root.dir(), temp_name::fresh(), temp_name::fresh());
+    let mut options = cap_std::fs::OpenOptions::new();
+    let file = dir.open_with(&one, options.write(true).create_new(true))?;
+    let linked = dir.hard_link(&one, dir, &two).is_ok();
+    drop(file);
+    let _ = dir.remove_file(&two);
+    dir.remove_file(&one)?;
+    Ok(linked)
+}
+
+/// How many temporary files of servers are in the folder itself: of killed ones, and of those that write just now.
+pub fn count_leftovers(root: &Root) -> io::Result<usize> {
+    let names = root.dir().entries()?.map(|entry| entry.map(|entry| entry.file_name()));
+    let ours = names.filter(|name| name.as_ref().map_or(true, |name| temp_name::is_ours(name)));
+    ours.collect::<io::Result<Vec<_>>>().map(|ours| ours.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_probed_and_left_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        assert!(!file_system(&root).name.is_empty());
+        assert!(has_hard_links(&root).unwrap());
+        assert_eq!(count_leftovers(&root).unwrap(), 0);
+        if cfg!(target_os = "linux") {
+            assert!(free_bytes(&root).is_some_and(|free| free > 0));
+            has_unnamed_files(&root);
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        for name in [".fe-1-0123456789abcdef.tmp", "other"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(count_leftovers(&root).unwrap(), 1);
+    }
+}

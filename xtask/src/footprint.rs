@@ -21,12 +21,14 @@ pub fn build() -> Result<PathBuf, String> {
     build_static(&["--bin", "file-editor", "--bin", "codex-cli-acp"], "file-editor")
 }
 
+pub const STATIC: &str = "-C target-feature=+crt-static";
+
 /// Addresses to be set at the start take a bit each, where they took 24 bytes: less to read, less to keep.
-const STATIC: &str = if cfg!(all(target_os = "linux", target_env = "gnu")) {
-    "-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs"
-} else {
-    "-C target-feature=+crt-static"
-};
+pub const STATIC_PACKED: &str =
+    "-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs";
+
+const STATIC_HERE: &str =
+    if cfg!(all(target_os = "linux", target_env = "gnu")) { STATIC_PACKED } else { STATIC };
 
 /// Builds these as they are released; the path of the one of that name.
 pub fn build_static(which: &[&str], name: &str) -> Result<PathBuf, String> {
@@ -35,13 +37,13 @@ pub fn build_static(which: &[&str], name: &str) -> Result<PathBuf, String> {
         cargo()
             .args(["build", "--release", "--target", &target])
             .args(which)
-            .env("RUSTFLAGS", STATIC),
+            .env("RUSTFLAGS", STATIC_HERE),
     )?;
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     Ok(target_folder().join(target).join("release").join(name))
 }
 
-fn host_target() -> Result<String, String> {
+pub fn host_target() -> Result<String, String> {
     let output = Command::new("rustc").arg("-vV").output().map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));

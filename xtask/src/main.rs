@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
+mod dist;
 mod eval;
 mod footprint;
 mod openapi;
@@ -23,6 +24,10 @@ cargo xtask <command>
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
+  dist [target]…    what people install, below target/dist: archives, bundles, packages and checksums, for every platform
+                    that can be built here
+  dist --assemble   what is said of all packages together, made of those that are there
+  dist --try        runs what was made, as far as this machine can
   size [folder]…    what each language adds to the release binary, and takes when used, written to docs/size.md; trees
                     of the sources in the folders are compared too
   bench             this product, its rivals and the floor on the same work; words after it pick some of that,
@@ -48,6 +53,7 @@ fn main() -> ExitCode {
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
+        ["dist", ref which @ ..] => dist::run(which),
         ["size", ref folders @ ..] => size::write(folders),
         ["faults", ref which @ ..] => faults(which),
         ["eval", "context", ref which @ ..] => eval::context(which),

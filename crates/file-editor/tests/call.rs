@@ -454,6 +454,17 @@ mod looks {
         assert!(colored.contains("\x1b[31m--- zwei\x1b[m\n"), "{colored:?}");
     }
 
+    /// A line that would move the cursor, wipe what is above it and ring a bell.
+    #[test]
+    fn what_a_text_tells_a_terminal_is_shown_and_not_done() {
+        let folder = scene();
+        folder.write("a.rs", "one\n\x1b[2K\x1b[1Aevil\x07\u{9b}31m\n");
+        let edit = ["edit_file", "name=a.rs", r#"edits=[{"line":0,"operation":"delete"}]"#];
+        let colored = stdout(&call(&folder, &[&edit[..], &["--color=always"]].concat()));
+        assert!(colored.contains(" ^[[2K^[[1Aevil^G\u{fffd}31m\n"), "{colored:?}");
+        assert!(!colored.contains("\x1b[2K"), "{colored:?}");
+    }
+
     /// What somebody sees who calls at a terminal.
     #[cfg(target_os = "linux")]
     fn at_a_terminal(folder: &Folder, words: &[&str], no_color: Option<&str>) -> Option<String> {

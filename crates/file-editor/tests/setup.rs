@@ -172,7 +172,7 @@ fn each_client_is_told_told_again_told_otherwise_and_left_as_it_was() {
                 changed.contains("\"--tools=all\"") && !changed.contains("text,code"),
                 "{changed}"
             );
-            assert_eq!(home.0.read(&backup(name)), before, "only our own entry was changed");
+            assert_eq!(home.0.read(&backup(name)), added, "as it was before the last change");
 
             assert!(home.told(&[client, "--remove"]).contains("taken out of"));
             assert_eq!(home.0.read(name), before, "{client}");
@@ -308,13 +308,50 @@ fn what_makes_no_sense_is_refused() {
     assert!(!home.0.file(".cursor").exists());
 }
 
+/// What somebody else wrote goes only where a copy of it is.
+#[test]
+fn nothing_that_others_wrote_is_lost() {
+    let check = |before: &str, arguments: &[&str], holds: &dyn Fn(&str) -> bool| {
+        let home = Home::new();
+        home.put(".cursor/mcp.json", before);
+        home.told(&[&["cursor"], arguments].concat());
+        let after = fs::read_to_string(home.0.file(".cursor/mcp.json")).unwrap_or_default();
+        assert!(holds(&after), "{after}");
+        assert_eq!(home.0.read(&backup(".cursor/mcp.json")), before);
+    };
+    // It starts something that starts us: that has arguments of its own.
+    let npx = r#"{"mcpServers":{"file-editor":{"command":"npx","args":["-y","file-editor","--dir=/old"]}}}"#;
+    check(npx, &[], &|after| !after.contains("-y") && !after.contains("npx"));
+    let own = r#"{ "mcpServers": { "file-editor": { "command": "/x/file-editor", "args": [], "env": {"A":"b"} } } }"#;
+    check(own, &["--remove"], &str::is_empty);
+    check(r#"{"history":["cut \ud83d"],"mcpServers":{}}"#, &[], &|after| {
+        after.contains(r"cut \ud83d") && after.contains("--transport=stdio")
+    });
+}
+
+#[test]
+fn an_entry_in_another_form_is_left_alone() {
+    let home = Home::new();
+    let check = |name: &str, client: &str, before: &str| {
+        home.put(name, before);
+        let told = home.refused(&[client]);
+        assert!(told.contains("in a form that is not ours"), "{told}");
+        assert_eq!(home.0.read(name), before);
+    };
+    let url =
+        r#"{"mcpServers":{"file-editor":{"url":"http://h/mcp","headers":{"Authorization":"x"}}}}"#;
+    check(".cursor/mcp.json", "cursor", url);
+    let tables = "[mcp_servers.file-editor]\nurl = \"http://h/mcp\"\n\n[mcp_servers.file-editor.tools.a]\nb = 1\n";
+    check("codex-home/config.toml", "codex", tables);
+}
+
 /// What somebody added to our entry is theirs.
 #[test]
 fn an_entry_keeps_what_others_wrote_in_it() {
     let home = Home::new();
     home.put(
         ".gemini/settings.json",
-        "{\"mcpServers\": {\"file-editor\": {\"trust\": true, \"command\": \"old\", \"args\": [\"--dir\", \"/old\", \
+        "{\"mcpServers\": {\"file-editor\": {\"trust\": true, \"command\": \"/old/file-editor\", \"args\": [\"--dir\", \"/old\", \
          \"--confirm=auto\"], \"env\": {\"KEY\": \"SECRET-OF-ANOTHER\"}}}}",
     );
     home.told(&["gemini"]);

@@ -91,8 +91,10 @@ impl Shown {
         let stderr = io::stderr();
         let color = if self.color.paints(&stderr) { Some(RED) } else { None };
         let mut told = String::new();
-        let _ = writeln!(told, "{} {}", painted("error:", color), failure.message);
+        let safe = |text: &str| visible(text, stderr.is_terminal() || color.is_some()).into_owned();
+        let _ = writeln!(told, "{} {}", painted("error:", color), safe(&failure.message));
         if let Some(hint) = &failure.hint {
+            let hint = safe(hint);
             let _ = writeln!(told, "{} {hint}", painted("hint:", color.and(Some(CYAN))));
         }
         let _ = stderr.lock().write_all(told.as_bytes());
@@ -105,7 +107,8 @@ impl Shown {
             let stderr = io::stderr();
             // What is written elsewhere is the text to the byte, where the tool gives that.
             let is_exact = entry.dialect != Dialect::Flat && !io::stdout().is_terminal();
-            let code = write(if is_exact { content } else { ended(content) }.as_bytes());
+            let content = if is_exact { content } else { ended(content) };
+            let code = write(visible(&content, io::stdout().is_terminal()).as_bytes());
             if stderr.is_terminal() {
                 let dim = self.color.paints(&stderr).then_some(DIM);
                 let _ = writeln!(stderr.lock(), "{}", painted(&summary, dim));
@@ -116,9 +119,12 @@ impl Shown {
         let diff = diff.filter(|diff| colors && entry.effect != Effect::Reads && !diff.is_empty());
         let blocks = reply.blocks.iter().filter(|block| !block.is_empty());
         let text: String = blocks.map(|block| ended(block.to_string())).collect();
-        let text = match diff.and_then(|diff| Some((diff, text.split_once(diff)?))) {
-            Some((diff, (before, after))) => format!("{before}{}{after}", colored(diff)),
-            None => text,
+        let is_seen = colors || io::stdout().is_terminal();
+        let text = visible(&text, is_seen);
+        let diff = diff.map(|diff| visible(diff, is_seen));
+        let text = match diff.and_then(|diff| Some((colored(&diff), text.split_once(&*diff)?))) {
+            Some((diff, (before, after))) => format!("{before}{diff}{after}"),
+            None => text.into_owned(),
         };
         write(text.as_bytes())
     }
@@ -164,6 +170,26 @@ fn ended(mut text: String) -> String {
     text
 }
 
+/// Whoever looks at a terminal sees what a text does to it: `^[` for the character that begins its commands.
+fn visible(text: &str, is_seen: bool) -> Cow<'_, str> {
+    let is_command = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !is_seen || !text.contains(is_command) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match u8::try_from(c) {
+            Ok(b'\r') => {}
+            Ok(byte @ (..0x20 | 0x7f)) if is_command(c) => {
+                shown.extend(['^', char::from(byte ^ 0x40)]);
+            }
+            _ if is_command(c) => shown.push('\u{fffd}'),
+            _ => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
 fn painted<'a>(text: &'a str, color: Option<&str>) -> Cow<'a, str> {
     color.map_or(text.into(), |color| format!("\x1b[{color}m{text}\x1b[m").into())
 }
@@ -190,8 +216,10 @@ pub fn write(bytes: &[u8]) -> ExitCode {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read it has read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: The answer cannot be written: {error}");
+            eprintln!("error: The call was made, but its answer cannot be written: {error}");
             ExitCode::FAILURE
         }
     }

@@ -72,6 +72,11 @@ fn token() -> Check {
         Err(VarError::NotUnicode(_)) => {
             Check::fault("token", "FILE_EDITOR_TOKEN is not text, which is refused", help)
         }
+        Ok(token) if !token.bytes().all(|byte| byte.is_ascii_graphic()) => Check::fault(
+            "token",
+            "FILE_EDITOR_TOKEN has blanks or other characters that no request can carry",
+            help,
+        ),
         Ok(token) if token.chars().count() < SHORT => Check::warning(
             "token",
             format!("FILE_EDITOR_TOKEN has fewer than {SHORT} characters and can be guessed"),

@@ -45,6 +45,7 @@ pub enum Outcome {
     /// Nothing else was in the file.
     FileRemoved {
         file: PathBuf,
+        before: Option<PathBuf>,
     },
     AlreadyThere {
         file: PathBuf,
@@ -60,7 +61,9 @@ impl fmt::Display for Outcome {
             Outcome::Added { file, before } => ("added to", file, before.as_ref()),
             Outcome::Changed { file, before } => ("changed in", file, before.as_ref()),
             Outcome::Removed { file, before } => ("taken out of", file, before.as_ref()),
-            Outcome::FileRemoved { file } => ("taken away, with nothing else in it:", file, None),
+            Outcome::FileRemoved { file, before } => {
+                ("taken away, with nothing else in it:", file, before.as_ref())
+            }
             Outcome::AlreadyThere { file } => ("already there, in", file, None),
             Outcome::NotThere { file } => ("nothing to take out of", file, None),
         };
@@ -138,8 +141,10 @@ impl Configuration {
         let was = self.look()?.unwrap_or(Found::Nothing);
         let made = self.make_folders(&file)?;
         let written = Place::open(&file).and_then(|place| {
-            let is_kept = old.is_some() && !is_blank(&new);
-            let before = if is_kept { self.keep_copy(&place, &was)? } else { None };
+            let before = match &old {
+                Some(old) if !self.is_only_ours(old, &was) => Some(self.keep_copy(&place)?),
+                _ => None,
+            };
             self.write(&place, wish)?;
             Ok(before)
         });
@@ -152,7 +157,7 @@ impl Configuration {
             (Wish::Present(_), Found::Nothing) => Outcome::Added { file, before },
             (Wish::Present(_), _) => Outcome::Changed { file, before },
             (Wish::Absent, _) if is_blank(&new) && file == self.path => {
-                Outcome::FileRemoved { file }
+                Outcome::FileRemoved { file, before }
             }
             (Wish::Absent, _) => Outcome::Removed { file, before },
         })
@@ -170,7 +175,8 @@ impl Configuration {
             Wish::Present(entry) if old.is_none() => Ok(self.client.whole(entry)),
             Wish::Present(entry) => self.client.find(text).and_then(|found| match found {
                 Found::Entry(there) => self.client.put(text, &entry.with_flags_of(&there)),
-                _ => self.client.put(text, entry),
+                Found::Other => Err(self.client.other_form(text)),
+                Found::Nothing => self.client.put(text, entry),
             }),
         };
         let new = new.map_err(refused)?;
@@ -185,10 +191,11 @@ impl Configuration {
             let old = old.map(|version| self.decode(version)).transpose();
             match old.and_then(|old| self.wanted(old.as_ref(), wish)) {
                 Ok(None) => Ok(vec![Change::Keep]),
-                // What a link leads to is somebody's own.
                 Ok(Some(new)) if is_blank(&new) && place.file == self.path => {
                     Ok(vec![Change::Remove])
                 }
+                // What a link leads to is somebody's own.
+                Ok(Some(new)) if is_blank(&new) => Ok(vec![Change::write(self.client.nothing())]),
                 Ok(Some(new)) => Ok(vec![Change::write(new)]),
                 Err(found) => {
                     fault = Some(found);
@@ -201,16 +208,21 @@ impl Configuration {
         saved.map(drop).map_err(|error| fault.unwrap_or_else(|| self.not_written(&error)))
     }
 
-    /// Keeps the file as it is, beside it: what it last was without us, or if that is not known before we first changed
-    /// it. What is kept already is no worse when only our own entry changes.
-    fn keep_copy(&self, place: &Place, was: &Found) -> Result<Option<PathBuf>, String> {
-        let failed = |error: StoreError| self.not_written(&error);
-        let kept = place.store.read(&place.copy, &call()).map_err(failed)?;
-        if kept.is_some() && *was != Found::Nothing {
-            return Ok(None);
-        }
+    /// Whether the file has nothing that somebody else wrote.
+    fn is_only_ours(&self, old: &Text, was: &Found) -> bool {
+        let Found::Entry(entry) = was else { return is_blank(old.as_str()) };
+        old.as_str().trim_end() == self.client.whole(entry).trim_end()
+    }
+
+    /// Keeps the file as it is now, beside it.
+    fn keep_copy(&self, place: &Place) -> Result<PathBuf, String> {
+        let copy = place.file.with_file_name(place.copy.name());
+        let failed = |error: StoreError| {
+            let (path, copy, help) = (self.path.display(), copy.display(), help(&error));
+            format!("{path} is left as it is: its copy, {copy}, cannot be made: {error}{help}")
+        };
         place.store.copy(&place.at, &place.copy, &call()).map_err(failed)?;
-        Ok(Some(place.file.with_file_name(place.copy.name())))
+        Ok(copy)
     }
 
     fn read(&self) -> Result<Option<Text>, String> {
@@ -265,12 +277,16 @@ impl Configuration {
     }
 
     fn not_written(&self, error: &StoreError) -> String {
-        let help = match error {
-            StoreError::Denied { .. } => "; it takes the right to write the file and its folder",
-            StoreError::LockTimeout => "; another program holds it: try again when that is done",
-            _ => "",
-        };
-        format!("{} is left as it is: {error}{help}", self.path.display())
+        format!("{} is left as it is: {error}{}", self.path.display(), help(error))
+    }
+}
+
+/// What would help against it.
+fn help(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Denied { .. } => "; it takes the right to write the file and its folder",
+        StoreError::LockTimeout => "; another program holds it: try again when that is done",
+        _ => "",
     }
 }
 

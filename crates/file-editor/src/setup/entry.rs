@@ -17,10 +17,14 @@ pub struct Entry {
 const OURS: [&str; 3] = ["--dir", "--transport", "--tools"];
 
 impl Entry {
-    /// The same, with the flags of an entry that is there already and that we would not set.
+    /// The same, with the flags of an entry that is there already and that we would not set. What starts something else,
+    /// which then starts us (`npx`, a container), has other arguments: these do not stay.
     #[must_use]
     pub fn with_flags_of(&self, old: &Entry) -> Entry {
         let mut args = self.args.clone();
+        if !old.starts_us() {
+            return Entry { command: self.command.clone(), args };
+        }
         let mut theirs = old.args.iter();
         while let Some(arg) = theirs.next() {
             if OURS.contains(&arg.as_str()) {
@@ -31,6 +35,14 @@ impl Entry {
             }
         }
         Entry { command: self.command.clone(), args }
+    }
+
+    /// Whether its command is this program, wherever that is, by its name.
+    pub fn starts_us(&self) -> bool {
+        let name = self.command.rsplit(['/', '\\']).next().unwrap_or_default();
+        let own = std::env::current_exe();
+        let own = own.ok().and_then(|own| Some(own.file_name()?.to_str()? == name));
+        name.trim_end_matches(".exe") == NAME || own == Some(true)
     }
 
     /// The folder it is to work in.
@@ -144,7 +156,7 @@ mod tests {
     fn flags_of_others_stay_and_ours_are_ours() {
         let check = |old: &[&str], expected: &[&str]| {
             let texts = |args: &[&str]| args.iter().map(ToString::to_string).collect::<Vec<_>>();
-            let entry = |args| Entry { command: "fe".into(), args };
+            let entry = |args| Entry { command: "/x/file-editor".into(), args };
             let new = entry(texts(&["--dir=/new", "--tools=text"]));
             assert_eq!(new.with_flags_of(&entry(texts(old))).args, texts(expected), "{old:?}");
         };
@@ -154,6 +166,10 @@ mod tests {
             &["--dir=/new", "--tools=text", "--read-only", "--log=warn"],
         );
         check(&["--dir", "--dir", "--x"], &["--dir=/new", "--tools=text", "--x"]);
+        let args = vec!["-y".to_owned(), "file-editor".to_owned(), "--dir=/old".to_owned()];
+        let other = Entry { command: "npx".into(), args };
+        let new = Entry { command: "/x/file-editor".into(), args: vec!["--dir=/new".to_owned()] };
+        assert_eq!(new.with_flags_of(&other), new);
     }
 
     #[test]

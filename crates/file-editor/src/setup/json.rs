@@ -538,7 +538,10 @@ impl<'t> Scanner<'t> {
         let end = text::end_of_text(inside.as_bytes());
         let raw = end.map(|end| &inside[..end]).filter(|raw| !raw.contains('\n'));
         let raw = raw.ok_or_else(|| self.fault("a string has no end"))?;
-        let string = unescaped(raw).ok_or_else(|| self.fault("a string has a bad escape"))?;
+        // Half of a pair is no character, but JavaScript writes it where a text was cut; it is never one of our words.
+        let half = || is_escaped_well(raw).then(|| raw.to_owned());
+        let string = unescaped(raw).or_else(half);
+        let string = string.ok_or_else(|| self.fault("a string has a bad escape"))?;
         self.at += raw.len() + 2;
         Ok(string)
     }
@@ -557,6 +560,25 @@ impl<'t> Scanner<'t> {
         self.at += word.len();
         Ok(Kind::Other)
     }
+}
+
+/// Whether every escape is one that JSON knows.
+fn is_escaped_well(raw: &str) -> bool {
+    let mut escapes = raw.split('\\').skip(1).peekable();
+    while let Some(behind) = escapes.next() {
+        let is_known = match behind.as_bytes() {
+            // A backslash that stands for one.
+            [] => escapes.next().is_some(),
+            [b'u', digits @ ..] => {
+                digits.get(..4).is_some_and(|four| four.iter().all(u8::is_ascii_hexdigit))
+            }
+            [first, ..] => b"\"/bfnrt".contains(first),
+        };
+        if !is_known {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]

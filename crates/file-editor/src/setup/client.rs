@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use files::machine;
 
-use super::entry::{Entry, Fault, NAME};
+use super::entry::{Entry, Fault};
 use super::json::{self, Found, Shape};
 use super::toml;
 
@@ -124,14 +124,6 @@ impl Client {
             Format::Json(shape) => json::find(text, shape),
             Format::Toml => toml::find(text),
         }
-    }
-
-    /// That there is an entry of our name which we could not change without losing some of it.
-    pub fn other_form(&self, text: &str) -> Fault {
-        let at = text.find(NAME).unwrap_or(0);
-        let what = "`file-editor` is there in a form that is not ours; take it out by hand, or with \
-                    `--remove`, which keeps a copy";
-        Fault::at(text, at, what)
     }
 
     /// A configuration that says nothing.

@@ -70,6 +70,15 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// That there is an entry of our name which could not be changed without losing some of it.
+    pub fn other_form(text: &str) -> Fault {
+        let what = "`file-editor` is there in a form that is not ours; take it out by hand, or with \
+                    `--remove`, which keeps a copy";
+        Fault::at(text, text.find(NAME).unwrap_or(0), what)
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.what)

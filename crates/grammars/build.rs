@@ -48,6 +48,8 @@ fn main() -> Result<(), Failure> {
         return Err("tables are taken from a program for this machine, whose byte order is not the target's".into());
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
+    // Some tools that ask a compiler what it can leave a file where they are.
+    env::set_current_dir(&out)?;
     let sources = Sources::find()?;
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build");

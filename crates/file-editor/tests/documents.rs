@@ -263,7 +263,7 @@ fn the_hook_sends_agents_to_these_tools() {
     let ask = |event: &str| {
         let mut hook = Command::new("sh")
             .arg(root().join("skills/file-editor/hooks/prefer-file-editor.sh"))
-            .env("FILE_EDITOR_DIR", "/work")
+            .env("FILE_EDITOR_DIR", "/project")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -274,7 +274,7 @@ fn the_hook_sends_agents_to_these_tools() {
     let names: Vec<_> = tools("text").iter().map(|tool| tool["name"].to_string()).collect();
     for (tool, ours) in [("Edit", "multi_edit_text_file"), ("Write", "write_text_file")] {
         assert!(names.contains(&format!("{ours:?}")));
-        let event = serde_json::json!({ "tool_name": tool, "tool_input": { "file_path": "/work/a.rs",
+        let event = serde_json::json!({ "tool_name": tool, "tool_input": { "file_path": "/project/a.rs",
             "new_string": "\"tool_name\": \"Other\"" } });
         let answer: Value = serde_json::from_str(&ask(&event.to_string())).unwrap();
         let decision = &answer["hookSpecificOutput"];
@@ -283,5 +283,5 @@ fn the_hook_sends_agents_to_these_tools() {
         assert!(reason.contains(&format!("mcp__file-editor__{ours} ")), "{reason}");
     }
     assert_eq!(ask(r#"{"tool_name":"Edit","tool_input":{"file_path":"/elsewhere/a.rs"}}"#), "");
-    assert_eq!(ask(r#"{"tool_name":"Read","tool_input":{"file_path":"/work/a.rs"}}"#), "");
+    assert_eq!(ask(r#"{"tool_name":"Read","tool_input":{"file_path":"/project/a.rs"}}"#), "");
 }

@@ -175,8 +175,7 @@ impl Configuration {
             Wish::Present(entry) if old.is_none() => Ok(self.client.whole(entry)),
             Wish::Present(entry) => self.client.find(text).and_then(|found| match found {
                 Found::Entry(there) => self.client.put(text, &entry.with_flags_of(&there)),
-                Found::Other => Err(Fault::other_form(text)),
-                Found::Nothing => self.client.put(text, entry),
+                Found::Other | Found::Nothing => self.client.put(text, entry),
             }),
         };
         let new = new.map_err(refused)?;

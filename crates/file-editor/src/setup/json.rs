@@ -56,11 +56,12 @@ pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
         let servers = Value::Object(vec![(NAME, new)]);
         return Ok(splice::apply(text, &root.insert(text, layout, shape.key, &servers)));
     };
-    let Some(member) = servers.member(text, NAME)? else {
-        return Ok(splice::apply(text, &servers.insert(text, layout, NAME, &new)));
-    };
-    if found == Found::Other {
-        return Ok(splice::apply(text, &[member.replace(text, layout, &new)]));
+    match found {
+        Found::Nothing => {
+            return Ok(splice::apply(text, &servers.insert(text, layout, NAME, &new)));
+        }
+        Found::Other => return Err(Fault::other_form(text)),
+        Found::Entry(_) => {}
     }
     let mut text = text.to_owned();
     for (key, value) in shape.fields(entry) {
@@ -666,10 +667,9 @@ mod tests {
             r#"{"command": "/bin/fe", "trust": true,}"#,
             r#"{"command": "/bin/fe", "trust": true, "args": ["--dir=/a"],}"#,
         );
-        check(
-            r#"{"url": "http://localhost"}"#,
-            "{\n  \"command\": \"/bin/fe\",\n  \"args\": [\"--dir=/a\"]\n}",
-        );
+        let other = "{\n\"mcpServers\": {\"file-editor\": {\"url\": \"http://localhost\"}}}";
+        let refused = put(other, SHAPE, &entry()).unwrap_err();
+        assert_eq!((refused.line, refused.what.contains("not ours")), (2, true), "{refused}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn find(text: &str) -> Result<Found, Fault> {
 pub fn put(text: &str, entry: &Entry) -> Result<String, Fault> {
     match find(text)? {
         Found::Nothing => return Ok(append(text, entry)),
-        Found::Other => return Ok(append(&take_out(text)?, entry)),
+        Found::Other => return Err(Fault::other_form(text)),
         Found::Entry(_) => {}
     }
     let command = set(
@@ -507,10 +507,6 @@ mod tests {
             "[mcp_servers.file-editor]\ncommand = \"/bin/fe\"",
             "[mcp_servers.file-editor]\nargs = [\"--dir=/a\"]\ncommand = \"/bin/fe\"",
         );
-        check(
-            "a = 1\n\n[mcp_servers.file-editor]\nurl = \"http://localhost\"\n\n[b]\n",
-            &format!("a = 1\n\n[b]\n\n{OURS}\n"),
-        );
     }
 
     #[test]
@@ -536,6 +532,7 @@ mod tests {
         check("[[mcp_servers]]\n", 1, "a list of tables");
         check("[[mcp_servers.file-editor]]\n", 1, "a list of tables");
         check("[mcp_servers.file-editor]\n[mcp_servers.file-editor]\n", 2, "twice");
+        check("a = 1\n\n[mcp_servers.file-editor]\nurl = \"http://localhost\"\n", 3, "not ours");
         check("a = 1\nb\n", 2, "`=` is missing");
         check("a = \n", 1, "a value is missing");
         check("\n\n[a\n", 3, "`]` is missing");

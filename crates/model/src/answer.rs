@@ -258,7 +258,7 @@ fn in_blocks(task: &Task<'_>, replacements: &[Replacement]) -> Result<String, Re
         let count = replacement.search.matches('\n').count();
         places.push((first..first + count, index));
     }
-    places.sort_by_key(|(range, _)| range.start);
+    text::sort_by_numbers(&mut places, |(range, _)| (range.start, 0));
     for pair in places.windows(2) {
         if pair[0].0.end > pair[1].0.start {
             return Err(Refusal::SearchOverlaps { block: pair[0].1.max(pair[1].1) + 1 });

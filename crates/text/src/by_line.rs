@@ -13,6 +13,7 @@
 use std::{cell::OnceCell, ops::Range};
 
 use crate::lines::{Ending, Line, common_ending, count, lines};
+use crate::order::sort_by_numbers;
 use crate::{EditError, Splice};
 
 /// One change of one line, counted from 0.
@@ -104,7 +105,9 @@ pub fn plan(text: &str, edits: &[LineEdit], append: Option<&str>) -> Result<Line
 /// Checks every edit and sorts them by line; at one line inserts come first, else as listed.
 fn arrange(edits: &[LineEdit], total: usize) -> Result<Vec<&LineEdit>, EditError> {
     let mut order: Vec<usize> = (0..edits.len()).collect();
-    order.sort_by_key(|&edit| (edits[edit].line, !matches!(edits[edit].op, LineOp::Insert(_))));
+    sort_by_numbers(&mut order, |&edit| {
+        (edits[edit].line, (!matches!(edits[edit].op, LineOp::Insert(_))).into())
+    });
 
     let mut end = total; // where the tail ends so far
     let mut taken: Option<usize> = None; // the latest line replaced or deleted, by its edit

@@ -27,6 +27,7 @@ pub mod exact;
 mod line_index;
 pub mod lines;
 pub mod nearest;
+mod order;
 mod positions;
 pub mod splice;
 mod unescape;
@@ -40,6 +41,7 @@ pub use diff::Names;
 pub use escape::escape;
 pub use exact::{LineSpan, StringEdit, StringError};
 pub use lines::{Ending, Line, LineRange, Selected};
+pub use order::sort_by_numbers;
 pub use splice::{Composed, Region, Splice};
 pub use unescape::{end_of_text, unescape};
 

@@ -26,6 +26,7 @@ use self::compare::{Comparison, around};
 use self::fold::{fold, unfold};
 use self::variants::{Variant, shorter, variants};
 use crate::lines::Ending;
+use crate::order::sort_by_numbers;
 
 /// Bytes of a hint at most.
 pub const HINT_BYTES: usize = 2048;
@@ -196,7 +197,7 @@ fn nearest(text: &str, needle: &str) -> Vec<Near> {
             }
         }
     }
-    found.sort_by_key(|(spots, near)| (*spots, near.bytes.start));
+    sort_by_numbers(&mut found, |(spots, near)| (*spots, near.bytes.start));
     found.dedup_by(|(_, later), (_, kept)| later.bytes == kept.bytes);
     let least = found.first().map_or(0, |(spots, _)| *spots);
     let nearest = found.into_iter().take_while(|(spots, _)| *spots == least);
@@ -238,7 +239,7 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
         })
         .collect();
     // Lines are counted only for what may be named.
-    compared.sort_by_key(|(place, comparison)| (comparison.spots, place.start));
+    sort_by_numbers(&mut compared, |(place, comparison)| (comparison.spots, place.start));
     compared.truncate(PLACES + 1);
     let near = |(place, comparison): (Range<usize>, Comparison)| {
         let mut near = Near::new(text, place);

@@ -151,7 +151,7 @@ fn in_turn(definitions: &mut Vec<(Place, &str)>, symbols: usize) {
         in_turn.push((*turn, definition));
         *turn += 1;
     }
-    in_turn.sort_by_key(|(turn, _)| *turn);
+    text::sort_by_numbers(&mut in_turn, |(turn, _)| (*turn, 0));
     definitions.extend(in_turn.into_iter().map(|(_, definition)| definition));
 }
 
@@ -171,7 +171,7 @@ fn note_undefined(definitions: &[(Place, &str)], mentions: &[Mentions], gathered
 fn worth_parsing(mentions: &Mentions) -> (Vec<&Mention>, usize) {
     // Those first in which what should be around the name is too.
     let mut files: Vec<&Mention> = mentions.files.iter().collect();
-    files.sort_by_key(|file| !file.near);
+    text::sort_by_numbers(&mut files, |file| ((!file.near).into(), 0));
     if mentions.is_guessed {
         let likely = files.into_iter().filter(|file| file.defines && file.near);
         let mut likely: Vec<&Mention> = likely.collect();
@@ -184,7 +184,7 @@ fn worth_parsing(mentions: &Mentions) -> (Vec<&Mention>, usize) {
     let mut likely: Vec<&Mention> = files.iter().copied().filter(|file| file.defines).collect();
     if likely.is_empty() {
         likely = files;
-        likely.sort_by_key(|file| std::cmp::Reverse(file.words));
+        text::sort_by_numbers(&mut likely, |file| (usize::MAX - file.words as usize, 0));
     }
     let unlooked = likely.len().saturating_sub(MOST_PARSED);
     likely.truncate(MOST_PARSED);

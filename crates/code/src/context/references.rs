@@ -112,7 +112,7 @@ fn files<'a>(mentions: &[&'a Mentions]) -> Vec<File<'a>> {
         }
     }
     let mut files: Vec<File<'a>> = by_path.into_values().collect();
-    files.sort_by_key(|file| (is_test(file.path), !file.near));
+    text::sort_by_numbers(&mut files, |file| (is_test(file.path).into(), (!file.near).into()));
     files
 }
 

@@ -1,6 +1,5 @@
 //! The outline of a file that has a tree.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 
@@ -31,9 +30,14 @@ pub(super) fn outline(
     if tags.has_functions() && !broken.is_empty() {
         let guess = Guess { text, broken: &broken, only_keywords: has_keywords(language) };
         parts.extend(found.guessed(&guess, &parts, stop));
-        parts.sort_by_key(|part| (part.bytes.start, Reverse(part.bytes.end)));
+        text::sort_by_numbers(&mut parts, |part| outer_first(&part.bytes));
     }
     Some((parts, found.cut))
+}
+
+/// What begins first, and of those the one that holds the others.
+fn outer_first(bytes: &Range<usize>) -> (usize, usize) {
+    (bytes.start, usize::MAX - bytes.end)
 }
 
 /// Where the grammar lost its way for longer than a line or two: what is there may be no longer what it seems. In a shorter
@@ -182,7 +186,7 @@ impl Found {
         let lines = LineStarts::of(text);
         let comments = language.comments();
         let is_c = matches!(language.name(), "c" | "cpp");
-        self.above.sort_by_key(|above| above.bytes.start);
+        text::sort_by_numbers(&mut self.above, |above| (above.bytes.start, 0));
         let mut around: Vec<Around> = Vec::new();
         let mut parts = Vec::new();
         for definition in self.definitions_in_order() {
@@ -255,7 +259,9 @@ impl Found {
     /// Each definition once, widened to what is one with it, the outer ones before those inside.
     fn definitions_in_order(&mut self) -> Vec<Definition> {
         let mut definitions = std::mem::take(&mut self.definitions);
-        definitions.sort_by_key(|definition| (definition.name.start, definition.pattern));
+        text::sort_by_numbers(&mut definitions, |definition| {
+            (definition.name.start, definition.pattern)
+        });
         definitions.dedup_by_key(|definition| definition.name.start);
         for definition in &mut definitions {
             let mut node = definition.node;
@@ -264,9 +270,7 @@ impl Found {
                 node = *outer;
             }
         }
-        definitions.sort_by_key(|definition| {
-            (definition.bytes.start, Reverse(definition.bytes.end), definition.name.start)
-        });
+        text::sort_by_numbers(&mut definitions, |definition| outer_first(&definition.bytes));
         definitions
     }
 

@@ -20,12 +20,12 @@ pub(super) fn windows(text: &[u8], wanted: &[u8]) -> Vec<Range<usize>> {
     let most = if wanted.len() < FEW_BYTES { MORE_WINDOWS } else { WINDOWS };
     let width = wanted.len().min(text.len());
     let least = (wanted.len() + 1).saturating_sub(gram) * WINDOW / 100;
-    // The best window that overlaps the last one seen, and the best ones before it.
+    // The best window that overlaps the last one seen, and the best ones before it, by what they do not share.
     let mut current: Option<(usize, usize)> = None;
     let mut best: Vec<(usize, usize)> = Vec::new();
-    let close = |best: &mut Vec<(usize, usize)>, window| {
-        best.extend(window);
-        best.sort_by_key(|(common, start)| (usize::MAX - common, *start));
+    let close = |best: &mut Vec<(usize, usize)>, window: Option<(usize, usize)>| {
+        best.extend(window.map(|(common, start)| (usize::MAX - common, start)));
+        best.sort_unstable();
         best.truncate(most);
     };
     for (at, entering) in text.windows(gram).enumerate() {
@@ -40,8 +40,9 @@ pub(super) fn windows(text: &[u8], wanted: &[u8]) -> Vec<Range<usize>> {
         missing.leave(&text[start..start + gram]);
     }
     close(&mut best, current);
-    best.sort_by_key(|(_, start)| *start);
-    best.into_iter().map(|(_, start)| start..start + width).collect()
+    let mut starts: Vec<usize> = best.into_iter().map(|(_, start)| start).collect();
+    starts.sort_unstable();
+    starts.into_iter().map(|start| start..start + width).collect()
 }
 
 fn gram_of(string: &[u8]) -> usize {

@@ -10,6 +10,7 @@ use super::fold::{fold, kept, unfold};
 use super::grams::{Grams, alike, windows};
 use super::{Near, PLACES, Reason};
 use crate::lines::lines;
+use crate::order::sort_by_numbers;
 
 /// What is looked for of a long needle: so much from where it leaves the text, if as much as `BEGINNING` of it is there,
 /// else from its start. Bounds what aligning lines may cost.
@@ -59,7 +60,7 @@ pub(super) fn similar(text: &str, folded: &[u8], needle: &str) -> Vec<(usize, Ne
             *needle = needle.start + lines_skipped..needle.end + lines_skipped;
         }
     }
-    found.sort_by_key(|(share, near)| (usize::MAX - share, near.bytes.start));
+    sort_by_numbers(&mut found, |(share, near)| (usize::MAX - share, near.bytes.start));
     let mut apart: Vec<(usize, Near)> = Vec::new();
     for (share, near) in found {
         let overlaps =

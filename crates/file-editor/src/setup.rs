@@ -1,33 +1,35 @@
 //! `file-editor setup`: clients are told of the server, in their own configuration.
 //!
-//! `client` knows who they are and where their files are, `json` and `toml` change a text just where our entry is, and
-//! `configuration` does that to a file.
+//! `client` knows who they are and where their files are, `json` and `toml` change a text just where our entry is (each
+//! has a `scan` of its own, on top of `scanner`), and `configuration` does that to a file.
 
 pub mod client;
 pub mod configuration;
 pub mod entry;
 pub mod json;
+mod scanner;
 mod toml;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use files::Access;
+use files::{Access, machine};
 
 use crate::cli;
 use client::{CLIENTS, Client};
-use configuration::{Configuration, Outcome, Wish};
+use configuration::{Configuration, Did, Wish};
 use entry::Entry;
 use json::Found;
 
 /// Tell clients of this server, in their own configuration
 ///
 /// Only our own entry is added, changed or taken out: comments, order, layout and whatever else is in the file stay as
-/// they are. A copy of the file as it was before is kept beside it, with `.before-file-editor` at the end of its name.
+/// they are. A copy of the file as it was without us is kept beside it, with `.before-file-editor` at the end of its name;
+/// if somebody wrote into our entry since, another one, with `.before-last-change`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Arguments {
@@ -55,20 +57,24 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
-    /// Show all clients, where their configuration is and what it says of us
-    #[arg(long, conflicts_with_all = ["remove", "dry_run", "clients"])]
+    /// Show clients, where their configuration is and what it says of us
+    #[arg(long, conflicts_with_all = ["remove", "dry_run"])]
     list: bool,
 }
 
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let mut out = io::stdout().lock();
-    let outcome =
-        if arguments.list { list(arguments, &mut out) } else { tell(arguments, &mut out) };
+    let outcome = if arguments.list { list(arguments) } else { tell(arguments) };
     match outcome {
-        Ok(code) => code,
+        Ok((code, Ok(()))) => code,
+        // Whoever read it has read enough.
+        Ok((code, Err(error))) if error.kind() == io::ErrorKind::BrokenPipe => code,
+        Ok((_, Err(error))) => {
+            complain(&format!("the answer cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
         Err(faults) => {
             for fault in faults {
-                eprintln!("error: {fault}");
+                complain(&fault);
             }
             eprintln!("\nSee `file-editor setup --help`.");
             ExitCode::FAILURE
@@ -76,45 +82,62 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// How all went, and whether it could be told; or why nothing was done.
+type Told = Result<(ExitCode, io::Result<()>), Vec<String>>;
+
 /// Does what was asked for one client after the other; one that fails is no reason to leave out the next.
-fn tell(arguments: &Arguments, out: &mut impl Write) -> Result<ExitCode, Vec<String>> {
-    let folder = folder(arguments).map_err(|fault| vec![fault])?;
+fn tell(arguments: &Arguments) -> Told {
     let wish = if arguments.remove {
         Wish::Absent
     } else {
-        Wish::Present(entry(arguments, &folder).map_err(|fault| vec![fault])?)
+        Wish::Present(entry(arguments).map_err(|fault| vec![fault])?)
     };
-    let chosen = chosen(arguments, &folder)?;
-    let (mut is_new, mut code) = (false, ExitCode::SUCCESS);
+    let project = project(arguments)?;
+    let chosen = if arguments.clients.is_empty() {
+        found(project.as_deref())?
+    } else {
+        named(&arguments.clients, project.as_deref())?
+    };
+    let (mut is_new, mut code, mut said) = (false, ExitCode::SUCCESS, Ok(()));
     for configuration in &chosen {
+        let name = configuration.client.name;
         let outcome = if arguments.dry_run {
-            configuration.rehearse(&wish).map(|diff| write!(out, "{diff}"))
+            configuration.rehearse(&wish)
         } else {
             configuration.save(&wish).map(|outcome| {
-                is_new |= matches!(outcome, Outcome::Added { .. } | Outcome::Changed { .. });
-                writeln!(out, "{}: {outcome}", configuration.client.name)
+                is_new |= matches!(outcome.did, Did::Add | Did::Change);
+                harmless(&format!("{name}: {outcome}\n"))
             })
         };
-        if let Err(fault) = outcome {
-            eprintln!("error: {}: {fault}", configuration.client.name);
-            code = ExitCode::FAILURE;
+        match outcome {
+            Ok(told) => said = said.and(say(&told)),
+            Err(fault) => {
+                complain(&format!("{name}: {fault}"));
+                code = ExitCode::FAILURE;
+            }
         }
     }
     if is_new {
-        let _ =
-            writeln!(out, "\nClients read their configuration when they start: start them anew.");
+        let told = "\nClients read their configuration when they start: start them anew.\n";
+        said = said.and(say(told));
     }
-    Ok(code)
+    Ok((code, said))
 }
 
-fn list(arguments: &Arguments, out: &mut impl Write) -> Result<ExitCode, Vec<String>> {
-    let folder = folder(arguments).map_err(|fault| vec![fault])?;
-    for client in &CLIENTS {
-        let Some(path) = place(client, arguments, &folder) else { continue };
-        let state = if !client.is_there(&path) && !arguments.project {
+fn list(arguments: &Arguments) -> Told {
+    let project = project(arguments)?;
+    let listed = if arguments.clients.is_empty() {
+        all(project.as_deref())
+    } else {
+        named(&arguments.clients, project.as_deref())?
+    };
+    let mut said = Ok(());
+    for configuration in &listed {
+        let Configuration { client, path } = configuration;
+        let state = if project.is_none() && !client.is_there(path) {
             "not found here".into()
         } else {
-            match Configuration::new(client, path.clone()).look() {
+            match configuration.look() {
                 Ok(None) => "no configuration yet".into(),
                 Ok(Some(Found::Nothing)) => "does not know of us".into(),
                 Ok(Some(Found::Other)) => "has another entry of our name".into(),
@@ -125,20 +148,54 @@ fn list(arguments: &Arguments, out: &mut impl Write) -> Result<ExitCode, Vec<Str
                 Err(fault) => fault,
             }
         };
-        let _ = writeln!(out, "{:<15} {}\n{:<15} {state}", client.name, path.display(), "");
+        // A line each, whatever is in it.
+        let [path, state] =
+            [path.display().to_string(), state].map(|it| harmless(&it).replace('\n', "?"));
+        said = said.and(say(&format!("{:<15} {path}\n{:<15} {state}\n", client.name, "")));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok((ExitCode::SUCCESS, said))
+}
+
+/// Writes to stdout; on a terminal without what that would take for commands.
+fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        out.write_all(harmless(text).as_bytes())?;
+    } else {
+        out.write_all(text.as_bytes())?;
+    }
+    out.flush()
+}
+
+fn complain(fault: &str) {
+    eprintln!("error: {}", harmless(fault));
+}
+
+/// The same without what a terminal would take for commands: names of files and what is in them may be anybody's.
+fn harmless(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => c,
+        _ if c.is_control() => '?',
+        _ => c,
+    };
+    text.chars().filter(|c| *c != '\r').map(shown).collect()
 }
 
 /// The folder the server is to work in.
 fn folder(arguments: &Arguments) -> Result<PathBuf, String> {
     let named = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
-    // Whether it can be written to is for the server to say; to take an entry out it need not.
+    // Whether it can be written to is for the server to say.
     cli::folder(Some(named), Access::ReadOnly).map(|root| root.path().to_path_buf())
 }
 
+/// The folder whose own configuration is meant; `None` for that of the user.
+fn project(arguments: &Arguments) -> Result<Option<PathBuf>, Vec<String>> {
+    arguments.project.then(|| folder(arguments)).transpose().map_err(|fault| vec![fault])
+}
+
 /// How we are to be started.
-fn entry(arguments: &Arguments, folder: &Path) -> Result<Entry, String> {
+fn entry(arguments: &Arguments) -> Result<Entry, String> {
+    let folder = folder(arguments)?;
     let tools = arguments.tools.as_deref().unwrap_or("text,code");
     cli::toolsets(Some(tools))?;
     let text = |path: &Path| {
@@ -151,31 +208,34 @@ fn entry(arguments: &Arguments, folder: &Path) -> Result<Entry, String> {
     Ok(Entry {
         command: text(&command)?,
         args: vec![
-            format!("--dir={}", text(folder)?),
+            format!("--dir={}", text(&folder)?),
             "--transport=stdio".into(),
             format!("--tools={tools}"),
         ],
     })
 }
 
-fn place(client: &Client, arguments: &Arguments, folder: &Path) -> Option<PathBuf> {
-    if arguments.project { client.of_folder(folder) } else { client.of_user() }
+fn place(client: &Client, project: Option<&Path>) -> Option<PathBuf> {
+    project.map_or_else(|| client.of_user(), |folder| client.of_folder(folder))
 }
 
-/// Those that were named, or all that are found.
-fn chosen(arguments: &Arguments, folder: &Path) -> Result<Vec<Configuration>, Vec<String>> {
-    if arguments.clients.is_empty() {
-        return found(arguments, folder);
-    }
+/// Every client that has a configuration there, or could have one.
+fn all(project: Option<&Path>) -> Vec<Configuration> {
+    let all = CLIENTS.iter();
+    all.filter_map(|client| Some(Configuration::new(client, place(client, project)?))).collect()
+}
+
+fn named(names: &[String], project: Option<&Path>) -> Result<Vec<Configuration>, Vec<String>> {
     let (mut chosen, mut faults) = (Vec::new(), Vec::new());
-    for name in &arguments.clients {
+    for name in names {
         let Some(client) = Client::named(name) else {
-            faults.push(format!("no client is called `{name}`; there are: {}", client::names()));
+            let names = joined(&mut CLIENTS.iter());
+            faults.push(format!("no client is called `{name}`; there are: {names}"));
             continue;
         };
-        match place(client, arguments, folder) {
+        match place(client, project) {
             Some(path) => chosen.push(Configuration::new(client, path)),
-            None if arguments.project => {
+            None if project.is_some() => {
                 faults.push(format!("{name}: {} has no configuration of a folder", client.title));
             }
             None => faults.push(format!("{name}: there is no home folder: set HOME")),
@@ -184,17 +244,24 @@ fn chosen(arguments: &Arguments, folder: &Path) -> Result<Vec<Configuration>, Ve
     if faults.is_empty() { Ok(chosen) } else { Err(faults) }
 }
 
-fn found(arguments: &Arguments, folder: &Path) -> Result<Vec<Configuration>, Vec<String>> {
-    let is_used = |client: &&Client| client.of_user().is_some_and(|file| client.is_there(&file));
-    let used = CLIENTS.iter().filter(is_used);
-    let found: Vec<_> = used
-        .filter_map(|client| {
-            place(client, arguments, folder).map(|path| Configuration::new(client, path))
-        })
-        .collect();
-    if found.is_empty() {
-        let names = client::names();
-        return Err(vec![format!("no client is found here; name one of: {names}")]);
+/// All that the user has, or the folder.
+fn found(project: Option<&Path>) -> Result<Vec<Configuration>, Vec<String>> {
+    let mut found = all(project);
+    let names = joined(&mut found.iter().map(|configuration| configuration.client));
+    found.retain(|Configuration { client, path }| {
+        machine::is_file(path) || client.of_user().is_some_and(|file| client.is_there(&file))
+    });
+    if !found.is_empty() {
+        return Ok(found);
     }
-    Ok(found)
+    Err(vec![if names.is_empty() {
+        "there is no home folder: set HOME".into()
+    } else {
+        format!("no client is found here; name one of: {names}")
+    }])
+}
+
+/// Names of clients, for messages.
+fn joined(clients: &mut dyn Iterator<Item = &'static Client>) -> String {
+    clients.map(|client| client.name).collect::<Vec<_>>().join(", ")
 }

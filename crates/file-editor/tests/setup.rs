@@ -172,10 +172,14 @@ fn each_client_is_told_told_again_told_otherwise_and_left_as_it_was() {
                 changed.contains("\"--tools=all\"") && !changed.contains("text,code"),
                 "{changed}"
             );
-            assert_eq!(home.0.read(&backup(name)), added, "as it was before the last change");
+            let old = format!("it was: {} {dir} ", env!("CARGO_BIN_EXE_file-editor"));
+            assert!(told.contains(&old), "{told}");
+            let now = told.lines().find(|line| line.contains("it is now: ")).unwrap();
+            assert!(now.ends_with(" --transport=stdio --tools=all"), "{told}");
 
             assert!(home.told(&[client, "--remove"]).contains("taken out of"));
             assert_eq!(home.0.read(name), before, "{client}");
+            assert_eq!(home.0.read(&backup(name)), before, "as it was without us");
             assert!(home.told(&[client, "--remove"]).contains("nothing to take out of"));
         }
     }
@@ -341,8 +345,138 @@ fn an_entry_in_another_form_is_left_alone() {
     let url =
         r#"{"mcpServers":{"file-editor":{"url":"http://h/mcp","headers":{"Authorization":"x"}}}}"#;
     check(".cursor/mcp.json", "cursor", url);
+    let numbers =
+        r#"{"mcpServers":{"file-editor":{"command":"file-editor","args":["--read-only",5]}}}"#;
+    check(".cursor/mcp.json", "cursor", numbers);
+    let text = r#"{"mcpServers":{"file-editor":{"command":"file-editor","args":"--read-only"}}}"#;
+    check(".cursor/mcp.json", "cursor", text);
+    // Half of a pair: no text of ours could be written in its place.
+    let half =
+        r#"{"mcpServers":{"file-editor":{"command":"file-editor","args":["--log=\ud83d"]}}}"#;
+    check(".cursor/mcp.json", "cursor", half);
+    let nested = r#"{"context_servers":{"file-editor":{"command":{"path":"file-editor","args":["--dir=/old"]}}}}"#;
+    check(CLIENTS[5].1, "zed", nested);
+    let numbers =
+        "[mcp_servers.file-editor]\ncommand = \"file-editor\"\nargs = [\"--read-only\", 5]\n";
+    check("codex-home/config.toml", "codex", numbers);
+    let escape = "[mcp_servers.file-editor]\ncommand = \"file-editor\"\nargs = [\"\\U0001f600\"]\n";
+    check("codex-home/config.toml", "codex", escape);
     let tables = "[mcp_servers.file-editor]\nurl = \"http://h/mcp\"\n\n[mcp_servers.file-editor.tools.a]\nb = 1\n";
     check("codex-home/config.toml", "codex", tables);
+}
+
+/// The copy of a file without us is worth more than any later one; what others wrote in our entry gets one of its own.
+#[test]
+fn a_copy_without_us_is_not_replaced_by_one_with_us() {
+    let home = Home::new();
+    let (name, before) = (".cursor/mcp.json", "{\n  \"a\": 1\n}\n");
+    home.put(name, before);
+    home.told(&["cursor"]);
+    let added = home.0.read(name);
+    let edited = added.replace("\"--transport=stdio\"", "\"--transport=stdio\", \"--read-only\"");
+    home.put(name, &edited);
+    let told = home.told(&["cursor", "--remove"]);
+    assert_eq!(home.0.read(name), before);
+    assert_eq!(home.0.read(&backup(name)), before);
+    assert!(told.contains("mcp.json.before-last-change"), "{told}");
+    assert_eq!(home.0.read(".cursor/mcp.json.before-last-change"), edited);
+    // A file without us that has changed since is the one to be kept.
+    home.put(name, "{\"b\": 2}");
+    home.told(&["cursor"]);
+    assert_eq!(home.0.read(&backup(name)), "{\"b\": 2}");
+}
+
+#[test]
+fn a_file_that_was_blank_is_so_again() {
+    for (client, name, _) in CLIENTS {
+        for before in ["", "\n", "\r\n", "  ", " \n\n", "\u{feff}", "\u{feff}\n"] {
+            let home = Home::new();
+            home.put(name, before);
+            home.told(&[client]);
+            home.told(&[client, "--tools=all"]);
+            assert!(home.0.read(name).contains("--tools=all"), "{client}");
+            let rehearsed = home.told(&[client, "--remove", "--dry-run"]);
+            assert!(!rehearsed.contains("/dev/null"), "{client} {before:?}: {rehearsed}");
+            home.told(&[client, "--remove"]);
+            assert_eq!(home.0.read(name), before, "{client}");
+            assert!(!home.0.file(&backup(name)).exists(), "{client}");
+        }
+        let home = Home::new();
+        home.told(&[client]);
+        let rehearsed = home.told(&[client, "--remove", "--dry-run"]);
+        assert!(rehearsed.contains("+++ /dev/null"), "{client}: {rehearsed}");
+        home.told(&[client, "--remove"]);
+        assert!(!home.0.file(name).exists(), "{client}");
+    }
+}
+
+#[test]
+fn an_entry_is_taken_out_though_its_folder_is_gone() {
+    let home = Home::new();
+    let (_, name, sample) = CLIENTS[2];
+    home.put(name, sample);
+    fs::create_dir(home.0.file("gone")).unwrap();
+    let gone = home.0.file("gone").display().to_string();
+    home.told(&["cursor", "--dir", &gone]);
+    fs::remove_dir(&gone).unwrap();
+    assert!(home.told(&["--list", "--dir", &gone]).contains("starts us in"));
+    home.told(&["cursor", "--remove", "--dir", &gone]);
+    assert_eq!(home.0.read(name), sample);
+    let told = home.refused(&["cursor", "--remove", "--project", "--dir", &gone]);
+    assert!(told.contains("Directory does not exist"), "{told}");
+}
+
+#[test]
+fn what_is_in_a_file_cannot_command_the_terminal() {
+    let home = Home::new();
+    let check = |entry: &str, arguments: &[&str]| {
+        home.put(".cursor/mcp.json", &format!("{{\"mcpServers\": {{\"file-editor\": {entry}}}}}"));
+        let told = both(&home.setup(arguments));
+        assert!(told.contains("?]0;"), "{arguments:?}: {told:?}");
+        let is_command = |c: char| c.is_control() && c != '\n';
+        assert!(!told.contains(is_command), "{arguments:?}: {told:?}");
+    };
+    let ours = r#"{"command": "/x/file-editor", "args": ["--dir=/\u001b]0;\u0007\u009b2J\n"]}"#;
+    check(ours, &["--list"]);
+    check(ours, &["cursor"]);
+    check("{}", &["\u{1b}]0;"]);
+}
+
+#[test]
+fn claude_code_is_found_where_its_variable_says() {
+    let home = Home::new();
+    let other = home.0.file("other-claude");
+    let run = |arguments: &[&str]| {
+        let mut command = home.command();
+        command.env("CLAUDE_CONFIG_DIR", &other).arg("setup").args(arguments);
+        both(&command.output().unwrap())
+    };
+    assert!(run(&[]).contains("no client is found"));
+    fs::create_dir(&other).unwrap();
+    assert!(run(&[]).contains("claude-code: added"));
+    assert!(home.0.read("other-claude/.claude.json").contains("--dir="));
+}
+
+#[test]
+fn a_folder_has_the_clients_of_its_user_and_its_own() {
+    let home = Home::new();
+    let told = home.refused(&["--project"]);
+    assert!(told.contains("name one of: claude-code, cursor, vscode, codex, gemini\n"), "{told}");
+    fs::create_dir_all(home.0.file(".gemini")).unwrap();
+    home.put("work/.vscode/mcp.json", "{}");
+    let told = home.told(&["--project"]);
+    assert_eq!(told.matches(": added").count(), 2, "{told}");
+    assert!(told.contains("vscode: added") && told.contains("gemini: added"), "{told}");
+}
+
+#[test]
+fn clients_are_known_in_any_case_and_listed_by_name() {
+    let home = Home::new();
+    assert!(home.told(&["Cursor"]).contains("cursor: added"));
+    let list = home.told(&["CURSOR", "Zed", "--list"]);
+    assert!(list.contains("starts us in") && list.contains("zed"), "{list}");
+    assert_eq!(list.lines().count(), 4, "{list}");
+    assert!(home.refused(&["emacs", "--list"]).contains("no client is called `emacs`"));
 }
 
 /// What somebody added to our entry is theirs.
@@ -369,7 +503,10 @@ fn an_entry_keeps_what_others_wrote_in_it() {
 #[cfg(unix)]
 mod unix {
     use super::*;
+    use std::fs::File;
+    use std::io::{BufRead, BufReader};
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Stdio;
 
     #[test]
     fn a_link_stays_and_what_it_leads_to_is_edited() {
@@ -392,6 +529,126 @@ mod unix {
             assert_eq!(home.0.read("dotfiles/zed.json"), sample);
             assert_eq!(fs::read_link(&link).unwrap(), target);
         }
+    }
+
+    /// Who comes second finds the entry of the first, and must not keep that for what was there before.
+    #[test]
+    fn several_at_once_keep_the_file_as_it_was_before_all_of_them() {
+        let home = Home::new();
+        let (client, name, before) = CLIENTS[0];
+        let folders = ["a", "b", "c", "d", "e", "f"].map(|name| home.work().join(name));
+        for folder in &folders {
+            fs::create_dir(folder).unwrap();
+        }
+        for round in 0..4 {
+            home.put(name, before);
+            let lock = home.0.lock(name);
+            let spawn = |folder: &PathBuf| {
+                let mut command = home.command();
+                command.args(["setup", client, "--dir"]).arg(folder);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+            };
+            let running: Vec<_> = folders.iter().map(spawn).collect();
+            drop(lock);
+            for child in running {
+                let output = child.wait_with_output().unwrap();
+                assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+            }
+            assert_eq!(home.0.read(&backup(name)), before, "round {round}");
+            home.told(&[client, "--remove"]);
+            assert_eq!(home.0.read(name), before, "round {round}");
+            assert_eq!(home.0.read(&backup(name)), before, "round {round}");
+            fs::remove_file(home.0.file(&backup(name))).unwrap();
+        }
+    }
+
+    /// What a rehearsal says holds for the real run.
+    #[test]
+    fn a_link_to_nothing() {
+        let check = |target: &str, told: Result<(), &str>| {
+            let home = Home::new();
+            fs::create_dir_all(home.0.file(".cursor")).unwrap();
+            fs::create_dir_all(home.0.file("dotfiles")).unwrap();
+            symlink(target, home.0.file(".cursor/mcp.json")).unwrap();
+            match told {
+                Ok(()) => {
+                    assert!(home.told(&["cursor", "--dry-run"]).contains("--transport=stdio"));
+                    home.told(&["cursor"]);
+                    assert!(home.0.read(".cursor/mcp.json").contains("--transport=stdio"));
+                }
+                Err(told) => {
+                    let rehearsed = home.refused(&["cursor", "--dry-run"]);
+                    assert!(rehearsed.contains(told), "{target}: {rehearsed}");
+                    assert_eq!(home.refused(&["cursor"]), rehearsed, "{target}");
+                }
+            }
+            assert_eq!(fs::read_link(home.0.file(".cursor/mcp.json")).unwrap(), Path::new(target));
+        };
+        check("../dotfiles/cursor.json", Ok(()));
+        check("other.json", Ok(()));
+        check("../missing/cursor.json", Err("make that folder, or take the link away"));
+        check("missing/cursor.json", Err("make that folder, or take the link away"));
+        check("mcp.json", Err("too many links"));
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_folder() {
+        let home = Home::new();
+        symlink("nowhere", home.0.file(".cursor")).unwrap();
+        home.put(".gemini", "");
+        for client in ["cursor", "gemini"] {
+            let rehearsed = home.refused(&[client, "--dry-run"]);
+            assert!(rehearsed.contains("is no folder"), "{rehearsed}");
+            assert_eq!(home.refused(&[client]), rehearsed);
+        }
+    }
+
+    /// As after any other edit.
+    #[test]
+    fn other_names_of_the_file_keep_the_old_text_and_that_is_told() {
+        let home = Home::new();
+        let (client, name, sample) = CLIENTS[2];
+        home.put(name, sample);
+        fs::hard_link(home.0.file(name), home.0.file("other-name")).unwrap();
+        let told = home.told(&[client]);
+        assert!(
+            told.contains("this file had 1 more hard link(s); they keep the old text"),
+            "{told}"
+        );
+        assert_eq!(home.0.read("other-name"), sample);
+        assert!(!home.told(&[client, "--remove"]).contains("hard link"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_answer_that_cannot_be_written_is_no_success() {
+        let home = Home::new();
+        for arguments in [&["--list"][..], &["cursor", "--dry-run"], &["cursor"]] {
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let mut command = home.command();
+            let output = command.arg("setup").args(arguments).stdout(full).output().unwrap();
+            let told = both(&output);
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+            assert!(told.contains("cannot be written"), "{arguments:?}: {told}");
+        }
+        assert!(home.0.read(".cursor/mcp.json").contains("file-editor"));
+    }
+
+    #[test]
+    fn a_long_wait_for_another_program_is_told() {
+        let home = Home::new();
+        let (client, name, sample) = CLIENTS[2];
+        home.put(name, sample);
+        let lock = home.0.lock(name);
+        let mut command = home.command();
+        command.args(["setup", client]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut told = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut told).unwrap();
+        drop(lock);
+        assert!(told.contains("another program holds") && told.contains("waiting"), "{told}");
+        assert!(child.wait().unwrap().success());
+        assert!(home.0.read(name).contains("file-editor"));
     }
 
     #[test]

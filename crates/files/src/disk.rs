@@ -128,34 +128,45 @@ impl DiskStore {
     }
 
     /// Makes `to` a copy of `from`, with its mode and owner: what others may not read there they may not read here. Whatever
-    /// `to` was is replaced.
-    pub fn copy(&self, from: &FilePath, to: &FilePath, call: &Call) -> Result<(), StoreError> {
+    /// `to` was is replaced. Only if `from` has the bytes that are expected; whether it had.
+    pub fn copy(
+        &self,
+        from: &FilePath,
+        to: &FilePath,
+        expected: &[u8],
+        call: &Call,
+    ) -> Result<bool, StoreError> {
         let mut backoff = Backoff::new();
         loop {
             call.check()?;
-            match self.try_copy(from, to, call) {
-                Ok(()) => return Ok(()),
+            match self.try_copy(from, to, expected, call) {
+                Ok(is_copied) => return Ok(is_copied),
                 Err(Halt::Retry | Halt::NoLink) => backoff.pause(call.deadline),
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
     }
 
-    fn try_copy(&self, from: &FilePath, to: &FilePath, call: &Call) -> Result<(), Halt> {
+    fn try_copy(
+        &self,
+        from: &FilePath,
+        to: &FilePath,
+        expected: &[u8],
+        call: &Call,
+    ) -> Result<bool, Halt> {
         let (mut targets, _) = self.find_targets(std::slice::from_ref(from))?;
         lock_all(&mut targets, call)?;
-        let Some(source) = targets.first_mut() else { return Ok(()) };
+        let Some(source) = targets.first_mut() else { return Ok(false) };
         source.load(self.options.max_size)?;
-        let Some(version) = &source.version else {
-            let source = io::ErrorKind::NotFound.into();
-            return Err(StoreError::Io { doing: "copy the file", source }.into());
-        };
+        if source.version.as_ref().is_none_or(|version| version.bytes.as_slice() != expected) {
+            return Ok(false);
+        }
         let place = resolve(self.root.dir(), to.as_path())?;
         place.regular()?;
         let durability = self.options.durability;
         let (folder, original) = (&*place.folder, source.original());
-        let mut temp = Temp::write(folder, &version.bytes, original, durability, Temps::Named)?;
-        temp.replace(&place.name).map(drop)
+        let mut temp = Temp::write(folder, expected, original, durability, Temps::Named)?;
+        temp.replace(&place.name).map(|_| true)
     }
 
     fn temps(&self) -> Temps {

@@ -35,6 +35,11 @@ pub fn is_file(path: &Path) -> bool {
     path.is_file()
 }
 
+/// Whether there is something of that name, if only a link to nothing.
+pub fn is_anything(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
 /// What there is of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
@@ -106,6 +111,7 @@ mod tests {
         check("again", "dotfiles/settings");
         check("inner/up", "dotfiles/settings");
         assert!(follow_links(&at("circle")).is_err());
+        assert!(is_anything(&at("circle")) && !is_anything(&at("nothing")));
     }
 
     #[test]

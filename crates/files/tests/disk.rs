@@ -1000,11 +1000,13 @@ fn a_copy_has_the_bytes_and_the_mode_of_the_file() {
         fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
     }
     for to in ["copy", "new"] {
-        disk.store.copy(&at("file"), &at(to), &call()).unwrap();
+        assert!(disk.store.copy(&at("file"), &at(to), b"secret", &call()).unwrap());
         assert_eq!(disk.text(to), "secret");
         assert_eq!(fs::metadata(path(to)).unwrap().mode() & 0o777, 0o600, "{to}");
     }
-    disk.store.copy(&at("missing"), &at("copy"), &call()).unwrap_err();
+    assert!(!disk.store.copy(&at("missing"), &at("copy"), b"", &call()).unwrap());
+    disk.put("file", "by others");
+    assert!(!disk.store.copy(&at("file"), &at("copy"), b"secret", &call()).unwrap());
     assert_eq!(disk.text("copy"), "secret");
     assert_eq!(fs::read_dir(disk.dir.path()).unwrap().count(), 3);
 }

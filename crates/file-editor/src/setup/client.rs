@@ -30,13 +30,15 @@ const fn json(key: &'static str) -> Shape {
     Shape { key, is_typed: false, has_variables: false }
 }
 
+const CLAUDE_FOLDER: &str = "CLAUDE_CONFIG_DIR";
+
 pub static CLIENTS: [Client; 7] = [
     Client {
         name: "claude-code",
         title: "Claude Code",
         format: Format::Json(Shape { is_typed: true, ..json("mcpServers") }),
         file: |homes| {
-            Some(absolute("CLAUDE_CONFIG_DIR").or_else(|| homes.user.clone())?.join(".claude.json"))
+            Some(absolute(CLAUDE_FOLDER).or_else(|| homes.user.clone())?.join(".claude.json"))
         },
         in_folder: Some(".mcp.json"),
     },
@@ -87,14 +89,9 @@ pub static CLIENTS: [Client; 7] = [
     },
 ];
 
-/// The names of all clients, for messages.
-pub fn names() -> String {
-    CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ")
-}
-
 impl Client {
     pub fn named(name: &str) -> Option<&'static Client> {
-        CLIENTS.iter().find(|client| client.name == name)
+        CLIENTS.iter().find(|client| client.name.eq_ignore_ascii_case(name))
     }
 
     /// The configuration of a user; `None` if there is no home to look in.
@@ -110,8 +107,8 @@ impl Client {
     /// Whether the client has been used here: there is its file, or a folder of its own.
     pub fn is_there(&self, file: &Path) -> bool {
         let folder = match self.name {
-            // Its file is in no folder of its own.
-            "claude-code" => file.with_file_name(".claude"),
+            // Its file is in no folder of its own, unless a variable names one.
+            "claude-code" if absolute(CLAUDE_FOLDER).is_none() => file.with_file_name(".claude"),
             // The folder is made by its first file; before that there is the one above.
             "vscode" => file.ancestors().nth(2).map(PathBuf::from).unwrap_or_default(),
             _ => file.parent().map(PathBuf::from).unwrap_or_default(),

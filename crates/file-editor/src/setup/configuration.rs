@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use files::{
-    Call, Change, DirPath, DiskOptions, DiskStore, Durability, FilePath, Root, Stop, Store,
+    Call, Change, DirPath, DiskOptions, DiskStore, Durability, FilePath, Root, Saved, Stop, Store,
     StoreError, Version, machine,
 };
 use text::{Composed, Names, Text, diff};
@@ -18,9 +18,13 @@ use super::json::Found;
 /// What a client remembers may be in its configuration too.
 const OPTIONS: DiskOptions = DiskOptions { max_size: 64 << 20, durability: Durability::Full };
 /// A client that holds the lock does so for a moment.
-const TIME: Duration = Duration::from_secs(10);
-/// At the end of the name of a file as it was before.
+const TIME: Duration = Duration::from_secs(8);
+/// How long one waits for it before that is told.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// At the end of the name of a file as it was without us.
 const BEFORE: &str = ".before-file-editor";
+/// The same for one in which somebody else had written into our entry, once there is one without us.
+const BEFORE_LAST: &str = ".before-last-change";
 
 /// What the configuration shall be.
 pub enum Wish {
@@ -29,60 +33,68 @@ pub enum Wish {
 }
 
 /// What became of it.
-pub enum Outcome {
-    Added {
-        file: PathBuf,
-        before: Option<PathBuf>,
-    },
-    Changed {
-        file: PathBuf,
-        before: Option<PathBuf>,
-    },
-    Removed {
-        file: PathBuf,
-        before: Option<PathBuf>,
-    },
+pub struct Outcome {
+    pub did: Did,
+    file: PathBuf,
+    /// What else there is to know.
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    Add,
+    Change,
+    TakeOut,
     /// Nothing else was in the file.
-    FileRemoved {
-        file: PathBuf,
-        before: Option<PathBuf>,
-    },
-    AlreadyThere {
-        file: PathBuf,
-    },
-    NotThere {
-        file: PathBuf,
-    },
+    RemoveFile,
+    FindIt,
+    FindNothing,
+}
+
+impl Did {
+    fn is_nothing(self) -> bool {
+        matches!(self, Did::FindIt | Did::FindNothing)
+    }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (told, file, before) = match self {
-            Outcome::Added { file, before } => ("added to", file, before.as_ref()),
-            Outcome::Changed { file, before } => ("changed in", file, before.as_ref()),
-            Outcome::Removed { file, before } => ("taken out of", file, before.as_ref()),
-            Outcome::FileRemoved { file, before } => {
-                ("taken away, with nothing else in it:", file, before.as_ref())
-            }
-            Outcome::AlreadyThere { file } => ("already there, in", file, None),
-            Outcome::NotThere { file } => ("nothing to take out of", file, None),
+        let told = match self.did {
+            Did::Add => "added to",
+            Did::Change => "changed in",
+            Did::TakeOut => "taken out of",
+            Did::RemoveFile => "taken away, with nothing else in it:",
+            Did::FindIt => "already there, in",
+            Did::FindNothing => "nothing to take out of",
         };
-        write!(f, "{told} {}", file.display())?;
-        before.map_or(Ok(()), |before| write!(f, "\n  as it was before: {}", before.display()))
+        write!(f, "{told} {}", self.file.display())?;
+        self.notes.iter().try_for_each(|note| write!(f, "\n  {note}"))
     }
 }
 
 pub struct Configuration {
     pub client: &'static Client,
     /// Where the client looks for it.
-    path: PathBuf,
+    pub path: PathBuf,
+}
+
+/// What is to become of a file that is as it was read.
+struct Plan {
+    did: Did,
+    /// What it says of us now.
+    was: Found,
+    /// What it will say.
+    entry: Option<Entry>,
+    /// With its byte order mark; `None` for no file.
+    text: Option<String>,
 }
 
 /// A file to be edited, in a folder that exists.
 struct Place {
     store: DiskStore,
     at: FilePath,
-    copy: FilePath,
+    before: FilePath,
+    before_last: FilePath,
     file: PathBuf,
 }
 
@@ -94,9 +106,11 @@ impl Place {
             file.parent().zip(file.file_name()).ok_or_else(|| failed(&"no file"))?;
         let name = name.to_str().ok_or_else(|| failed(&"its name is not text"))?;
         let root = Root::open(folder).map_err(|error| failed(&error))?;
-        let path = |name: &str| root.relative(name).map_err(|error| failed(&error));
-        let (at, copy) = (path(name)?, path(&format!("{name}{BEFORE}"))?);
-        Ok(Place { store: DiskStore::open(Arc::new(root), OPTIONS), at, copy, file: file.into() })
+        let path =
+            |end: &str| root.relative(&format!("{name}{end}")).map_err(|error| failed(&error));
+        let (at, before, before_last) = (path("")?, path(BEFORE)?, path(BEFORE_LAST)?);
+        let store = DiskStore::open(Arc::new(root), OPTIONS);
+        Ok(Place { store, at, before, before_last, file: file.into() })
     }
 }
 
@@ -107,134 +121,217 @@ impl Configuration {
 
     /// What is there of us; `None` if there is no file.
     pub fn look(&self) -> Result<Option<Found>, String> {
-        let text = self.read()?;
+        let version = self.read(&self.file()?)?;
+        let text = version.map(|version| self.decode(&version)).transpose()?;
         let found = text.map(|text| self.client.find(text.as_str())).transpose();
         found.map_err(|fault| self.not_understood(&fault))
     }
 
     /// What would be changed, as a diff; or that nothing would.
     pub fn rehearse(&self, wish: &Wish) -> Result<String, String> {
-        let old = self.read()?;
-        let Some(new) = self.wanted(old.as_ref(), wish)? else {
+        let file = self.file()?;
+        let version = self.read(&file)?;
+        let old = version.map(|version| self.decode(&version)).transpose()?;
+        let Plan { did, text: new, .. } = self.plan(&file, old.as_ref(), wish)?;
+        if did.is_nothing() {
             return Ok(format!("{}: nothing to do\n", self.client.name));
-        };
-        let new = if is_blank(&new) { "" } else { &new };
+        }
         let name = self.path.display().to_string();
         let names = Names {
             old: if old.is_some() { &name } else { "/dev/null" },
-            new: if new.is_empty() { "/dev/null" } else { &name },
+            new: if new.is_some() { &name } else { "/dev/null" },
         };
         let old = old.as_ref().map_or("", Text::whole);
-        Ok(diff::unified(old, new, &Composed::new(), names))
+        Ok(diff::unified(old, new.as_deref().unwrap_or_default(), &Composed::new(), names))
     }
 
     /// Makes it so.
     pub fn save(&self, wish: &Wish) -> Result<Outcome, String> {
-        let old = self.read()?;
         let file = self.file()?;
-        let Some(new) = self.wanted(old.as_ref(), wish)? else {
-            return Ok(match wish {
-                Wish::Present(_) => Outcome::AlreadyThere { file },
-                Wish::Absent => Outcome::NotThere { file },
-            });
-        };
-        let was = self.look()?.unwrap_or(Found::Nothing);
-        let made = self.make_folders(&file)?;
-        let written = Place::open(&file).and_then(|place| {
-            let before = match &old {
-                Some(old) if !self.is_only_ours(old, &was) => Some(self.keep_copy(&place)?),
-                _ => None,
-            };
-            self.write(&place, wish)?;
-            Ok(before)
-        });
-        let before = written.inspect_err(|_| {
-            if let Some((store, made)) = &made {
-                store.remove_folders(made);
+        let mut call = Call::until(Instant::now() + PATIENCE);
+        let mut is_patient = true;
+        loop {
+            let version = self.read(&file)?;
+            let old = version.as_ref().map(|version| self.decode(version)).transpose()?;
+            let plan = self.plan(&file, old.as_ref(), wish)?;
+            if plan.did.is_nothing() {
+                return Ok(Outcome { did: plan.did, file, notes: Vec::new() });
             }
-        })?;
-        Ok(match (wish, was) {
-            (Wish::Present(_), Found::Nothing) => Outcome::Added { file, before },
-            (Wish::Present(_), _) => Outcome::Changed { file, before },
-            (Wish::Absent, _) if is_blank(&new) && file == self.path => {
-                Outcome::FileRemoved { file, before }
+            let made = self.make_folders(&file, &call)?;
+            let done = Place::open(&file)
+                .and_then(|place| self.carry_out(&place, &plan, version.as_ref(), &call));
+            if let Ok(Some(notes)) = done {
+                return Ok(Outcome { did: plan.did, file, notes });
             }
-            (Wish::Absent, _) => Outcome::Removed { file, before },
-        })
+            if let Some((store, made)) = made {
+                store.remove_folders(&made);
+            }
+            match (done, call.check()) {
+                (_, Err(_)) if is_patient => {
+                    self.tell_of_waiting(&call);
+                    call = Call::until(Instant::now() + TIME);
+                    is_patient = false;
+                }
+                (Err(fault), _) => return Err(fault),
+                (Ok(_), Err(error)) => return Err(self.not_written(&error)),
+                // Somebody else has been there meanwhile.
+                (Ok(_), Ok(())) => {}
+            }
+        }
     }
 
-    /// The text to be written, with its byte order mark; `None` if it is what it shall be.
-    fn wanted(&self, old: Option<&Text>, wish: &Wish) -> Result<Option<String>, String> {
+    fn tell_of_waiting(&self, call: &Call) {
+        if call.lock_wait() > Duration::ZERO {
+            let path = self.path.display().to_string();
+            eprintln!("another program holds {}: waiting", super::harmless(&path));
+        }
+    }
+
+    fn plan(&self, file: &Path, old: Option<&Text>, wish: &Wish) -> Result<Plan, String> {
         let text = old.map_or("", Text::as_str);
         let refused = |fault: Fault| match wish {
             Wish::Present(entry) => self.refused(&fault, entry),
             Wish::Absent => self.not_understood(&fault),
         };
-        let new = match wish {
-            Wish::Absent => self.client.take_out(text),
-            Wish::Present(entry) if old.is_none() => Ok(self.client.whole(entry)),
-            Wish::Present(entry) => self.client.find(text).and_then(|found| match found {
-                Found::Entry(there) => self.client.put(text, &entry.with_flags_of(&there)),
-                Found::Other | Found::Nothing => self.client.put(text, entry),
-            }),
+        let was = self.client.find(text).map_err(refused)?;
+        let entry = match (wish, &was) {
+            (Wish::Present(entry), Found::Entry(there)) => Some(entry.with_flags_of(there)),
+            (Wish::Present(entry), _) => Some(entry.clone()),
+            (Wish::Absent, _) => None,
+        };
+        let new = match &entry {
+            Some(entry) if old.is_none() => Ok(self.client.whole(entry)),
+            Some(entry) => self.client.put(text, entry),
+            None => self.client.take_out(text),
         };
         let new = new.map_err(refused)?;
+        let (is_same, is_present) = (new == text, entry.is_some());
+        let is_all = !is_present && is_blank(&new) && !self.is_made_by_us(text, &was, &new);
         let mark = if old.is_some_and(Text::has_bom) { "\u{feff}" } else { "" };
-        Ok((new != text).then(|| format!("{mark}{new}")))
+        let did = match (is_present, &was) {
+            (true, _) if is_same => Did::FindIt,
+            (true, Found::Nothing) => Did::Add,
+            (true, _) => Did::Change,
+            (false, _) if is_same => Did::FindNothing,
+            (false, _) if is_all && file == self.path => Did::RemoveFile,
+            (false, _) => Did::TakeOut,
+        };
+        // What a link leads to is somebody's own.
+        let new = if is_all { self.client.nothing() } else { &new };
+        let text = (did != Did::RemoveFile).then(|| format!("{mark}{new}"));
+        Ok(Plan { did, was, entry, text })
     }
 
-    fn write(&self, place: &Place, wish: &Wish) -> Result<(), String> {
-        let mut fault = None;
+    /// Does it, if the file still is what it was; what there is to tell of it.
+    fn carry_out(
+        &self,
+        place: &Place,
+        plan: &Plan,
+        version: Option<&Version>,
+        call: &Call,
+    ) -> Result<Option<Vec<String>>, String> {
+        let seen = version.map(|version| version.bytes.as_slice());
+        let mut notes = Vec::new();
+        if let (Found::Entry(was), Some(entry)) = (&plan.was, &plan.entry) {
+            notes.extend([format!("it was: {was}"), format!("it is now: {entry}")]);
+        }
+        if let Some(version) = version
+            && let Some(copy) = self.copy_to(place, self.decode(version)?.as_str(), &plan.was)
+        {
+            let path = place.file.with_file_name(copy.name());
+            if !self.keep_copy(place, copy, &path, &version.bytes, call)? {
+                return Ok(None);
+            }
+            notes.push(format!("as it was before: {}", path.display()));
+        }
+        let mut is_other = false;
         let mut change = |versions: &[Option<Version>]| {
-            let old = versions.iter().flatten().next();
-            let old = old.map(|version| self.decode(version)).transpose();
-            match old.and_then(|old| self.wanted(old.as_ref(), wish)) {
-                Ok(None) => Ok(vec![Change::Keep]),
-                Ok(Some(new)) if is_blank(&new) && place.file == self.path => {
-                    Ok(vec![Change::Remove])
-                }
-                // What a link leads to is somebody's own.
-                Ok(Some(new)) if is_blank(&new) => Ok(vec![Change::write(self.client.nothing())]),
-                Ok(Some(new)) => Ok(vec![Change::write(new)]),
-                Err(found) => {
-                    fault = Some(found);
-                    Err(Stop)
-                }
+            let now = versions.first().and_then(Option::as_ref);
+            is_other = now.map(|version| version.bytes.as_slice()) != seen;
+            match plan.text.as_deref() {
+                _ if is_other => Err(Stop),
+                Some(text) => Ok(vec![Change::write(text)]),
+                None => Ok(vec![Change::Remove]),
             }
         };
-        let paths = std::slice::from_ref(&place.at);
-        let saved = place.store.update(paths, &call(), &mut change);
-        saved.map(drop).map_err(|error| fault.unwrap_or_else(|| self.not_written(&error)))
+        let saved = place.store.update(std::slice::from_ref(&place.at), call, &mut change);
+        match saved {
+            Ok(saved) => {
+                notes.extend(saved.iter().filter_map(other_names));
+                Ok(Some(notes))
+            }
+            Err(_) if is_other => Ok(None),
+            Err(error) => Err(self.not_written(&error)),
+        }
     }
 
-    /// Whether the file has nothing that somebody else wrote.
-    fn is_only_ours(&self, old: &Text, was: &Found) -> bool {
-        let Found::Entry(entry) = was else { return is_blank(old.as_str()) };
-        old.as_str().trim_end() == self.client.whole(entry).trim_end()
+    /// Whether the entry is all as we write it, in a file that says `rest` without it.
+    fn is_made_by_us(&self, text: &str, was: &Found, rest: &str) -> bool {
+        matches!(was, Found::Entry(entry) if self.client.put(rest, entry).as_deref() == Ok(text))
     }
 
-    /// Keeps the file as it is now, beside it.
-    fn keep_copy(&self, place: &Place) -> Result<PathBuf, String> {
-        let copy = place.file.with_file_name(place.copy.name());
-        let failed = |error: StoreError| {
-            let (path, copy, help) = (self.path.display(), copy.display(), help(&error));
-            format!("{path} is left as it is: its copy, {copy}, cannot be made: {error}{help}")
+    /// Where the file is to be kept as it is now; `None` if nothing in it can be lost. One without us is never replaced by
+    /// one with us.
+    fn copy_to<'p>(&self, place: &'p Place, text: &str, was: &Found) -> Option<&'p FilePath> {
+        let is_kept = place.store.size(&place.before).is_some();
+        let rest = self.client.take_out(text).unwrap_or_default();
+        let is_ours = match was {
+            Found::Nothing if is_blank(text) => return None,
+            Found::Nothing => return Some(&place.before),
+            Found::Other => false,
+            Found::Entry(entry) => {
+                entry.has_only_our_flags()
+                    && (text == self.client.whole(entry) || self.is_made_by_us(text, was, &rest))
+            }
         };
-        place.store.copy(&place.at, &place.copy, &call()).map_err(failed)?;
-        Ok(copy)
+        match (is_ours, is_kept) {
+            (true, _) if is_kept || is_blank(&rest) => None,
+            (false, true) => Some(&place.before_last),
+            _ => Some(&place.before),
+        }
     }
 
-    fn read(&self) -> Result<Option<Text>, String> {
-        let file = self.file()?;
+    /// Keeps the file beside it, as long as it has these bytes; whether it still had.
+    fn keep_copy(
+        &self,
+        place: &Place,
+        copy: &FilePath,
+        path: &Path,
+        bytes: &[u8],
+        call: &Call,
+    ) -> Result<bool, String> {
+        let failed = |error: StoreError| {
+            let (file, copy, help) = (self.path.display(), path.display(), help(&error));
+            format!("{file} is left as it is: its copy, {copy}, cannot be made: {error}{help}")
+        };
+        place.store.copy(&place.at, copy, bytes, call).map_err(failed)
+    }
+
+    /// The file as it is; `None` if there is none, and it could be made.
+    fn read(&self, file: &Path) -> Result<Option<Version>, String> {
         let folder = file.parent().unwrap_or(Path::new("/"));
+        let mut missing = folder.ancestors().take_while(|above| !machine::is_folder(above));
+        if file != self.path && !machine::is_folder(folder) {
+            return Err(format!(
+                "{} is a link to {}, whose folder does not exist: make that folder, or take the link away",
+                self.path.display(),
+                file.display()
+            ));
+        }
+        if let Some(there) = missing.find(|above| machine::is_anything(above)) {
+            return Err(format!(
+                "{} cannot be made: {} is no folder",
+                self.path.display(),
+                there.display()
+            ));
+        }
         if !machine::is_folder(folder) {
             return Ok(None);
         }
-        let Place { store, at, .. } = Place::open(&file)?;
-        let version = store
-            .read(&at, &call())
-            .map_err(|error| format!("{} cannot be read: {error}", self.path.display()))?;
-        version.map(|version| self.decode(&version)).transpose()
+        let Place { store, at, .. } = Place::open(file)?;
+        store
+            .read(&at, &Call::until(Instant::now() + TIME))
+            .map_err(|error| format!("{} cannot be read: {error}", self.path.display()))
     }
 
     fn decode(&self, version: &Version) -> Result<Text, String> {
@@ -250,7 +347,11 @@ impl Configuration {
 
     /// Makes the folder of the file if it is missing, from the nearest one that exists on; what was made, and who can take
     /// it back.
-    fn make_folders(&self, file: &Path) -> Result<Option<(DiskStore, Vec<DirPath>)>, String> {
+    fn make_folders(
+        &self,
+        file: &Path,
+        call: &Call,
+    ) -> Result<Option<(DiskStore, Vec<DirPath>)>, String> {
         let failed =
             |what: &dyn fmt::Display| format!("{} cannot be made: {what}", self.path.display());
         let folder = file.parent().ok_or_else(|| failed(&"it is in no folder"))?;
@@ -262,7 +363,7 @@ impl Configuration {
         let missing = folder.to_str().ok_or_else(|| failed(&"its name is not text"))?;
         let missing = root.folder(missing).map_err(|error| failed(&error))?;
         let store = DiskStore::open(Arc::new(root), OPTIONS);
-        let made = store.make_folders(&missing, &call()).map_err(|error| failed(&error))?;
+        let made = store.make_folders(&missing, call).map_err(|error| failed(&error))?;
         Ok(Some((store, made)))
     }
 
@@ -294,6 +395,9 @@ fn is_blank(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim().is_empty()
 }
 
-fn call() -> Call {
-    Call::until(Instant::now() + TIME)
+/// As the answer of a tool tells it.
+fn other_names(saved: &Saved) -> Option<String> {
+    let links = saved.links;
+    let told = || format!("this file had {links} more hard link(s); they keep the old text");
+    (links > 0).then(told)
 }

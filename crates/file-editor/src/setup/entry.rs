@@ -30,7 +30,7 @@ impl Entry {
             if OURS.contains(&arg.as_str()) {
                 // `--dir folder` is two arguments.
                 theirs.next();
-            } else if !arg.split_once('=').is_some_and(|(flag, _)| OURS.contains(&flag)) {
+            } else if !is_ours(arg) {
                 args.push(arg.clone());
             }
         }
@@ -45,6 +45,11 @@ impl Entry {
         name.trim_end_matches(".exe") == NAME || own == Some(true)
     }
 
+    /// Whether all of it is what we would write ourselves, for some folder.
+    pub fn has_only_our_flags(&self) -> bool {
+        self.starts_us() && self.args.iter().all(|arg| is_ours(arg))
+    }
+
     /// The folder it is to work in.
     pub fn folder(&self) -> Option<&str> {
         let next = || {
@@ -52,6 +57,19 @@ impl Entry {
             self.args.get(at + 1).map(String::as_str)
         };
         self.args.iter().find_map(|arg| arg.strip_prefix("--dir=")).or_else(next)
+    }
+}
+
+/// Whether it is one of our flags with its value.
+fn is_ours(arg: &str) -> bool {
+    arg.split_once('=').is_some_and(|(flag, _)| OURS.contains(&flag))
+}
+
+/// As it would be typed, more or less.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.command)?;
+        self.args.iter().try_for_each(|arg| write!(f, " {arg}"))
     }
 }
 
@@ -64,7 +82,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn at(text: &str, offset: usize, what: impl Into<String>) -> Fault {
+    pub fn at(text: &str, offset: usize, what: &str) -> Fault {
         let before = text.as_bytes().iter().take(offset);
         Fault { line: before.filter(|byte| **byte == b'\n').count() + 1, what: what.into() }
     }
@@ -108,52 +126,6 @@ pub fn quoted_list(texts: &[String]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// What is between quotes, without its escapes: those of JSON and of TOML, which has a few more. `None` if one of them
-/// means nothing.
-pub fn unescaped(raw: &str) -> Option<String> {
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let escape = rest[at + 1..].chars().next()?;
-        rest = &rest[at + 1 + escape.len_utf8()..];
-        match escape {
-            '"' | '\\' | '/' => out.push(escape),
-            'b' => out.push('\u{8}'),
-            'e' => out.push('\u{1b}'),
-            'f' => out.push('\u{c}'),
-            'n' => out.push('\n'),
-            'r' => out.push('\r'),
-            't' => out.push('\t'),
-            'u' => {
-                let first = digits(&mut rest, 4)?;
-                out.push(match first {
-                    // The first half of a pair; the second has to follow.
-                    0xd800..0xdc00 => {
-                        rest = rest.strip_prefix("\\u")?;
-                        let second = digits(&mut rest, 4)?.checked_sub(0xdc00)?;
-                        let pair = 0x10000 + ((first - 0xd800) << 10) + second;
-                        char::from_u32(pair).filter(|_| second < 0x400)?
-                    }
-                    single => char::from_u32(single)?,
-                });
-            }
-            'U' => out.push(char::from_u32(digits(&mut rest, 8)?)?),
-            'x' => out.push(char::from_u32(digits(&mut rest, 2)?)?),
-            _ => return None,
-        }
-    }
-    out.push_str(rest);
-    Some(out)
-}
-
-fn digits(rest: &mut &str, count: usize) -> Option<u32> {
-    let digits =
-        rest.get(..count).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
-    *rest = &rest[count..];
-    u32::from_str_radix(digits, 16).ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -181,27 +153,11 @@ mod tests {
         assert_eq!(new.with_flags_of(&other), new);
     }
 
-    #[test]
-    fn escapes() {
-        let check = |raw: &str, expected: Option<&str>| {
-            assert_eq!(unescaped(raw).as_deref(), expected, "{raw}");
-        };
-        check(r#"a\"b\\c\/d\n\u00e4\ud83d\ude00\U0001f600\x41"#, Some("a\"b\\c/d\nä😀😀A"));
-        for bad in [r"\q", r"\", r"\u12", r"\ud800", r"\ud800\u0041", r"\udc00", r"\U00110000"] {
-            check(bad, None);
-        }
-    }
-
     proptest! {
         #[test]
         fn what_was_quoted_is_read_again(text: String) {
             let quoted = quoted(&text);
-            prop_assert_eq!(unescaped(&quoted[1..quoted.len() - 1]), Some(text));
-        }
-
-        #[test]
-        fn any_text_is_unescaped_or_refused(raw: String) {
-            let _ = unescaped(&raw);
+            prop_assert_eq!(text::unescape(&quoted[1..quoted.len() - 1]), Some(text));
         }
     }
 }

@@ -5,16 +5,14 @@
 //! that was empty gets its member right after its brace; one of our own has a blank or a line break there, and goes
 //! with its last member.
 
-use std::ops::Range;
+mod scan;
 
 use text::{Splice, splice};
 
-use super::entry::{Entry, Fault, NAME, line_break, quoted, quoted_list, unescaped};
+use super::entry::{Entry, Fault, NAME, line_break, quoted, quoted_list};
+use scan::{Kind, Member, Node, end_of_comments, scan};
 
-/// Deeper than any configuration.
-const DEEPEST: usize = 100;
 const UNIT: &str = "  ";
-const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// How a client has its servers.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +29,7 @@ pub struct Shape {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     Nothing,
-    /// An entry of our name that starts no program: another machine's address, for instance.
+    /// An entry of our name in a form we would not write: another machine's address, for instance.
     Other,
     Entry(Entry),
 }
@@ -49,7 +47,8 @@ pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
     let new = Value::Object(shape.fields(entry));
     let found = find(text, shape)?;
     let Some(root) = scan(text)? else {
-        return Ok(format!("{}{text}", whole(shape, entry, line_break(text))));
+        // Unlike a whole file of our own, so that what is left of it is left alone.
+        return Ok(format!("{text}{}", whole(shape, entry, line_break(text))));
     };
     let layout = Layout::of(text, &root);
     let Some(servers) = root.object(text, shape.key)? else {
@@ -185,48 +184,12 @@ impl Value {
     fn is_at(&self, node: &Node) -> bool {
         match (self, &node.kind) {
             (Value::Text(text), Kind::Text(found)) => text == found,
-            (Value::List(texts), _) => node.texts().as_ref() == Some(texts),
+            (Value::List(texts), Kind::Texts(found)) => texts == found,
             // What somebody put there is theirs.
             (Value::Object(_), Kind::Object(_)) => true,
             _ => false,
         }
     }
-}
-
-/// A value that was found.
-#[derive(Debug)]
-struct Node {
-    range: Range<usize>,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Object(Vec<Member>),
-    List(Vec<Node>),
-    Text(String),
-    /// A number, `true`, `false` or `null`.
-    Other,
-}
-
-#[derive(Debug)]
-struct Member {
-    key: String,
-    /// Where its key begins.
-    start: usize,
-    /// Where what is before it ends: a brace, a comma or a comment.
-    gap: Gap,
-    value: Node,
-    /// Where the comma behind it is.
-    comma: Option<usize>,
-}
-
-/// Blanks and line breaks before something.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    start: usize,
-    /// What is before it would go on if its line did.
-    follows_line_comment: bool,
 }
 
 impl Member {
@@ -237,52 +200,18 @@ impl Member {
 }
 
 impl Node {
-    fn members(&self) -> &[Member] {
-        match &self.kind {
-            Kind::Object(members) => members,
-            _ => &[],
-        }
-    }
-
-    /// Whoever reads a name that is there twice may take either.
-    fn member(&self, text: &str, key: &str) -> Result<Option<&Member>, Fault> {
-        let mut found = self.members().iter().filter(|member| member.key == key);
-        match (found.next(), found.next()) {
-            (_, Some(twice)) => {
-                Err(Fault::at(text, twice.start, format!("`{key}` is there twice")))
-            }
-            (member, None) => Ok(member),
-        }
-    }
-
-    /// The member, if it is there, which then has to be an object.
-    fn object(&self, text: &str, key: &str) -> Result<Option<&Node>, Fault> {
-        match self.member(text, key)? {
-            Some(Member { value, .. }) if matches!(value.kind, Kind::Object(_)) => Ok(Some(value)),
-            Some(member) => {
-                Err(Fault::at(text, member.start, format!("`{key}` is no object (`{{ … }}`)")))
-            }
-            None => Ok(None),
-        }
-    }
-
-    fn texts(&self) -> Option<Vec<String>> {
-        let Kind::List(nodes) = &self.kind else { return None };
-        let text = |node: &Node| match &node.kind {
-            Kind::Text(text) => Some(text.clone()),
-            _ => None,
-        };
-        nodes.iter().map(text).collect()
-    }
-
     fn entry(&self, text: &str) -> Result<Option<Entry>, Fault> {
         let Some(Member { value: Node { kind: Kind::Text(command), .. }, .. }) =
             self.member(text, "command")?
         else {
             return Ok(None);
         };
-        let args = self.member(text, "args")?.and_then(|args| args.value.texts());
-        Ok(Some(Entry { command: command.clone(), args: args.unwrap_or_default() }))
+        let args = match self.member(text, "args")?.map(|args| &args.value.kind) {
+            None => Vec::new(),
+            Some(Kind::Texts(args)) => args.clone(),
+            Some(_) => return Ok(None),
+        };
+        Ok(Some(Entry { command: command.clone(), args }))
     }
 
     /// Adds a member behind the last one.
@@ -364,224 +293,6 @@ fn starts_line(text: &str, at: usize) -> bool {
     text[..at].trim_end_matches([' ', '\t']).ends_with('\n')
 }
 
-/// Behind the comments that belong to what ends at `at`: those on the rest of its line.
-fn end_of_comments(text: &str, at: usize) -> Gap {
-    let mut gap = Gap { start: at, follows_line_comment: false };
-    loop {
-        let blanks =
-            text[gap.start..].len() - text[gap.start..].trim_start_matches([' ', '\t']).len();
-        match comment(text, gap.start + blanks) {
-            Some(Comment::Line(end)) => return Gap { start: end, follows_line_comment: true },
-            Some(Comment::Block(end)) if !text[gap.start..end].contains('\n') => gap.start = end,
-            _ => return gap,
-        }
-    }
-}
-
-/// Where a comment ends.
-enum Comment {
-    /// Before the line break.
-    Line(usize),
-    Block(usize),
-    Endless,
-}
-
-/// The comment that begins here.
-fn comment(text: &str, at: usize) -> Option<Comment> {
-    let rest = &text[at..];
-    if rest.starts_with("//") {
-        let line = rest.split('\n').next().unwrap_or_default();
-        let has_break = line.len() < rest.len();
-        let line = if has_break { line.strip_suffix('\r').unwrap_or(line) } else { line };
-        return Some(Comment::Line(at + line.len()));
-    }
-    let inside = rest.strip_prefix("/*")?;
-    Some(inside.find("*/").map_or(Comment::Endless, |end| Comment::Block(at + 2 + end + 2)))
-}
-
-/// The one value of a text; `None` if there is nothing but blanks.
-fn scan(text: &str) -> Result<Option<Node>, Fault> {
-    if text.trim_matches(BLANKS).is_empty() {
-        return Ok(None);
-    }
-    let mut scanner = Scanner { text, at: 0, depth: 0 };
-    scanner.skip()?;
-    let root = scanner.value()?;
-    scanner.skip()?;
-    if scanner.at < text.len() {
-        return Err(scanner.fault("something follows the end"));
-    }
-    if !matches!(root.kind, Kind::Object(_)) {
-        return Err(Fault::at(text, root.range.start, "this is no object (`{ … }`)"));
-    }
-    Ok(Some(root))
-}
-
-struct Scanner<'t> {
-    text: &'t str,
-    at: usize,
-    depth: usize,
-}
-
-impl<'t> Scanner<'t> {
-    fn fault(&self, what: &str) -> Fault {
-        Fault::at(self.text, self.at, what)
-    }
-
-    fn rest(&self) -> &'t str {
-        &self.text[self.at..]
-    }
-
-    fn take(&mut self, mark: char) -> bool {
-        let is_there = self.rest().starts_with(mark);
-        self.at += usize::from(is_there);
-        is_there
-    }
-
-    /// Passes blanks and comments.
-    fn skip(&mut self) -> Result<Gap, Fault> {
-        let mut gap = Gap { start: self.at, follows_line_comment: false };
-        loop {
-            let rest = self.rest();
-            self.at += rest.len() - rest.trim_start_matches(BLANKS).len();
-            match comment(self.text, self.at) {
-                None => return Ok(gap),
-                Some(Comment::Endless) => return Err(self.fault("a comment has no end")),
-                Some(Comment::Line(end)) => {
-                    gap = Gap { start: end, follows_line_comment: true };
-                }
-                Some(Comment::Block(end)) => {
-                    gap = Gap { start: end, follows_line_comment: false };
-                }
-            }
-            self.at = gap.start;
-        }
-    }
-
-    fn value(&mut self) -> Result<Node, Fault> {
-        let start = self.at;
-        let kind = match self.rest().bytes().next() {
-            Some(b'{') => self.nested(Self::object)?,
-            Some(b'[') => self.nested(Self::list)?,
-            Some(b'"') => Kind::Text(self.string()?),
-            Some(_) => self.word()?,
-            None => return Err(self.fault("the end comes too early")),
-        };
-        Ok(Node { range: start..self.at, kind })
-    }
-
-    fn nested(&mut self, inside: fn(&mut Self) -> Result<Kind, Fault>) -> Result<Kind, Fault> {
-        if self.depth == DEEPEST {
-            return Err(self.fault("it is nested too deeply"));
-        }
-        self.depth += 1;
-        self.at += 1;
-        let kind = inside(self)?;
-        self.depth -= 1;
-        Ok(kind)
-    }
-
-    fn object(&mut self) -> Result<Kind, Fault> {
-        let mut members: Vec<Member> = Vec::new();
-        loop {
-            let gap = self.skip()?;
-            if self.take('}') {
-                return Ok(Kind::Object(members));
-            }
-            if members.last().is_some_and(|last| last.comma.is_none()) {
-                return Err(self.fault("`,` or `}` is missing"));
-            }
-            let start = self.at;
-            if !self.rest().starts_with('"') {
-                return Err(self.fault("a name in quotes is missing"));
-            }
-            let key = self.string()?;
-            self.skip()?;
-            if !self.take(':') {
-                return Err(self.fault("`:` is missing"));
-            }
-            self.skip()?;
-            let value = self.value()?;
-            let comma = self.comma()?;
-            members.push(Member { key, start, gap, value, comma });
-        }
-    }
-
-    fn list(&mut self) -> Result<Kind, Fault> {
-        let (mut nodes, mut is_open) = (Vec::new(), true);
-        loop {
-            self.skip()?;
-            if self.take(']') {
-                return Ok(Kind::List(nodes));
-            }
-            if !is_open {
-                return Err(self.fault("`,` or `]` is missing"));
-            }
-            nodes.push(self.value()?);
-            is_open = self.comma()?.is_some();
-        }
-    }
-
-    /// Where the comma is that comes next, if one does.
-    fn comma(&mut self) -> Result<Option<usize>, Fault> {
-        let before = self.at;
-        self.skip()?;
-        let at = self.at;
-        if self.take(',') {
-            return Ok(Some(at));
-        }
-        self.at = before;
-        Ok(None)
-    }
-
-    fn string(&mut self) -> Result<String, Fault> {
-        let inside = &self.text[self.at + 1..];
-        let end = text::end_of_text(inside.as_bytes());
-        let raw = end.map(|end| &inside[..end]).filter(|raw| !raw.contains('\n'));
-        let raw = raw.ok_or_else(|| self.fault("a string has no end"))?;
-        // Half of a pair is no character, but JavaScript writes it where a text was cut; it is never one of our words.
-        let half = || is_escaped_well(raw).then(|| raw.to_owned());
-        let string = unescaped(raw).or_else(half);
-        let string = string.ok_or_else(|| self.fault("a string has a bad escape"))?;
-        self.at += raw.len() + 2;
-        Ok(string)
-    }
-
-    fn word(&mut self) -> Result<Kind, Fault> {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-        let word = &self.rest()[..self.rest().find(|c| !is_part(c)).unwrap_or(self.rest().len())];
-        // What else the language takes for a number, such as `inf`, begins with a letter.
-        let is_number = || {
-            let begins = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-            begins && word.parse::<f64>().is_ok()
-        };
-        if !(matches!(word, "true" | "false" | "null") || is_number()) {
-            return Err(self.fault("no value begins like this"));
-        }
-        self.at += word.len();
-        Ok(Kind::Other)
-    }
-}
-
-/// Whether every escape is one that JSON knows.
-fn is_escaped_well(raw: &str) -> bool {
-    let mut escapes = raw.split('\\').skip(1).peekable();
-    while let Some(behind) = escapes.next() {
-        let is_known = match behind.as_bytes() {
-            // A backslash that stands for one.
-            [] => escapes.next().is_some(),
-            [b'u', digits @ ..] => {
-                digits.get(..4).is_some_and(|four| four.iter().all(u8::is_ascii_hexdigit))
-            }
-            [first, ..] => b"\"/bfnrt".contains(first),
-        };
-        if !is_known {
-            return false;
-        }
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -638,7 +349,7 @@ mod tests {
             )
         };
         check("", &format!("{{\n  \"mcpServers\": {{\n    {}\n  }}\n}}", ours("    ")));
-        check("\n", &format!("{{\n  \"mcpServers\": {{\n    {}\n  }}\n}}\n", ours("    ")));
+        check("\n", &format!("\n{{\n  \"mcpServers\": {{\n    {}\n  }}\n}}", ours("    ")));
         check("{}", &format!("{{\"mcpServers\": {{\n  {}\n}}}}", ours("  ")));
         check("{\n}", &format!("{{\"mcpServers\": {{\n  {}\n}}\n}}", ours("  ")));
         check("{\"mcpServers\": {}}", &format!("{{\"mcpServers\": {{{}}}}}", ours("")));

@@ -4,19 +4,20 @@
 //! A table of our own goes behind everything else, after a blank line. It ends with a line break if the text before it
 //! did, so that taking it out leaves that text as it was.
 
+mod scan;
+
 use std::ops::Range;
 
 use text::{Splice, splice};
 
 use super::{
-    entry::{Entry, Fault, NAME, line_break, quoted, quoted_list, unescaped},
+    entry::{Entry, Fault, NAME, line_break, quoted, quoted_list},
     json::Found,
 };
+use scan::{Item, Kind, Value, scan};
 
 /// The table that holds all servers.
 const SERVERS: &str = "mcp_servers";
-/// Deeper than any configuration.
-const DEEPEST: usize = 100;
 
 pub fn find(text: &str) -> Result<Found, Fault> {
     let items = understood(text)?;
@@ -33,15 +34,8 @@ pub fn put(text: &str, entry: &Entry) -> Result<String, Fault> {
         Found::Other => return Err(Fault::other_form(text)),
         Found::Entry(_) => {}
     }
-    let command = set(
-        text,
-        "command",
-        &quoted(&entry.command),
-        |value| matches!(value, Value::Text(text) if *text == entry.command),
-    )?;
-    set(&command, "args", &quoted_list(&entry.args), |value| {
-        value.texts().as_ref() == Some(&entry.args)
-    })
+    let text = set(text, "command", &Value::Text(entry.command.clone()))?;
+    set(&text, "args", &Value::Texts(entry.args.clone()))
 }
 
 /// Takes out the table and those below it.
@@ -68,7 +62,8 @@ fn append(text: &str, entry: &Entry) -> String {
     let newline = line_break(text);
     let table = whole(entry, newline);
     if text.is_empty() {
-        format!("{table}{newline}")
+        // Unlike a whole file of our own, so that what is left of it is left alone.
+        table
     } else if text.ends_with('\n') {
         format!("{text}{newline}{table}{newline}")
     } else {
@@ -90,15 +85,15 @@ fn start_of_table(text: &str, header: usize, end: usize) -> usize {
 }
 
 /// Gives one field of our table its value, unless it has it.
-fn set(text: &str, key: &str, new: &str, is_new: impl Fn(&Value) -> bool) -> Result<String, Fault> {
+fn set(text: &str, key: &str, new: &Value) -> Result<String, Fault> {
     let items = understood(text)?;
     let Some([header, pairs @ ..]) = own_table(&items) else { return Ok(text.into()) };
     let splice = match field(pairs, key) {
-        Some((value, _)) if is_new(value) => return Ok(text.into()),
-        Some((_, range)) => Splice { range: range.clone(), text: new.into() },
+        Some((value, _)) if value == new => return Ok(text.into()),
+        Some((_, range)) => Splice { range: range.clone(), text: new.written() },
         None => {
             let (at, newline) = (header.range.end, line_break(text));
-            let line = format!("{key} = {new}");
+            let line = format!("{key} = {}", new.written());
             let has_break = text[..at].ends_with('\n');
             let line =
                 if has_break { format!("{line}{newline}") } else { format!("{newline}{line}") };
@@ -117,8 +112,12 @@ fn own_table(items: &[Item]) -> Option<&[Item]> {
 
 fn entry(table: &[Item]) -> Option<Entry> {
     let Some((Value::Text(command), _)) = field(table, "command") else { return None };
-    let args = field(table, "args").and_then(|(args, _)| args.texts());
-    Some(Entry { command: command.clone(), args: args.unwrap_or_default() })
+    let args = match field(table, "args") {
+        None => Vec::new(),
+        Some((Value::Texts(args), _)) => args.clone(),
+        Some(_) => return None,
+    };
+    Some(Entry { command: command.clone(), args })
 }
 
 fn field<'i>(items: &'i [Item], key: &str) -> Option<(&'i Value, &'i Range<usize>)> {
@@ -128,47 +127,17 @@ fn field<'i>(items: &'i [Item], key: &str) -> Option<(&'i Value, &'i Range<usize
     })
 }
 
-/// A header, or a pair of a key and a value.
-struct Item {
-    /// All of its lines, with the last line break.
-    range: Range<usize>,
-    /// The names of a header, or of a key.
-    path: Vec<String>,
-    kind: Kind,
-}
-
-enum Kind {
-    Table,
-    /// `[[…]]`
-    Tables,
-    Pair {
-        value: Value,
-        at: Range<usize>,
-    },
-}
-
-enum Value {
-    Text(String),
-    List(Vec<Value>),
-    Other,
-}
-
 impl Value {
-    fn texts(&self) -> Option<Vec<String>> {
-        let Value::List(values) = self else { return None };
-        let text = |value: &Value| match value {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
-        };
-        values.iter().map(text).collect()
+    fn written(&self) -> String {
+        match self {
+            Value::Text(text) => quoted(text),
+            Value::Texts(texts) => quoted_list(texts),
+            Value::Other => String::new(),
+        }
     }
 }
 
 impl Item {
-    fn is_pair(&self) -> bool {
-        matches!(self.kind, Kind::Pair { .. })
-    }
-
     /// Our table, or one below it.
     fn is_ours(&self) -> bool {
         !self.is_pair() && self.path.starts_with(&[SERVERS.into(), NAME.into()])
@@ -178,7 +147,7 @@ impl Item {
 /// All items of a text in which servers are tables. Other ways to write them mean the same, but adding a table to them, or
 /// taking a part of them out, may not be allowed.
 fn understood(text: &str) -> Result<Vec<Item>, Fault> {
-    let items = Scanner { text, at: 0, depth: 0 }.items()?;
+    let items = scan(text)?;
     let mut table: &[String] = &[];
     let mut has_ours = false;
     for item in &items {
@@ -209,246 +178,6 @@ fn understood(text: &str) -> Result<Vec<Item>, Fault> {
     Ok(items)
 }
 
-struct Scanner<'t> {
-    text: &'t str,
-    at: usize,
-    depth: usize,
-}
-
-impl<'t> Scanner<'t> {
-    fn fault(&self, what: &str) -> Fault {
-        Fault::at(self.text, self.at, what)
-    }
-
-    fn rest(&self) -> &'t str {
-        &self.text[self.at..]
-    }
-
-    fn take(&mut self, mark: &str) -> bool {
-        let is_there = self.rest().starts_with(mark);
-        self.at += if is_there { mark.len() } else { 0 };
-        is_there
-    }
-
-    fn skip_blanks(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    }
-
-    fn skip_comment(&mut self) -> Result<(), Fault> {
-        if !self.rest().starts_with('#') {
-            return Ok(());
-        }
-        let line = self.rest().split('\n').next().unwrap_or_default();
-        let line_end = line.strip_suffix('\r').filter(|line| line.len() + 1 < self.rest().len());
-        let line = line_end.unwrap_or(line);
-        if line.contains('\r') {
-            return Err(self.fault("a carriage return stands by itself"));
-        }
-        self.at += line.len();
-        Ok(())
-    }
-
-    fn take_line_break(&mut self) -> bool {
-        self.take("\n") || self.take("\r\n")
-    }
-
-    /// Passes blanks, comments and line breaks.
-    fn skip_lines(&mut self) -> Result<(), Fault> {
-        loop {
-            self.skip_blanks();
-            self.skip_comment()?;
-            if !self.take_line_break() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn items(mut self) -> Result<Vec<Item>, Fault> {
-        let mut items = Vec::new();
-        loop {
-            self.skip_lines()?;
-            if self.at == self.text.len() {
-                return Ok(items);
-            }
-            let start = self.text[..self.at].rfind('\n').map_or(0, |before| before + 1);
-            let (path, kind) =
-                if self.rest().starts_with('[') { self.header()? } else { self.pair()? };
-            self.skip_blanks();
-            self.skip_comment()?;
-            if !self.take_line_break() && self.at < self.text.len() {
-                return Err(self.fault("something follows on the same line"));
-            }
-            items.push(Item { range: start..self.at, path, kind });
-        }
-    }
-
-    fn header(&mut self) -> Result<(Vec<String>, Kind), Fault> {
-        let (open, close, kind) = if self.rest().starts_with("[[") {
-            ("[[", "]]", Kind::Tables)
-        } else {
-            ("[", "]", Kind::Table)
-        };
-        self.take(open);
-        let path = self.key()?;
-        if self.take(close) { Ok((path, kind)) } else { Err(self.fault("`]` is missing")) }
-    }
-
-    fn pair(&mut self) -> Result<(Vec<String>, Kind), Fault> {
-        let path = self.key()?;
-        if !self.take("=") {
-            return Err(self.fault("`=` is missing"));
-        }
-        self.skip_blanks();
-        let start = self.at;
-        let value = self.value()?;
-        Ok((path, Kind::Pair { value, at: start..self.at }))
-    }
-
-    /// Names with dots between them, and blanks around.
-    fn key(&mut self) -> Result<Vec<String>, Fault> {
-        let mut names = Vec::new();
-        loop {
-            self.skip_blanks();
-            let name = match self.rest().bytes().next() {
-                Some(b'"') => self.basic()?,
-                Some(b'\'') => self.literal()?,
-                _ => self.bare()?,
-            };
-            names.push(name);
-            self.skip_blanks();
-            if !self.take(".") {
-                return Ok(names);
-            }
-        }
-    }
-
-    fn bare(&mut self) -> Result<String, Fault> {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let name = &self.rest()[..self.rest().find(|c| !is_part(c)).unwrap_or(self.rest().len())];
-        if name.is_empty() {
-            return Err(self.fault("a name is missing"));
-        }
-        self.at += name.len();
-        Ok(name.into())
-    }
-
-    fn value(&mut self) -> Result<Value, Fault> {
-        let rest = self.rest();
-        if rest.starts_with("\"\"\"") || rest.starts_with("'''") {
-            return self.several_lines();
-        }
-        match rest.bytes().next() {
-            Some(b'"') => self.basic().map(Value::Text),
-            Some(b'\'') => self.literal().map(Value::Text),
-            Some(b'[') => self.nested(Self::list),
-            Some(b'{') => self.nested(Self::table),
-            _ => self.word(),
-        }
-    }
-
-    fn nested(&mut self, inside: fn(&mut Self) -> Result<Value, Fault>) -> Result<Value, Fault> {
-        if self.depth == DEEPEST {
-            return Err(self.fault("it is nested too deeply"));
-        }
-        self.depth += 1;
-        self.at += 1;
-        let value = inside(self)?;
-        self.depth -= 1;
-        Ok(value)
-    }
-
-    fn list(&mut self) -> Result<Value, Fault> {
-        let (mut values, mut is_open) = (Vec::new(), true);
-        loop {
-            self.skip_lines()?;
-            if self.take("]") {
-                return Ok(Value::List(values));
-            }
-            if !is_open {
-                return Err(self.fault("`,` or `]` is missing"));
-            }
-            values.push(self.value()?);
-            self.skip_lines()?;
-            is_open = self.take(",");
-        }
-    }
-
-    fn table(&mut self) -> Result<Value, Fault> {
-        let mut is_open = true;
-        loop {
-            self.skip_lines()?;
-            if self.take("}") {
-                return Ok(Value::Other);
-            }
-            if !is_open {
-                return Err(self.fault("`,` or `}` is missing"));
-            }
-            self.pair()?;
-            self.skip_lines()?;
-            is_open = self.take(",");
-        }
-    }
-
-    /// `"…"`
-    fn basic(&mut self) -> Result<String, Fault> {
-        let inside = &self.text[self.at + 1..];
-        let end = text::end_of_text(inside.as_bytes());
-        let raw = end.map(|end| &inside[..end]).filter(|raw| !raw.contains('\n'));
-        let raw = raw.ok_or_else(|| self.fault("a string has no end"))?;
-        let string = unescaped(raw).ok_or_else(|| self.fault("a string has a bad escape"))?;
-        self.at += raw.len() + 2;
-        Ok(string)
-    }
-
-    /// `'…'`
-    fn literal(&mut self) -> Result<String, Fault> {
-        let inside = &self.text[self.at + 1..];
-        let raw = inside.find('\'').map(|end| &inside[..end]).filter(|raw| !raw.contains('\n'));
-        let raw = raw.ok_or_else(|| self.fault("a string has no end"))?;
-        self.at += raw.len() + 2;
-        Ok(raw.into())
-    }
-
-    /// `"""…"""` or `'''…'''`, which may end with up to five quotes.
-    fn several_lines(&mut self) -> Result<Value, Fault> {
-        let (quotes, has_escapes) =
-            if self.rest().starts_with('"') { ("\"\"\"", true) } else { ("'''", false) };
-        let mut at = self.at + quotes.len();
-        loop {
-            let rest = &self.text[at..];
-            if let Some(behind) = rest.strip_prefix(quotes) {
-                let more = behind.len() - behind.trim_start_matches(&quotes[..1]).len();
-                self.at = at + quotes.len() + more.min(2);
-                return Ok(Value::Other);
-            }
-            let next = rest.chars().next().ok_or_else(|| self.fault("a string has no end"))?;
-            at += next.len_utf8();
-            if has_escapes && next == '\\' {
-                at += self.text[at..].chars().next().map_or(0, char::len_utf8);
-            }
-        }
-    }
-
-    /// A number, a date, `true` or `false`.
-    fn word(&mut self) -> Result<Value, Fault> {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "+-._:".contains(c);
-        let length = |text: &str| text.find(|c| !is_part(c)).unwrap_or(text.len());
-        let word = length(self.rest());
-        if word == 0 {
-            return Err(self.fault("a value is missing"));
-        }
-        self.at += word;
-        // A date may have a blank before its time.
-        let time = self.rest().strip_prefix(' ').filter(|time| {
-            time.starts_with(|c: char| c.is_ascii_digit())
-                && self.text[..self.at].ends_with(|c: char| c.is_ascii_digit())
-        });
-        self.at += time.map_or(0, |time| 1 + length(time));
-        Ok(Value::Other)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -473,7 +202,7 @@ mod tests {
 
     #[test]
     fn behind_everything_else() {
-        check("", &format!("{OURS}\n"));
+        check("", OURS);
         check("\n", &format!("\n\n{OURS}\n"));
         check("a = 1\n", &format!("a = 1\n\n{OURS}\n"));
         check("a = 1\n\n", &format!("a = 1\n\n\n{OURS}\n"));
@@ -543,6 +272,7 @@ mod tests {
         check("a = 1 b = 2\n", 1, "something follows");
         check("# a\rb\n", 1, "carriage return");
         check("= 1", 1, "a name is missing");
+        check("[mcp_servers.\"file\\x2deditor\"]", 1, "a name has an escape");
         check(&format!("a = {}", "[".repeat(200)), 1, "nested too deeply");
     }
 

@@ -1,0 +1,226 @@
+//! Where everything is in a text of JSON with comments and trailing commas.
+
+use std::ops::Range;
+
+use super::super::entry::Fault;
+use super::super::scanner::{Scanner, first_line};
+
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// A value that was found.
+#[derive(Debug)]
+pub struct Node {
+    pub range: Range<usize>,
+    pub kind: Kind,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Object(Vec<Member>),
+    /// A list of nothing but texts.
+    Texts(Vec<String>),
+    Text(String),
+    Other,
+}
+
+#[derive(Debug)]
+pub struct Member {
+    pub key: String,
+    /// Where its key begins.
+    pub start: usize,
+    /// Where what is before it ends: a brace, a comma or a comment.
+    pub gap: Gap,
+    pub value: Node,
+    /// Where the comma behind it is.
+    pub comma: Option<usize>,
+}
+
+/// Blanks and line breaks before something.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap {
+    pub start: usize,
+    /// What is before it would go on if its line did.
+    pub follows_line_comment: bool,
+}
+
+impl Node {
+    pub fn members(&self) -> &[Member] {
+        match &self.kind {
+            Kind::Object(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// Whoever reads a name that is there twice may take either.
+    pub fn member(&self, text: &str, key: &str) -> Result<Option<&Member>, Fault> {
+        let mut found = self.members().iter().filter(|member| member.key == key);
+        match (found.next(), found.next()) {
+            (_, Some(twice)) => {
+                Err(Fault::at(text, twice.start, &format!("`{key}` is there twice")))
+            }
+            (member, None) => Ok(member),
+        }
+    }
+
+    /// The member, if it is there, which then has to be an object.
+    pub fn object(&self, text: &str, key: &str) -> Result<Option<&Node>, Fault> {
+        match self.member(text, key)? {
+            Some(Member { value, .. }) if matches!(value.kind, Kind::Object(_)) => Ok(Some(value)),
+            Some(member) => {
+                Err(Fault::at(text, member.start, &format!("`{key}` is no object (`{{ … }}`)")))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+/// The one value of a text; `None` if there is nothing but blanks.
+pub fn scan(text: &str) -> Result<Option<Node>, Fault> {
+    if text.trim_matches(BLANKS).is_empty() {
+        return Ok(None);
+    }
+    let mut scanner = Scanner::new(text);
+    skip(&mut scanner)?;
+    let root = value(&mut scanner)?;
+    skip(&mut scanner)?;
+    if scanner.at < text.len() {
+        return Err(scanner.fault("something follows the end"));
+    }
+    if !matches!(root.kind, Kind::Object(_)) {
+        return Err(Fault::at(text, root.range.start, "this is no object (`{ … }`)"));
+    }
+    Ok(Some(root))
+}
+
+/// Behind the comments that belong to what ends at `at`: those on the rest of its line.
+pub fn end_of_comments(text: &str, at: usize) -> Gap {
+    let mut gap = Gap { start: at, follows_line_comment: false };
+    loop {
+        let blanks =
+            text[gap.start..].len() - text[gap.start..].trim_start_matches([' ', '\t']).len();
+        match comment(text, gap.start + blanks) {
+            Some(Comment::Line(end)) => return Gap { start: end, follows_line_comment: true },
+            Some(Comment::Block(end)) if !text[gap.start..end].contains('\n') => gap.start = end,
+            _ => return gap,
+        }
+    }
+}
+
+/// Where a comment ends.
+enum Comment {
+    /// Before the line break.
+    Line(usize),
+    Block(usize),
+    Endless,
+}
+
+/// The comment that begins here.
+fn comment(text: &str, at: usize) -> Option<Comment> {
+    let rest = &text[at..];
+    if rest.starts_with("//") {
+        return Some(Comment::Line(at + first_line(rest).len()));
+    }
+    let inside = rest.strip_prefix("/*")?;
+    Some(inside.find("*/").map_or(Comment::Endless, |end| Comment::Block(at + 2 + end + 2)))
+}
+
+/// Passes blanks and comments.
+fn skip(scanner: &mut Scanner<'_>) -> Result<Gap, Fault> {
+    let mut gap = Gap { start: scanner.at, follows_line_comment: false };
+    loop {
+        scanner.take_all(|c| BLANKS.contains(&c));
+        gap = match comment(scanner.text, scanner.at) {
+            None => return Ok(gap),
+            Some(Comment::Endless) => return Err(scanner.fault("a comment has no end")),
+            Some(Comment::Line(end)) => Gap { start: end, follows_line_comment: true },
+            Some(Comment::Block(end)) => Gap { start: end, follows_line_comment: false },
+        };
+        scanner.at = gap.start;
+    }
+}
+
+fn value(scanner: &mut Scanner<'_>) -> Result<Node, Fault> {
+    let start = scanner.at;
+    let kind = match scanner.rest().bytes().next() {
+        Some(b'{') => object(scanner)?,
+        Some(b'[') => list(scanner)?,
+        Some(b'"') => scanner.take_quoted()?.map_or(Kind::Other, Kind::Text),
+        Some(_) => word(scanner)?,
+        None => return Err(scanner.fault("the end comes too early")),
+    };
+    Ok(Node { range: start..scanner.at, kind })
+}
+
+fn object(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
+    scanner.enter()?;
+    let mut members: Vec<Member> = Vec::new();
+    loop {
+        let gap = skip(scanner)?;
+        if scanner.take("}") {
+            scanner.leave();
+            return Ok(Kind::Object(members));
+        }
+        if members.last().is_some_and(|last| last.comma.is_none()) {
+            return Err(scanner.fault("`,` or `}` is missing"));
+        }
+        let start = scanner.at;
+        if !scanner.rest().starts_with('"') {
+            return Err(scanner.fault("a name in quotes is missing"));
+        }
+        // What cannot be told is none of our words.
+        let key = scanner.take_quoted()?.unwrap_or_default();
+        skip(scanner)?;
+        if !scanner.take(":") {
+            return Err(scanner.fault("`:` is missing"));
+        }
+        skip(scanner)?;
+        let value = value(scanner)?;
+        let comma = comma(scanner)?;
+        members.push(Member { key, start, gap, value, comma });
+    }
+}
+
+fn list(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
+    scanner.enter()?;
+    let (mut texts, mut has_others, mut is_open) = (Vec::new(), false, true);
+    loop {
+        skip(scanner)?;
+        if scanner.take("]") {
+            scanner.leave();
+            return Ok(if has_others { Kind::Other } else { Kind::Texts(texts) });
+        }
+        if !is_open {
+            return Err(scanner.fault("`,` or `]` is missing"));
+        }
+        match value(scanner)?.kind {
+            Kind::Text(text) => texts.push(text),
+            _ => has_others = true,
+        }
+        is_open = comma(scanner)?.is_some();
+    }
+}
+
+/// Where the comma is that comes next, if one does.
+fn comma(scanner: &mut Scanner<'_>) -> Result<Option<usize>, Fault> {
+    let before = scanner.at;
+    skip(scanner)?;
+    let at = scanner.at;
+    if scanner.take(",") {
+        return Ok(Some(at));
+    }
+    scanner.at = before;
+    Ok(None)
+}
+
+fn word(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
+    let word = scanner.take_all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    // What else the language takes for a number, such as `inf`, begins with a letter.
+    let is_number = || {
+        let begins = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        begins && word.parse::<f64>().is_ok()
+    };
+    if matches!(word, "true" | "false" | "null") || is_number() {
+        return Ok(Kind::Other);
+    }
+    Err(scanner.fault("no value begins like this"))
+}

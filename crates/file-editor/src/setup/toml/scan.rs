@@ -1,0 +1,234 @@
+//! The headers and pairs of a text of TOML, and where they are.
+
+use std::ops::Range;
+
+use super::super::entry::Fault;
+use super::super::scanner::{Scanner, first_line};
+
+/// A header, or a pair of a key and a value.
+pub struct Item {
+    /// All of its lines, with the last line break.
+    pub range: Range<usize>,
+    /// The names of a header, or of a key.
+    pub path: Vec<String>,
+    pub kind: Kind,
+}
+
+pub enum Kind {
+    Table,
+    /// `[[…]]`
+    Tables,
+    Pair {
+        value: Value,
+        at: Range<usize>,
+    },
+}
+
+#[derive(PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    /// A list of nothing but texts.
+    Texts(Vec<String>),
+    Other,
+}
+
+impl Item {
+    pub fn is_pair(&self) -> bool {
+        matches!(self.kind, Kind::Pair { .. })
+    }
+}
+
+pub fn scan(text: &str) -> Result<Vec<Item>, Fault> {
+    let mut scanner = Scanner::new(text);
+    let mut items = Vec::new();
+    loop {
+        skip_lines(&mut scanner)?;
+        if scanner.at == text.len() {
+            return Ok(items);
+        }
+        let start = text[..scanner.at].rfind('\n').map_or(0, |before| before + 1);
+        let is_header = scanner.rest().starts_with('[');
+        let (path, kind) = if is_header { header(&mut scanner)? } else { pair(&mut scanner)? };
+        skip_blanks(&mut scanner);
+        skip_comment(&mut scanner)?;
+        if !take_line_break(&mut scanner) && scanner.at < text.len() {
+            return Err(scanner.fault("something follows on the same line"));
+        }
+        items.push(Item { range: start..scanner.at, path, kind });
+    }
+}
+
+fn skip_blanks(scanner: &mut Scanner<'_>) {
+    scanner.take_all(|c| matches!(c, ' ' | '\t'));
+}
+
+fn skip_comment(scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+    if !scanner.rest().starts_with('#') {
+        return Ok(());
+    }
+    let line = first_line(scanner.rest());
+    if line.contains('\r') {
+        return Err(scanner.fault("a carriage return stands by itself"));
+    }
+    scanner.at += line.len();
+    Ok(())
+}
+
+fn take_line_break(scanner: &mut Scanner<'_>) -> bool {
+    scanner.take("\n") || scanner.take("\r\n")
+}
+
+/// Passes blanks, comments and line breaks.
+fn skip_lines(scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+    loop {
+        skip_blanks(scanner);
+        skip_comment(scanner)?;
+        if !take_line_break(scanner) {
+            return Ok(());
+        }
+    }
+}
+
+fn header(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, Kind), Fault> {
+    let (close, kind) = if scanner.take("[[") {
+        ("]]", Kind::Tables)
+    } else {
+        scanner.take("[");
+        ("]", Kind::Table)
+    };
+    let path = key(scanner)?;
+    if scanner.take(close) { Ok((path, kind)) } else { Err(scanner.fault("`]` is missing")) }
+}
+
+fn pair(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, Kind), Fault> {
+    let path = key(scanner)?;
+    if !scanner.take("=") {
+        return Err(scanner.fault("`=` is missing"));
+    }
+    skip_blanks(scanner);
+    let start = scanner.at;
+    let value = value(scanner)?;
+    Ok((path, Kind::Pair { value, at: start..scanner.at }))
+}
+
+/// Names with dots between them, and blanks around.
+fn key(scanner: &mut Scanner<'_>) -> Result<Vec<String>, Fault> {
+    let mut names = Vec::new();
+    loop {
+        skip_blanks(scanner);
+        let name = match scanner.rest().bytes().next() {
+            Some(b'"') => scanner
+                .take_quoted()?
+                .ok_or_else(|| scanner.fault("a name has an escape that is not known here"))?,
+            Some(b'\'') => literal(scanner)?,
+            _ => bare(scanner)?,
+        };
+        names.push(name);
+        skip_blanks(scanner);
+        if !scanner.take(".") {
+            return Ok(names);
+        }
+    }
+}
+
+fn bare(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
+    let name = scanner.take_all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if name.is_empty() { Err(scanner.fault("a name is missing")) } else { Ok(name.into()) }
+}
+
+fn value(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+    let rest = scanner.rest();
+    if rest.starts_with("\"\"\"") || rest.starts_with("'''") {
+        return several_lines(scanner);
+    }
+    match rest.bytes().next() {
+        Some(b'"') => Ok(scanner.take_quoted()?.map_or(Value::Other, Value::Text)),
+        Some(b'\'') => literal(scanner).map(Value::Text),
+        Some(b'[') => list(scanner),
+        Some(b'{') => table(scanner),
+        _ => word(scanner),
+    }
+}
+
+fn list(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+    scanner.enter()?;
+    let (mut texts, mut has_others, mut is_open) = (Vec::new(), false, true);
+    loop {
+        skip_lines(scanner)?;
+        if scanner.take("]") {
+            scanner.leave();
+            return Ok(if has_others { Value::Other } else { Value::Texts(texts) });
+        }
+        if !is_open {
+            return Err(scanner.fault("`,` or `]` is missing"));
+        }
+        match value(scanner)? {
+            Value::Text(text) => texts.push(text),
+            _ => has_others = true,
+        }
+        skip_lines(scanner)?;
+        is_open = scanner.take(",");
+    }
+}
+
+fn table(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+    scanner.enter()?;
+    let mut is_open = true;
+    loop {
+        skip_lines(scanner)?;
+        if scanner.take("}") {
+            scanner.leave();
+            return Ok(Value::Other);
+        }
+        if !is_open {
+            return Err(scanner.fault("`,` or `}` is missing"));
+        }
+        pair(scanner)?;
+        skip_lines(scanner)?;
+        is_open = scanner.take(",");
+    }
+}
+
+/// `'…'`
+fn literal(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
+    let inside = &scanner.rest()[1..];
+    scanner.take_string(inside.split_once('\'').map(|(inside, _)| inside)).map(String::from)
+}
+
+/// `"""…"""` or `'''…'''`, which may end with up to five quotes.
+fn several_lines(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+    let (quotes, has_escapes) =
+        if scanner.rest().starts_with('"') { ("\"\"\"", true) } else { ("'''", false) };
+    let mut at = scanner.at + quotes.len();
+    loop {
+        let rest = &scanner.text[at..];
+        if let Some(behind) = rest.strip_prefix(quotes) {
+            let more = behind.len() - behind.trim_start_matches(&quotes[..1]).len();
+            scanner.at = at + quotes.len() + more.min(2);
+            return Ok(Value::Other);
+        }
+        let next = rest.chars().next().ok_or_else(|| scanner.fault("a string has no end"))?;
+        at += next.len_utf8();
+        if has_escapes && next == '\\' {
+            at += scanner.text[at..].chars().next().map_or(0, char::len_utf8);
+        }
+    }
+}
+
+/// A number, a date, `true` or `false`.
+fn word(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "+-._:".contains(c);
+    let word = scanner.take_all(is_part);
+    if word.is_empty() {
+        return Err(scanner.fault("a value is missing"));
+    }
+    // A date may have a blank before its time.
+    let has_time = scanner.rest().starts_with(' ')
+        && scanner.rest()[1..].starts_with(|c: char| c.is_ascii_digit())
+        && word.ends_with(|c: char| c.is_ascii_digit());
+    if has_time {
+        scanner.at += 1;
+        scanner.take_all(is_part);
+    }
+    Ok(Value::Other)
+}

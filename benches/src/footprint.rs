@@ -46,13 +46,13 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn measure_files(binary: &Path, rows: &mut Vec<Row>) -> Result<()> {
     let bytes = fs::read(binary)?;
-    rows.push(limited("binary", bytes.len() as u64, "under 10 MB", 10 * MB));
+    rows.push(program("binary", bytes.len() as u64));
     if let Some(interpreter) = needs_interpreter(&bytes) {
         let measured = if interpreter { "dynamic" } else { "static" }.into();
         rows.push(Row { what: "linking", measured, limit: "static", holds: Some(!interpreter) });
     }
     let agent = fs::metadata(agent(binary))?.len();
-    rows.push(limited("binary of codex-cli-acp", agent, "under 10 MB", 10 * MB));
+    rows.push(program("binary of codex-cli-acp", agent));
     Ok(())
 }
 
@@ -168,6 +168,12 @@ fn report(rows: Vec<Row>) -> Result<()> {
     println!();
     let over = || Error::other(format!("over the limit: {}", broken.join(", ")));
     if broken.is_empty() { Ok(()) } else { Err(over()) }
+}
+
+/// A file, in the MB that people download: a million bytes each.
+fn program(what: &'static str, bytes: u64) -> Row {
+    let measured = format!("{}.{:02} MB", bytes / 1_000_000, bytes / 10_000 % 100);
+    Row { what, measured, limit: "under 10 MB", holds: Some(bytes < 10_000_000) }
 }
 
 fn limited(what: &'static str, bytes: u64, limit: &'static str, most: u64) -> Row {

@@ -28,6 +28,10 @@ class FileEditor < Formula
 
   def install
     bin.install "file-editor", "codex-cli-acp"
+    man1.install "man/file-editor.1"
+    bash_completion.install "completions/file-editor.bash" => "file-editor"
+    zsh_completion.install "completions/_file-editor"
+    fish_completion.install "completions/file-editor.fish"
   end
 
   test do

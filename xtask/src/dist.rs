@@ -2,11 +2,13 @@
 //!
 //! - `platform`: where the product runs; `toolchain`: what can be built here, and how
 //! - `archive`: tar and zip; `template`: the files in `packaging`, filled
+//! - `manual`: what the program prints about itself
 //! - `package`: what is made for one platform; `index`: what is said of all of them
 //! - `trial`: what was made, run as far as this machine can
 
 mod archive;
 mod index;
+mod manual;
 mod package;
 mod platform;
 mod talk;
@@ -19,18 +21,19 @@ mod trial;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use manual::Manual;
 use package::{Built, Package};
 use platform::{PLATFORMS, Platform};
 use template::Values;
 use toolchain::Toolchain;
 
-use crate::{Outcome, target_folder};
+use crate::{Outcome, supply, target_folder};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// In bytes: what each binary stays under.
-const LIMIT: usize = 10_485_760;
+const LIMIT: usize = 10_000_000;
 
 /// `[target]…`, or one of the words alone.
 pub fn run(arguments: &[&str]) -> Outcome {
@@ -59,9 +62,9 @@ fn build_and_assemble(targets: &[&str], values: &Values, report: &mut Report) ->
         fs::remove_dir_all(folder()).map_err(|e| format!("{}: {e}", folder().display()))?;
     }
     // One that fails does not keep people from the others.
-    let mut failures = Vec::new();
+    let (mut failures, mut manual) = (Vec::new(), None);
     for (target, toolchain) in chosen {
-        if let Err(reason) = build_and_pack(target, &toolchain, values, report) {
+        if let Err(reason) = build_and_pack(target, &toolchain, values, &mut manual, report) {
             failures.push(reason);
         }
     }
@@ -73,9 +76,10 @@ fn build_and_pack(
     target: &'static str,
     toolchain: &Toolchain,
     values: &Values,
+    manual: &mut Option<Manual>,
     report: &mut Report,
 ) -> Outcome {
-    for package in build(target, toolchain, report)?.packages(values)? {
+    for package in build(target, toolchain, manual, report)?.packages(values)? {
         write(&package, report)?;
     }
     Ok(())
@@ -116,18 +120,26 @@ fn first_possible(
 fn build(
     target: &'static str,
     toolchain: &Toolchain,
+    manual: &mut Option<Manual>,
     report: &mut Report,
 ) -> Result<Built, String> {
     let platform = Platform::of(target).ok_or_else(|| format!("{target}: no platform has it"))?;
     let mut programs = Vec::new();
-    for path in toolchain::build(target, toolchain)? {
-        let bytes = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let paths = toolchain::build(target, toolchain)?;
+    for path in &paths {
+        let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         check_size(target, &name, bytes.len())?;
         report.made(&format!("{target}: {name}, {}", size(bytes.len())));
         programs.push((name, bytes));
     }
-    Ok(Built { target, platform, programs })
+    let printed = match (manual.take(), &paths[..]) {
+        (Some(printed), _) => printed,
+        (None, [server, ..]) => Manual::of(server)?,
+        (None, []) => return Err(format!("{target}: nothing was built")),
+    };
+    *manual = Some(printed.clone());
+    Ok(Built { target, platform, programs, manual: printed })
 }
 
 fn check_size(target: &str, name: &str, bytes: usize) -> Outcome {
@@ -141,6 +153,9 @@ fn assemble(values: &Values, report: &mut Report) -> Outcome {
     let index = index::make(&folder(), values)?;
     for file in &index.files {
         write(file, report)?;
+    }
+    for bill in supply::write_bills()? {
+        report.made(&bill.file_name().unwrap_or_default().to_string_lossy());
     }
     index.missing.iter().for_each(|missing| report.skipped(missing));
     Ok(())

@@ -6,8 +6,10 @@ mod dist;
 mod eval;
 mod footprint;
 mod openapi;
+mod report;
 mod server;
 mod size;
+mod supply;
 mod test;
 mod walls;
 
@@ -16,7 +18,8 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 cargo xtask <command>
 
-  test              everything a change must pass: format, lints, walls, all tests, openapi, clients, footprint, faults
+  test              everything a change must pass: format, lints, walls, supply, all tests, openapi, clients, footprint,
+                    faults
   full              test, and what takes too long for each change: clients that have to be compiled
   clients           the clients people use, each through the same work; names after it pick some
   clients model     a real small language model writes for `ai_edit_code`, and what it says is printed
@@ -28,6 +31,8 @@ cargo xtask <command>
                     that can be built here
   dist --assemble   what is said of all packages together, made of those that are there
   dist --try        runs what was made, as far as this machine can
+  supply            licences, crates in two versions, why each is there (docs/dependencies.md), a bill of materials of
+                    each program; `--write` brings the document up to date, all but the reasons
   size [folder]…    what each language adds to the release binary, and takes when used, written to docs/size.md; trees
                     of the sources in the folders are compared too
   bench             this product, its rivals and the floor on the same work; words after it pick some of that,
@@ -54,6 +59,8 @@ fn main() -> ExitCode {
         ["walls"] => walls::check(),
         ["golden"] => golden(),
         ["dist", ref which @ ..] => dist::run(which),
+        ["supply"] => supply::check(false),
+        ["supply", "--write"] => supply::check(true),
         ["size", ref folders @ ..] => size::write(folders),
         ["faults", ref which @ ..] => faults(which),
         ["eval", "context", ref which @ ..] => eval::context(which),

@@ -12,7 +12,7 @@ pub fn write(part: &str, figures: &str) -> Outcome {
     std::fs::write(&path, new).map_err(|e| format!("{PATH}: {e}"))
 }
 
-fn replaced(text: &str, part: &str, figures: &str) -> Option<String> {
+pub fn replaced(text: &str, part: &str, figures: &str) -> Option<String> {
     let begin = text.find(&format!("<!-- {part}: "))?;
     let begin = begin + text[begin..].find('\n')? + 1;
     let end = begin + text[begin..].find(&format!("<!-- end of {part} -->"))?;

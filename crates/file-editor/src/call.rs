@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, ValueHint};
 use serde_json::Value;
 use server::signal::Signals;
 use server::{Calls, Confirm, Level, Log, Options, Structured, ToolErrors, direct, fault};
@@ -49,7 +49,7 @@ pub struct Arguments {
     values: Vec<OsString>,
 
     /// Folder to work in [default: the current one]
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "PATH")]
     dir: Option<OsString>,
 
     /// Answer with JSON on a terminal too
@@ -117,7 +117,8 @@ fn tool_names() -> PossibleValuesParser {
     tools().map(value).collect::<Vec<_>>().into()
 }
 
-fn find(name: &str) -> Option<&'static Entry> {
+/// A tool by one of its names.
+pub fn find(name: &str) -> Option<&'static Entry> {
     tools().find(|entry| entry.name == name || entry.alias == Some(name))
 }
 

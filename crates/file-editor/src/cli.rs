@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueHint};
+use clap::{Arg, CommandFactory as _, Parser, Subcommand};
 use files::{Access, Durability, Root};
 use server::{Confirm, Level, Structured, ToolErrors, http};
 use tools::{Effect, Entry};
@@ -35,7 +35,7 @@ struct Raw {
     command: Option<Command>,
 
     /// Folder to work in. It must exist and be writable.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "PATH")]
     dir: Option<OsString>,
 
     /// How clients talk to the server: `http`, `stdio` [default: http]
@@ -157,6 +157,8 @@ enum Command {
     Completions(manual::Arguments),
     /// Print the manual page, for `man`
     Man,
+    #[command(hide = true)]
+    Complete(manual::Question),
 }
 
 const TRANSPORTS: [(&str, &str); 2] = [("http", "http"), ("stdio", "stdio")];
@@ -192,6 +194,7 @@ pub enum Task {
     Doctor(doctor::Arguments),
     Completions(manual::Arguments),
     Man,
+    Complete(manual::Question),
 }
 
 /// What the server was asked to be.
@@ -232,6 +235,7 @@ pub fn read() -> Task {
         Some(Command::Doctor(arguments)) => return Task::Doctor(arguments),
         Some(Command::Completions(arguments)) => return Task::Completions(arguments),
         Some(Command::Man) => return Task::Man,
+        Some(Command::Complete(question)) => return Task::Complete(question),
         None => {}
     }
     let config = check(&raw).unwrap_or_else(|faults| {
@@ -380,11 +384,7 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
             _ => format!("Cannot listen on {host}:{port}: {error}"),
         })?,
     };
-    let token = match std::env::var_os("FILE_EDITOR_TOKEN").map(OsString::into_string) {
-        None => None,
-        Some(Ok(token)) => Some(token).filter(|token| !token.is_empty()),
-        Some(Err(_)) => return Err("FILE_EDITOR_TOKEN must be text".into()),
-    };
+    let token = token()?;
     if token.is_none() && !http::is_loopback(&listeners) {
         return Err(format!(
             "--host={host} reaches beyond this machine: set a token in FILE_EDITOR_TOKEN"
@@ -393,6 +393,24 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
     let hosts = raw.allow_host.as_deref().unwrap_or_default().split(',');
     let hosts = hosts.map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect();
     Ok(Transport::Http(http::Options { listeners, hosts, token }))
+}
+
+/// What requests have to carry, if anything.
+pub fn token() -> Result<Option<String>, &'static str> {
+    match std::env::var_os("FILE_EDITOR_TOKEN").map(OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(token)) if token.is_empty() => Ok(None),
+        Some(Ok(token)) if !can_be_carried(&token) => Err(
+            "FILE_EDITOR_TOKEN ends with a blank or has a line break or the like, which no request can carry",
+        ),
+        Some(Ok(token)) => Ok(Some(token)),
+        Some(Err(_)) => Err("FILE_EDITOR_TOKEN is not text"),
+    }
+}
+
+/// Whether it can be the end of a header: blanks there are not part of it.
+fn can_be_carried(token: &str) -> bool {
+    !token.ends_with([' ', '\t']) && !token.bytes().any(|b| b.is_ascii_control() && b != b'\t')
 }
 
 /// The model that the variables name. Who serves no tool that has it write asks for none.

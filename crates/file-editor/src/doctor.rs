@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use files::Access;
 
 use check::{Check, State};
 
@@ -29,6 +30,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 8080, hide_default_value = true)]
     port: u16,
 
+    /// Look at it as a server that only reads would
+    #[arg(long)]
+    read_only: bool,
+
     /// Answer with JSON
     #[arg(long)]
     json: bool,
@@ -36,7 +41,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> ExitCode {
     let named = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
-    let mut checks = folder::all(named);
+    let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let mut checks = folder::all(named, access);
     checks.extend(surroundings::all(arguments.port));
     checks.extend(clients::all(named));
     let mut out = io::stdout().lock();

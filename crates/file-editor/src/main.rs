@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Task::Doctor(arguments) => doctor::run(&arguments),
         Task::Completions(arguments) => manual::complete(&arguments),
         Task::Man => manual::print(),
+        Task::Complete(question) => manual::offer(&question),
     }
 }
 

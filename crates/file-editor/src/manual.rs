@@ -1,12 +1,12 @@
 //! `file-editor completions` and `file-editor man`: the command line as it is defined, for shells and for `man`.
 
+mod offer;
 mod page;
 
-use std::fmt::Write as _;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Args;
-use clap_complete::Shell;
+use clap::{Args, ValueEnum};
 
 use crate::{call, cli};
 
@@ -18,9 +18,10 @@ use crate::{call, cli};
 ///
 /// For good, written to where the shell looks for them:
 ///
-///     bash  ~/.local/share/bash-completion/completions/file-editor
-///     zsh   a file `_file-editor` in a folder of $fpath
-///     fish  ~/.config/fish/completions/file-editor.fish
+///     bash        ~/.local/share/bash-completion/completions/file-editor
+///     zsh         a file `_file-editor` in a folder of $fpath
+///     fish        ~/.config/fish/completions/file-editor.fish
+///     powershell  a file that $PROFILE runs
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
@@ -29,71 +30,48 @@ pub struct Arguments {
     shell: Shell,
 }
 
-const NAME: &str = "file-editor";
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Fish,
+    Powershell,
+    Zsh,
+}
 
+/// Tell a shell what may come next
+///
+/// Each line has a word, a tab and what it means. A line without a word asks for paths, which shells know best: behind
+/// its tab is `files` or `folders`, and behind another what comes before the path in the same word.
+#[derive(Debug, Args)]
+pub struct Question {
+    /// What is typed of the word so far. With its flag, since PowerShell drops a word that is empty.
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    word: OsString,
+
+    /// The words before it, without the program
+    #[arg(last = true)]
+    before: Vec<OsString>,
+}
+
+/// The few lines by which a shell asks us.
 pub fn complete(arguments: &Arguments) -> ExitCode {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut cli::definition(), NAME, &mut script);
-    let script = String::from_utf8_lossy(&script);
     let script = match arguments.shell {
-        // In a name with a hyphen the generator spells that in two ways, and finds no subcommand.
-        Shell::Bash => script.replace("file__subcmd__editor", "file__editor") + &keys_for_bash(),
-        Shell::Fish => script.into_owned() + &keys_for_fish(),
-        // Here keys would have to be told inside of what is generated.
-        _ => script.into_owned(),
+        Shell::Bash => include_str!("manual/shells/bash.sh"),
+        Shell::Fish => include_str!("manual/shells/fish.fish"),
+        Shell::Powershell => include_str!("manual/shells/powershell.ps1"),
+        Shell::Zsh => include_str!("manual/shells/zsh.sh"),
     };
     call::write(script.as_bytes())
 }
 
+/// The answer to a shell that asks.
+pub fn offer(question: &Question) -> ExitCode {
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let before: Vec<String> = question.before.iter().map(text).collect();
+    let offer = offer::after(&cli::definition(), &before, &text(&question.word));
+    call::write(offer.as_bytes())
+}
+
 pub fn print() -> ExitCode {
     call::write(page::of(&cli::definition()).as_bytes())
-}
-
-/// Every tool by each of its names, with its keys as they are typed.
-fn tools_and_keys() -> impl Iterator<Item = (&'static str, String)> {
-    call::tools().flat_map(|entry| {
-        let schema = entry.input_schema();
-        let keys: Vec<String> =
-            call::properties(&schema).map(|(key, _)| format!("{key}=")).collect();
-        let keys = keys.join(" ");
-        [Some(entry.name), entry.alias].into_iter().flatten().map(move |name| (name, keys.clone()))
-    })
-}
-
-/// After a tool's name its keys are all that fits, but for flags.
-fn keys_for_bash() -> String {
-    let cases = tools_and_keys().fold(String::new(), |mut cases, (name, keys)| {
-        let _ = writeln!(cases, "            {name}) keys=\"{keys}\" ;;");
-        cases
-    });
-    format!(
-        r#"
-_file__editor__with_keys() {{
-    local word keys="" current="${{COMP_WORDS[COMP_CWORD]}}"
-    _file__editor "$@"
-    [[ ${{COMP_WORDS[1]}} == call && $COMP_CWORD -gt 2 && $current != -* ]] || return 0
-    for word in "${{COMP_WORDS[@]:2:COMP_CWORD-2}}"; do
-        case "$word" in
-{cases}        esac
-    done
-    if [[ -n $keys ]]; then
-        COMPREPLY=( $(compgen -W "$keys" -- "$current") )
-        compopt -o nospace 2>/dev/null
-    fi
-    return 0
-}}
-complete -F _file__editor__with_keys -o bashdefault -o default file-editor
-"#
-    )
-}
-
-fn keys_for_fish() -> String {
-    tools_and_keys().fold(String::new(), |mut lines, (name, keys)| {
-        let seen = "__fish_seen_subcommand_from";
-        let _ = writeln!(
-            lines,
-            "complete -c file-editor -n \"{seen} call; and {seen} {name}\" -f -a \"{keys}\""
-        );
-        lines
-    })
 }

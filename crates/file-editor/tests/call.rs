@@ -1,4 +1,4 @@
-//! `file-editor call`: the tools from the shell, with the answers that clients get; completions and the manual page.
+//! `file-editor call`: the tools from the shell, with the answers that clients get.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
@@ -23,13 +23,19 @@ fn call(folder: &Folder, words: &[&str]) -> Output {
     call_with(folder, words, "")
 }
 
-/// Calls in the folder; `$DIR` in a word is its path.
+/// The path of a folder, as it stands between the quotes of JSON.
+fn in_json(folder: &Folder) -> String {
+    let quoted = json!(folder.path()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Calls in the folder; `$DIR` in a word is its path, and so it is in the JSON of stdin.
 fn call_with(folder: &Folder, words: &[&str], stdin: &str) -> Output {
     let path = folder.path().to_str().unwrap();
     let mut command = binary();
     command.arg("call").args(words.iter().map(|word| word.replace("$DIR", path)));
     command.arg(format!("--dir={path}")).env_remove("NO_COLOR").env("TERM", "xterm");
-    finish(&mut command, &stdin.replace("$DIR", path))
+    finish(&mut command, &stdin.replace("$DIR", &in_json(folder)))
 }
 
 fn finish(command: &mut Command, stdin: &str) -> Output {
@@ -145,7 +151,6 @@ mod answers {
         let folder = scene();
         let before = folder.read("a.rs");
         let mut server = folder.serve_with(&["--tools=all"]);
-        let path = folder.path().to_str().unwrap();
         for (tool, words, arguments) in rows() {
             let by_keys = call(&folder, &[&[tool], &words[..]].concat());
             let after = folder.read("a.rs");
@@ -162,7 +167,7 @@ mod answers {
             assert_eq!(folder.read("a.rs"), after, "{tool}");
             assert_eq!(lasting(answer(&by_keys)), lasting(answer(&by_json)), "{tool}");
             again();
-            let arguments = arguments.to_string().replace("$DIR", path);
+            let arguments = arguments.to_string().replace("$DIR", &in_json(&folder));
             let told = server.tool(tool, serde_json::from_str(&arguments).unwrap());
             assert_eq!(told["result"]["isError"], false, "{told}");
             match &told["result"]["structuredContent"] {
@@ -212,41 +217,15 @@ mod answers {
         assert_eq!(read["content"], folder.read("a.rs").trim_end());
     }
 
-    /// Even root is refused here: the call is made by somebody who may not write.
     #[test]
     #[cfg(unix)]
     fn what_only_reads_needs_no_folder_that_can_be_written_to() {
-        use std::os::unix::fs::PermissionsExt as _;
-        use std::os::unix::process::CommandExt as _;
-        let place = Folder::new();
-        let program = place.file("file-editor");
-        std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), &program).unwrap();
-        std::fs::create_dir(place.file("root")).unwrap();
-        place.write("root/a.txt", "one\n");
-        for (name, mode) in [("", 0o755), ("root", 0o555), ("root/a.txt", 0o644)] {
-            let mode = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(place.file(name), mode).unwrap();
-        }
-        let call = |words: &[&str]| {
-            let mut command = Command::new(&program);
-            command.arg("call").args(words).current_dir(place.file("root"));
-            if rustix::process::geteuid().is_root() {
-                command.uid(65534).gid(65534);
-            }
-            loop {
-                match command.output() {
-                    // A process that another test is just starting may still hold our copy open for writing.
-                    Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
-                    output => return output.unwrap(),
-                }
-            }
-        };
-        assert_eq!(answer(&call(&["read_file", "name=a.txt"]))["content"], "one");
-        let refused = call(&["edit_file", "name=a.txt", "append=x"]);
+        let scene = harness::Unwritable::new();
+        let read = scene.run(&["call", "read_file", "name=a.txt"]);
+        assert_eq!(answer(&read)["content"], "one");
+        let refused = scene.run(&["call", "edit_file", "name=a.txt", "append=x"]);
         assert_eq!(refused.status.code(), Some(1));
         assert!(stderr(&refused).starts_with("error: Directory not writable: ."), "{refused:?}");
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(place.file("root"), mode).unwrap();
     }
 
     #[test]
@@ -257,9 +236,17 @@ mod answers {
             assert_eq!(stdout(&output), folder.read("a.rs"), "{words:?}");
             assert_eq!(stderr(&output), "");
         }
-        folder.write("a.rs", "one\r\ntwo");
         let read = ["read_text_file", "path=$DIR/a.rs", "--text"];
-        assert_eq!(stdout(&call(&folder, &read)), "one\r\ntwo");
+        for text in ["one\r\ntwo", "\u{feff}one\n", "\u{feff}", ""] {
+            folder.write("a.rs", text);
+            assert_eq!(stdout(&call(&folder, &read)), text);
+        }
+        // A part of it has no mark, unless that is there too.
+        folder.write("a.rs", "\u{feff}one\ntwo\n");
+        for (line, text) in [("line=1", "\u{feff}one\n"), ("line=2", "two\n")] {
+            let output = call(&folder, &[&read[..], &[line, "limit=1"]].concat());
+            assert_eq!(stdout(&output), text);
+        }
         folder.write("a.rs", "");
         assert_eq!(stdout(&call(&folder, &["read_file", "name=a.rs", "--text"])), "");
     }
@@ -523,145 +510,5 @@ mod looks {
         // Nothing of it is left.
         let (_, left) = seen.rsplit_once("\r\x1b[K").unwrap();
         assert!(left.starts_with("error: "), "{seen:?}");
-    }
-}
-
-mod manual {
-    use super::*;
-
-    fn printed(words: &[&str]) -> String {
-        let output = run(words);
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
-        assert_eq!(stderr(&output), "", "{words:?}");
-        stdout(&output)
-    }
-
-    /// The subcommands that the help tells.
-    fn subcommands() -> Vec<String> {
-        let help = printed(&["--help"]);
-        let (_, listed) = help.split_once("\nCommands:\n").unwrap();
-        let lines = listed.lines().take_while(|line| line.starts_with("  "));
-        let names: Vec<String> =
-            lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
-        assert!(names.contains(&"call".to_owned()) && names.len() >= 5, "{names:?}");
-        names
-    }
-
-    /// The long flags that the help of a command tells.
-    fn flags(words: &[&str]) -> Vec<String> {
-        let help = printed(&[words, &["--help"]].concat());
-        let is_flag = |line: &&str| line.trim_start().starts_with('-');
-        let names = help.lines().filter(is_flag).filter_map(|line| {
-            let (_, rest) = line.split_once("--")?;
-            let end = rest.find(|c: char| c != '-' && !c.is_ascii_lowercase());
-            Some(format!("--{}", &rest[..end.unwrap_or(rest.len())]))
-        });
-        names.collect()
-    }
-
-    #[test]
-    fn the_help_of_a_tool_tells_all_that_it_takes() {
-        let list = printed(&["call", "--list"]);
-        assert_eq!(list.lines().count(), tools().count());
-        for entry in tools() {
-            assert!(list.contains(&format!("\n{} ", entry.name)) || list.starts_with(entry.name));
-            let help = printed(&["call", entry.name, "--help"]);
-            let schema = entry.input_schema();
-            let first = entry.description().split_whitespace().next().unwrap();
-            assert!(help.starts_with(first), "{help}");
-            assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
-            for (key, property) in schema["properties"].as_object().unwrap() {
-                assert!(help.contains(&format!("\n  {key}=")), "{key}: {help}");
-                let described = property["description"].as_str().unwrap();
-                let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-                assert!(words(&help).contains(&words(described)), "{key}: {help}");
-            }
-        }
-        let help = printed(&["call", "--help"]);
-        assert!(help.contains("Usage: file-editor call [OPTIONS] [TOOL] [KEY=VALUE]..."), "{help}");
-        assert!(help.contains("Exit status"), "{help}");
-    }
-
-    #[test]
-    fn the_manual_page_names_everything() {
-        let page = printed(&["man"]).replace("\\-", "-");
-        assert!(page.starts_with(".TH FILE-EDITOR 1 "), "{page}");
-        for name in subcommands() {
-            assert!(name == "help" || page.contains(&format!("file-editor {name}")), "{name}");
-            let words = if name == "help" { vec![] } else { vec![name.as_str()] };
-            let flags = flags(&words);
-            assert!(!flags.is_empty(), "{name}");
-            for flag in flags {
-                assert!(page.contains(&flag), "{flag} of {name} is not in the manual page");
-            }
-        }
-        for entry in tools() {
-            let (_, about) = page.split_once(&format!(".SS \"{}\"\n", entry.name)).unwrap();
-            for key in entry.input_schema()["properties"].as_object().unwrap().keys() {
-                assert!(about.contains(&format!("\n{key}=")), "{key} of {}", entry.name);
-            }
-        }
-        for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
-            let known = [".TH ", ".SH ", ".SS ", ".TP", ".IP", ".PP", ".nf", ".fi", ".br"];
-            assert!(known.iter().any(|request| line.starts_with(request)), "{line}");
-        }
-    }
-
-    #[test]
-    fn completions_name_everything() {
-        for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-            let script = printed(&["completions", shell]);
-            for name in subcommands() {
-                assert!(script.contains(&name), "{name} is not completed for {shell}");
-                let words = if name == "help" { vec![] } else { vec![name.as_str()] };
-                for flag in flags(&words) {
-                    // Fish has the name of a flag as a word of its own.
-                    let flag = if shell == "fish" { flag.trim_start_matches('-') } else { &flag };
-                    assert!(script.contains(flag), "{flag} of {name} is not completed for {shell}");
-                }
-            }
-            // The others complete no values.
-            if ["bash", "zsh", "fish"].contains(&shell) {
-                for entry in tools() {
-                    assert!(script.contains(entry.name), "{} for {shell}", entry.name);
-                }
-            }
-        }
-        let output = run(&["completions", "tcsh"]);
-        assert_eq!(output.status.code(), Some(1));
-        assert!(stderr(&output).contains("bash, elvish, fish, powershell, zsh"), "{output:?}");
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn bash_completes_commands_flags_tools_and_keys() {
-        let script = printed(&["completions", "bash"]);
-        let rows: [(&[&str], &[&str]); 8] = [
-            (&["ca"], &["call"]),
-            (&["call", "read_t"], &["read_text_file"]),
-            (&["call", "--durab"], &["--durability"]),
-            (&["call", "--durability", "f"], &["full"]),
-            (&["--transport", ""], &["http", "stdio"]),
-            (&["call", "read_file", ""], &["name=", "start_line=", "end_line=", "line_numbers="]),
-            (&["call", "--json", "edit_file", "name", "=", "a", "app"], &["append="]),
-            (&["completions", "fi"], &["fish"]),
-        ];
-        for (words, expected) in rows {
-            let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
-            let line = format!(
-                "{script}\nCOMP_WORDS=(file-editor {})\nCOMP_CWORD={}\ncompletion=$(complete -p file-editor)\n\
-                 completion=${{completion#*-F }}\n${{completion%% *}} file-editor '{}' '{}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"",
-                quoted.join(" "),
-                words.len(),
-                words.last().unwrap(),
-                if words.len() > 1 { words[words.len() - 2] } else { "file-editor" },
-            );
-            let Ok(output) = Command::new("bash").args(["--norc", "-c", &line]).output() else {
-                return harness::not_checked("completions of bash: there is none");
-            };
-            let found = stdout(&output);
-            let found: Vec<&str> = found.lines().collect();
-            assert_eq!(found, expected, "{words:?}: {}", stderr(&output));
-        }
     }
 }

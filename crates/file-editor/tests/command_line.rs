@@ -181,41 +181,16 @@ mod arguments {
         }
     }
 
-    /// Even root is refused here: the server runs as somebody who may not write.
     #[test]
     #[cfg(unix)]
     fn read_only_needs_no_writable_folder() {
-        use std::os::unix::fs::PermissionsExt as _;
-        use std::os::unix::process::CommandExt as _;
-        let place = Folder::new();
-        let program = place.file("file-editor");
-        std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), &program).unwrap();
-        std::fs::create_dir(place.file("root")).unwrap();
-        place.write("root/a.txt", "one\n");
-        for (name, mode) in [("", 0o755), ("root", 0o555), ("root/a.txt", 0o644)] {
-            std::fs::set_permissions(place.file(name), std::fs::Permissions::from_mode(mode))
-                .unwrap();
-        }
-        let command = |flags: &[&str]| {
-            let mut command = std::process::Command::new(&program);
-            command.arg(format!("--dir={}", place.file("root").display())).arg("--transport=stdio");
-            command.args(flags);
-            if rustix::process::geteuid().is_root() {
-                command.uid(65534).gid(65534);
-            }
-            command
-        };
-        // A process that another test is just starting may still hold our copy open for writing.
-        let output = loop {
-            match command(&[]).output() {
-                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
-                output => break output.unwrap(),
-            }
-        };
+        let scene = harness::Unwritable::new();
+        let output = scene.run(&["--dir=.", "--transport=stdio"]);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         assert!(stderr(&output).contains("Directory not writable"), "{}", stderr(&output));
 
-        let mut server = Server::spawn(&mut command(&["--read-only"]));
+        let flags = ["--dir=.", "--transport=stdio", "--read-only"];
+        let mut server = Server::spawn(&mut scene.command(&flags));
         assert_eq!(
             server.text("read_file", json!({ "name": "a.txt" })),
             "File: a.txt (1 lines)\n\none"
@@ -373,6 +348,21 @@ mod listening {
             Err(told) => assert!(told.contains("FILE_EDITOR_TOKEN"), "{told}"),
             Ok(server) => {
                 server.send(&Request::post("/list_files", "{}")).refusal(401, -32600);
+            }
+        }
+    }
+
+    /// Nobody could ever come in.
+    #[test]
+    fn a_token_that_no_request_can_carry_is_a_fault() {
+        let folder = Folder::new();
+        let port = some_port();
+        for token in ["blank ", "line\n", "tab\t", "two\nlines", "\u{7f}"] {
+            let mut command = binary();
+            command.args([dir(&folder), format!("--port={port}")]).env("FILE_EDITOR_TOKEN", token);
+            match HttpServer::spawn(&mut command, port) {
+                Err(told) => assert!(told.contains("which no request can carry"), "{told}"),
+                Ok(_) => panic!("served with {token:?}"),
             }
         }
     }

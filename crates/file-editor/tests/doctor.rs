@@ -44,7 +44,7 @@ impl Patient {
 
 /// All checks, by what was looked at, and whether the status says that there is a fault.
 fn examine(command: &mut Command) -> Vec<Value> {
-    let output = command.arg("--json").output().unwrap();
+    let output = harness::output(command.arg("--json"));
     let told = String::from_utf8(output.stdout).unwrap();
     let checks: Vec<Value> =
         serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
@@ -111,9 +111,52 @@ fn a_folder_that_is_not_there() {
     let patient = Patient::new();
     let checks = examine(&mut patient.command(&["--dir=nowhere"]));
     check(&checks, "folder", "fault", "Directory does not exist: nowhere", "--dir=PATH");
+    let checks = examine(&mut patient.command(&["--dir="]));
+    check(&checks, "folder", "fault", "--dir names none", "or leave out --dir");
     patient.put("work/file", "");
     let checks = examine(&mut patient.command(&["--dir=file"]));
     check(&checks, "folder", "fault", "Not a directory: file", "--dir=PATH");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_that_cannot_be_written_to() {
+    let scene = harness::Unwritable::new();
+    let checks = examine(&mut scene.command(&["doctor"]));
+    check(&checks, "folder", "fault", "nothing can be written", "the right to write");
+    let checks = examine(&mut scene.command(&["doctor", "--read-only"]));
+    check(&checks, "folder", "ok", "can be read, which is all that is wanted", "");
+    scene.put("closed/a.txt", "", 0o644);
+    scene.set_mode("closed", 0o000);
+    let checks = examine(&mut scene.command(&["doctor", "--dir=../closed"]));
+    scene.set_mode("closed", 0o755);
+    check(&checks, "folder", "fault", "closed", "the right to read it");
+}
+
+/// As it is on Linux: files that nobody can make, whoever they are.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_folder_that_is_no_place_for_files() {
+    let patient = Patient::new();
+    let checks = examine(&mut patient.command(&["--dir=/proc"]));
+    check(&checks, "file system", "fault", "proc", "Serve a folder with files");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_in_memory_is_on_no_disk() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        return harness::not_checked("a folder in memory: there is no /dev/shm");
+    };
+    let patient = Patient::new();
+    let dir = format!("--dir={}", folder.path().display());
+    let checks = examine(&mut patient.command(&[&dir]));
+    if checks.iter().any(|check| {
+        check["check"] == "file system" && check["seen"] != "tmpfs, of this machine alone"
+    }) {
+        return harness::not_checked("a folder in memory: /dev/shm is on something else");
+    }
+    check(&checks, "syncing", "warning", "nothing of it survives a restart", "on a disk");
 }
 
 #[test]
@@ -170,6 +213,16 @@ fn tokens_and_models() {
             .env("FILE_EDITOR_LLM_BASE_URL", "http://127.0.0.1:1/v1"),
     );
     check(&checks, "model", "ok", "small", "");
+    check(
+        &with("FILE_EDITOR_TOKEN", "a line and a line break\n"),
+        "token",
+        "fault",
+        "which no request can carry",
+        "openssl rand",
+    );
+    check(&with("FILE_EDITOR_TOKEN", "correct horse battery staple"), "token", "ok", "is set", "");
+    let checks = with("FILE_EDITOR_TOKEN", "f\u{fc}nfzehn und mehr");
+    check(&checks, "token", "warning", "many clients cannot send", "openssl rand");
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt as _;
@@ -205,7 +258,17 @@ fn what_the_clients_are_told() {
         "--dir=PATH",
         json!({ "command": program, "args": ["--dir=/no/such"] }),
     );
-    cursor("fault", "without a folder", "--dir=PATH", json!({ "command": program, "args": [] }));
+    cursor(
+        "fault",
+        "without a folder",
+        "`file-editor setup cursor --dir=PATH` names one",
+        json!({ "command": program, "args": [] }),
+    );
+    // What starts something else that starts us.
+    let other = json!({ "command": "cargo", "args": ["run", "file-editor", "/work"] });
+    cursor("ok", "starts cargo, which is to start us", "", other);
+    let other = json!({ "command": "no-such-docker", "args": ["run", "file-editor"] });
+    cursor("warning", "starts no-such-docker, which is not found from here", "setup cursor", other);
     cursor(
         "ok",
         "starts us in ${workspaceFolder}",
@@ -214,10 +277,16 @@ fn what_the_clients_are_told() {
     );
     cursor(
         "warning",
-        "starts no program",
-        "setup cursor",
+        "in another form, which is left alone",
+        "take it out there; then `file-editor setup cursor`",
         json!({ "url": "http://127.0.0.1:8080/mcp" }),
     );
+    for switch in ["disabled", "enabled"] {
+        let off = json!({ "command": program, "args": [work], switch: switch == "disabled" });
+        cursor("warning", "is told not to start us", "take out", off);
+        let on = json!({ "command": program, "args": [work], switch: switch == "enabled" });
+        cursor("ok", "starts us in", "", on);
+    }
     seen(".cursor/mcp.json", "{}", "cursor", "ok", "does not know of us", "");
     seen(
         ".cursor/mcp.json",
@@ -225,17 +294,26 @@ fn what_the_clients_are_told() {
         "cursor",
         "fault",
         "line 2: `:` is missing",
-        "Mend that line",
+        "Mend it there",
     );
     fs::remove_file(patient.home.file(".cursor/mcp.json")).unwrap();
     check(&examine(&mut patient.command(&[])), "cursor", "ok", "setup cursor", "");
     let toml = format!("[mcp_servers.file-editor]\ncommand = '/no/such'\nargs = ['{work}']\n");
     seen("config.toml", &toml, "codex", "fault", "which does not exist", "setup codex");
+    let toml = toml + "enabled = false\n";
+    seen("config.toml", &toml, "codex", "warning", "is told not to start us", "take out");
     // That of the folder counts too.
     seen("work/.vscode/mcp.json", "{\"servers\": []}", "vscode", "ok", "not found here", "");
     let checks = examine(&mut patient.command(&[]));
     let of_folder = checks.iter().filter(|check| check["check"] == "vscode").nth(1).unwrap();
     assert_eq!(of_folder["state"], "fault", "{of_folder}");
+    let help = of_folder["help"].as_str().unwrap();
+    assert!(help.contains("`file-editor setup vscode --project`"), "{help}");
+    let dir = format!("--dir={}", patient.home.file("work").display());
+    let checks = examine(&mut patient.command(&[&dir]));
+    let of_folder = checks.iter().filter(|check| check["check"] == "vscode").nth(1).unwrap();
+    let help = of_folder["help"].as_str().unwrap();
+    assert!(help.contains(&format!("`file-editor setup vscode --project {dir}`")), "{help}");
     #[cfg(unix)]
     {
         patient.put("text", "");
@@ -247,4 +325,32 @@ fn what_the_clients_are_told() {
             json!({ "command": text, "args": [work] }),
         );
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_configuration_that_may_not_be_read() {
+    let scene = harness::Unwritable::new();
+    scene.put(".cursor/mcp.json", "{}", 0o000);
+    let mut command = scene.command(&["doctor"]);
+    let checks = examine(command.env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME"));
+    check(&checks, "cursor", "fault", "cannot be read", "the right to read it");
+}
+
+#[test]
+fn a_user_without_a_home() {
+    let patient = Patient::new();
+    let mut command = patient.command(&[]);
+    for name in ["HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME", "CODEX_HOME"] {
+        command.env_remove(name);
+    }
+    let checks = examine(&mut command);
+    let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    check(
+        &checks,
+        "clients",
+        "warning",
+        &format!("{variable} names no folder"),
+        &format!("Set {variable}"),
+    );
 }

@@ -40,6 +40,18 @@ pub fn is_anything(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
+/// Whether we have the right to read it, and the folders above it.
+#[cfg(unix)]
+pub fn is_readable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::READ_OK) != Err(rustix::io::Errno::ACCESS)
+}
+
+/// Rights are not looked at here.
+#[cfg(windows)]
+pub fn is_readable(_: &Path) -> bool {
+    true
+}
+
 /// What there is of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {

@@ -13,6 +13,18 @@ pub struct FileSystem {
     pub reach: Reach,
 }
 
+impl FileSystem {
+    /// Whether all of it is gone when the machine is started anew.
+    pub fn is_memory(&self) -> bool {
+        matches!(self.name.as_str(), "tmpfs" | "ramfs")
+    }
+
+    /// Whether what looks like files there is made up by the kernel.
+    pub fn is_made_up(&self) -> bool {
+        matches!(self.name.as_str(), "proc" | "sysfs")
+    }
+}
+
 /// Who else may write there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -40,6 +52,11 @@ pub fn file_system(root: &Root) -> FileSystem {
 /// How many bytes we may still write; `None` where the system does not tell.
 pub fn free_bytes(root: &Root) -> Option<u64> {
     os::free_bytes(root.dir())
+}
+
+/// Whether nobody may write there, whatever their rights are.
+pub fn is_mounted_read_only(root: &Root) -> bool {
+    os::is_mounted_read_only(root.dir())
 }
 
 /// Whether a file can be written before it has a name, so that a killed process leaves nothing.

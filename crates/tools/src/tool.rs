@@ -265,6 +265,11 @@ impl Block {
         self.is_json
     }
 
+    /// Whether the file has a byte order mark just before what is shown of it.
+    pub fn is_after_mark(&self) -> bool {
+        self.body.as_ref().is_some_and(|slice| slice.range.start == 0 && slice.text.has_bom())
+    }
+
     /// The next piece of the text, for whoever has seen `seen` of it, and what they have seen then. Pieces are
     /// short enough for a cache, and nothing is copied.
     pub fn piece(&self, seen: usize) -> Option<(&str, usize)> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::archive::{Entry, tar_gz, zip};
+use super::manual::Manual;
 use super::platform::{self, Platform};
 use super::template::Values;
 use crate::root;
@@ -20,6 +21,7 @@ pub struct Built {
     pub platform: &'static Platform,
     /// By file name.
     pub programs: Vec<(String, Vec<u8>)>,
+    pub manual: Manual,
 }
 
 impl Built {
@@ -43,6 +45,7 @@ impl Built {
         let folder = platform::stem(version, self.target);
         let mut entries = self.programs(&folder);
         entries.extend(documents(&folder)?);
+        entries.extend(self.manual.entries(&folder));
         let name = platform::archive(version, self.target);
         let pack = if platform::is_zipped(self.target) { zip } else { tar_gz };
         Ok(Package { bytes: pack(&entries)?, name })
@@ -103,21 +106,11 @@ pub fn npm_wrapper(values: &Values) -> Result<Package, String> {
     Ok(Package { bytes: tar_gz(&entries)?, name: npm_package(values, None) })
 }
 
-/// What a person reads, and what a shell does: completions and manual pages that lie in `packaging/shell`.
+/// What a person reads.
 fn documents(folder: &str) -> Result<Vec<Entry>, String> {
     let mut entries = licences(&format!("{folder}/"))?;
     for name in ["README.md", "CHANGELOG.md"] {
         entries.push(Entry::text(format!("{folder}/{name}"), read(&root().join(name))?));
-    }
-    let shell = root().join("packaging/shell");
-    if shell.is_dir() {
-        let files = fs::read_dir(&shell).map_err(|e| format!("packaging/shell: {e}"))?;
-        let mut paths: Vec<_> = files.filter_map(Result::ok).map(|file| file.path()).collect();
-        paths.sort();
-        for path in paths {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            entries.push(Entry::text(format!("{folder}/shell/{name}"), read(&path)?));
-        }
     }
     Ok(entries)
 }

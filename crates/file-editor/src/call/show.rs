@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use server::fault;
-use tools::{Dialect, Effect, Entry, Failure, Reply};
+use tools::{Block, Dialect, Effect, Entry, Failure, Reply};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
@@ -107,7 +107,13 @@ impl Shown {
             let stderr = io::stderr();
             // What is written elsewhere is the text to the byte, where the tool gives that.
             let is_exact = entry.dialect != Dialect::Flat && !io::stdout().is_terminal();
-            let content = if is_exact { content } else { ended(content) };
+            let is_marked = reply.blocks.first().is_some_and(Block::is_after_mark);
+            let content = match is_exact {
+                // A tool hides it from those who would have to match it; here it belongs to the file.
+                true if is_marked => format!("\u{feff}{content}"),
+                true => content,
+                false => ended(content),
+            };
             let code = write(visible(&content, io::stdout().is_terminal()).as_bytes());
             if stderr.is_terminal() {
                 let dim = self.color.paints(&stderr).then_some(DIM);

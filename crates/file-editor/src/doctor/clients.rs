@@ -14,80 +14,143 @@ use crate::setup::json::Found;
 /// Of the user, and of the folder where there is one.
 pub fn all(folder: &OsStr) -> Vec<Check> {
     let mut checks = Vec::new();
+    let mut is_homeless = false;
     for client in &CLIENTS {
-        if let Some(file) = client.of_user() {
-            checks.push(of_user(client, file));
+        match client.of_user() {
+            Some(file) if client.is_there(&file) => {
+                checks.push(Told::by_user(client, file).check());
+            }
+            Some(file) => {
+                checks.push(Check::ok(client.name, format!("not found here ({})", file.display())));
+            }
+            None => is_homeless = true,
         }
         let in_folder = std::path::absolute(folder).ok().and_then(|path| client.of_folder(&path));
         if let Some(file) = in_folder.filter(|file| machine::is_file(file)) {
-            checks.push(told(client, file));
+            checks.push(Told::by_folder(client, file, folder).check());
         }
+    }
+    if is_homeless {
+        let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        checks.push(Check::warning(
+            "clients",
+            format!(
+                "{variable} names no folder, so what clients of a user are told was not looked at"
+            ),
+            format!("Set {variable} to the folder of the user who runs the clients"),
+        ));
     }
     checks
 }
 
-fn of_user(client: &'static Client, file: PathBuf) -> Check {
-    if client.is_there(&file) {
-        return told(client, file);
-    }
-    Check::ok(client.name, format!("not found here ({})", file.display()))
+/// One configuration.
+struct Told {
+    client: &'static Client,
+    file: PathBuf,
+    /// Flags with which `setup` writes the same one.
+    flags: String,
 }
 
-fn told(client: &'static Client, file: PathBuf) -> Check {
-    let shown = file.display().to_string();
-    let setup = format!("`file-editor setup {}`", client.name);
-    match Configuration::new(client, file).look() {
-        Ok(None) => {
-            Check::ok(client.name, format!("is there, and {shown} is not; {setup} makes it"))
-        }
-        Ok(Some(Found::Nothing)) => {
-            Check::ok(client.name, format!("{shown} does not know of us; {setup} adds us"))
-        }
-        Ok(Some(Found::Other)) => Check::warning(
-            client.name,
-            format!("{shown} has an entry of our name that starts no program"),
-            format!("If it is to start this one, {setup} makes it so"),
-        ),
-        Ok(Some(Found::Entry(entry))) => started(client.name, &shown, &entry, &setup),
-        Err(fault) => Check::fault(
-            client.name,
-            fault,
-            format!("Mend that line; the client may not understand it either. Then {setup}"),
-        ),
+impl Told {
+    fn by_user(client: &'static Client, file: PathBuf) -> Told {
+        Told { client, file, flags: String::new() }
     }
-}
 
-fn started(name: &'static str, shown: &str, entry: &Entry, setup: &str) -> Check {
-    let Entry { command, .. } = entry;
-    match machine::program(command) {
-        Program::Missing => {
-            let seen = format!("{shown} starts {command}, which does not exist");
-            return Check::fault(name, seen, format!("{setup} names this program"));
-        }
-        Program::NotExecutable => {
-            let seen = format!("{shown} starts {command}, which cannot be started");
-            return Check::fault(
+    fn by_folder(client: &'static Client, file: PathBuf, folder: &OsStr) -> Told {
+        let dir =
+            if folder == "." { String::new() } else { format!(" --dir={}", folder.display()) };
+        Told { client, file, flags: format!(" --project{dir}") }
+    }
+
+    /// The command that mends it.
+    fn setup(&self) -> String {
+        format!("`file-editor setup {}{}`", self.client.name, self.flags)
+    }
+
+    /// The same, for another folder. What a folder itself says is about that folder.
+    fn setup_elsewhere(&self) -> String {
+        let dir = if self.flags.is_empty() { " --dir=PATH" } else { &self.flags };
+        format!("`file-editor setup {}{dir}`", self.client.name)
+    }
+
+    fn check(self) -> Check {
+        let (name, shown) = (self.client.name, self.file.display());
+        let setup = self.setup();
+        let configuration = Configuration::new(self.client, self.file.clone());
+        match configuration.look() {
+            Ok(None) => Check::ok(name, format!("is there, and {shown} is not; {setup} makes it")),
+            Ok(Some(Found::Nothing)) => {
+                Check::ok(name, format!("{shown} does not know of us; {setup} adds us"))
+            }
+            Ok(Some(Found::Other)) => Check::warning(
                 name,
-                seen,
-                format!("Make it executable, or {setup} names this program"),
-            );
+                format!("{shown} has an entry of our name in another form, which is left alone"),
+                format!("If it is to start this program, take it out there; then {setup}"),
+            ),
+            Ok(Some(Found::Entry(_))) if configuration.is_off() => Check::warning(
+                name,
+                format!("{shown} knows of us, and is told not to start us"),
+                "If it is to, say so there: take out `disabled`, or `enabled`",
+            ),
+            Ok(Some(Found::Entry(entry))) => self.started(&entry),
+            Err(fault) if !machine::is_readable(&self.file) => {
+                Check::fault(name, fault, "Give the user who runs the client the right to read it")
+            }
+            Err(fault) => Check::fault(
+                name,
+                fault,
+                format!("Mend it there; the client may not understand it either. Then {setup}"),
+            ),
         }
-        Program::Ready => {}
     }
-    match entry.folder() {
-        // What a client puts in place of a variable only it knows.
-        Some(folder) if folder.contains("${") || machine::is_folder(Path::new(folder)) => {
-            Check::ok(name, format!("{shown} starts us in {folder}"))
+
+    fn started(&self, entry: &Entry) -> Check {
+        let (name, shown, command) = (self.client.name, self.file.display(), &entry.command);
+        let setup = self.setup();
+        // By its name alone a client may find it elsewhere than we do.
+        let is_certain = entry.starts_us() || command.contains(['/', '\\']);
+        match machine::program(command) {
+            Program::Ready if entry.starts_us() => self.working(entry),
+            // By `npx`, in a container, by a script: what its arguments mean is not for us to say.
+            Program::Ready => Check::ok(
+                name,
+                format!("{shown} starts {command}, which is to start us; that is not looked into"),
+            ),
+            Program::Missing | Program::NotExecutable if !is_certain => Check::warning(
+                name,
+                format!("{shown} starts {command}, which is not found from here"),
+                format!("See whether the client finds it, or {setup} names this program"),
+            ),
+            Program::Missing => Check::fault(
+                name,
+                format!("{shown} starts {command}, which does not exist"),
+                format!("{setup} names this program"),
+            ),
+            Program::NotExecutable => Check::fault(
+                name,
+                format!("{shown} starts {command}, which cannot be started"),
+                format!("Make it executable, or {setup} names this program"),
+            ),
         }
-        Some(folder) => Check::fault(
-            name,
-            format!("{shown} starts us in {folder}, which is no folder"),
-            format!("{setup} --dir=PATH names another"),
-        ),
-        None => Check::fault(
-            name,
-            format!("{shown} starts us without a folder"),
-            format!("{setup} --dir=PATH names one"),
-        ),
+    }
+
+    fn working(&self, entry: &Entry) -> Check {
+        let (name, shown) = (self.client.name, self.file.display());
+        match entry.folder() {
+            // What a client puts in place of a variable only it knows.
+            Some(folder) if folder.contains("${") || machine::is_folder(Path::new(folder)) => {
+                Check::ok(name, format!("{shown} starts us in {folder}"))
+            }
+            Some(folder) => Check::fault(
+                name,
+                format!("{shown} starts us in {folder}, which is no folder"),
+                format!("{} names another", self.setup_elsewhere()),
+            ),
+            None => Check::fault(
+                name,
+                format!("{shown} starts us without a folder"),
+                format!("{} names one", self.setup_elsewhere()),
+            ),
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use files::probe::{self, Reach};
 use files::{
     Access, Call, Change, DiskOptions, DiskStore, Durability, Durable, FilePath, Root, Sandbox,
-    Saved, Stop, Store, StoreError,
+    Saved, Stop, Store, StoreError, machine,
 };
 
 use super::check::Check;
@@ -24,24 +24,37 @@ const TIME: Duration = Duration::from_secs(10);
 /// How long somebody else waits for a lock that we hold.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-pub fn all(named: &OsStr) -> Vec<Check> {
+/// `access`: what the server is to do there.
+pub fn all(named: &OsStr, access: Access) -> Vec<Check> {
+    if named.is_empty() {
+        let help = "Name one with --dir=PATH, or leave out --dir for the current one";
+        return vec![Check::fault("folder", "--dir names none", help)];
+    }
     let root = match cli::folder(Some(named), Access::ReadOnly) {
         Ok(root) => root,
+        // On Linux one is opened without any rights, and found to be closed later.
+        Err(fault) if machine::is_folder(Path::new(named)) => {
+            let help = "Give the user who runs the server the right to read it";
+            return vec![Check::fault("folder", fault, help)];
+        }
         Err(fault) => {
             return vec![Check::fault("folder", fault, "Name one that exists with --dir=PATH")];
         }
     };
-    let mut checks = vec![access(&root), space(&root), file_system(&root)];
-    if root.is_writable() {
+    if probe::file_system(&root).is_made_up() {
+        return vec![file_system(&root)];
+    }
+    let mut checks = vec![rights(&root, access), space(&root), file_system(&root)];
+    if access == Access::ReadWrite && root.is_writable() {
         let leftovers = leftovers(&root);
-        checks.extend(Trial::of(root.path()).map_or_else(|fault| vec![fault], |trial| trial.run()));
+        checks.extend(Trial::of(&root).map_or_else(|fault| vec![fault], |trial| trial.run()));
         checks.extend([unnamed_files(&root), hard_links(&root), leftovers]);
     }
-    checks.push(sandbox(&root));
+    checks.push(sandbox(&root, access));
     checks
 }
 
-fn access(root: &Root) -> Check {
+fn rights(root: &Root, access: Access) -> Check {
     let path = root.path().display();
     if let Err(error) = probe::count_leftovers(root) {
         return Check::fault(
@@ -53,10 +66,17 @@ fn access(root: &Root) -> Check {
     if root.is_writable() {
         return Check::ok("folder", format!("{path} can be read and written"));
     }
-    Check::warning(
+    if access == Access::ReadOnly {
+        return Check::ok("folder", format!("{path} can be read, which is all that is wanted"));
+    }
+    Check::fault(
         "folder",
         format!("{path} can be read, but nothing can be written"),
-        "Give the user who runs the server the right to write, or serve it with --read-only",
+        if probe::is_mounted_read_only(root) {
+            "Mount its file system for writing, or serve it with --read-only"
+        } else {
+            "Give the user who runs the server the right to write, or serve it with --read-only"
+        },
     )
 }
 
@@ -74,6 +94,13 @@ fn space(root: &Root) -> Check {
 
 fn file_system(root: &Root) -> Check {
     let found = probe::file_system(root);
+    if found.is_made_up() {
+        return Check::fault(
+            "file system",
+            format!("{} has no files; the kernel makes up what is seen there", found.name),
+            "Serve a folder with files, which --dir=PATH names",
+        );
+    }
     match found.reach {
         Reach::Network => Check::warning(
             "file system",
@@ -133,9 +160,8 @@ fn leftovers(root: &Root) -> Check {
 }
 
 /// Tried on a thread of its own, which alone is behind the wall.
-fn sandbox(root: &Root) -> Check {
-    let entered =
-        thread::scope(|scope| scope.spawn(|| Sandbox::enter(root, Access::ReadWrite)).join());
+fn sandbox(root: &Root, access: Access) -> Check {
+    let entered = thread::scope(|scope| scope.spawn(|| Sandbox::enter(root, access)).join());
     match entered {
         Ok(Sandbox::Landlock) => Check::ok("sandbox", "the kernel keeps the server in its folder"),
         Ok(Sandbox::Partly) => Check::warning(
@@ -176,19 +202,22 @@ struct Trial {
     ours: DiskStore,
     theirs: DiskStore,
     at: FilePath,
+    /// Whether no disk is below it.
+    is_memory: bool,
 }
 
 impl Trial {
-    fn of(folder: &Path) -> Result<Trial, Check> {
+    fn of(root: &Root) -> Result<Trial, Check> {
         let failed = |why: &dyn std::fmt::Display| {
             Check::fault("edits", format!("could not be tried: {why}"), "Look at the folder")
         };
-        let open = || Root::open(folder).map_err(|error| failed(&error));
+        let open = || Root::open(root.path()).map_err(|error| failed(&error));
         let at = FilePath::flat(&format!(".file-editor-doctor-{}", std::process::id()));
         Ok(Trial {
             ours: store(open()?, Durability::Full),
             theirs: store(open()?, Durability::None),
             at: at.map_err(|error| failed(&error))?,
+            is_memory: probe::file_system(root).is_memory(),
         })
     }
 
@@ -257,6 +286,13 @@ impl Trial {
                 "syncing",
                 "the folder cannot be synced",
                 "A power cut may lose the last edits, and never tears a file",
+            );
+        }
+        if self.is_memory {
+            return Check::warning(
+                "syncing",
+                "the folder is in memory, and so is every edit: nothing of it survives a restart",
+                "Serve a folder on a disk if its files are to last",
             );
         }
         let mut times = Vec::new();

@@ -1,6 +1,6 @@
 //! What is around the server: its port, and what its variables say.
 
-use std::env::{self, VarError};
+use std::env;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use server::http;
 
 use super::check::Check;
+use crate::cli;
 
 /// Whoever listens on this machine answers sooner.
 const TIME: Duration = Duration::from_secs(1);
@@ -66,31 +67,24 @@ fn health(port: u16) -> io::Result<String> {
 
 fn token() -> Check {
     let help = "Set FILE_EDITOR_TOKEN to a long random text, such as `openssl rand -hex 32` makes";
-    match env::var("FILE_EDITOR_TOKEN") {
-        Err(VarError::NotPresent) => token_is_missing(),
-        Ok(token) if token.is_empty() => token_is_missing(),
-        Err(VarError::NotUnicode(_)) => {
-            Check::fault("token", "FILE_EDITOR_TOKEN is not text, which is refused", help)
-        }
-        Ok(token) if !token.bytes().all(|byte| byte.is_ascii_graphic()) => Check::fault(
+    match cli::token() {
+        Err(fault) => Check::fault("token", fault, help),
+        Ok(None) => Check::ok(
             "token",
-            "FILE_EDITOR_TOKEN has blanks or other characters that no request can carry",
-            help,
+            "none is set; over HTTP anybody on this machine may ask, and nobody beyond it",
         ),
-        Ok(token) if token.chars().count() < SHORT => Check::warning(
+        Ok(Some(token)) if token.len() < SHORT => Check::warning(
             "token",
             format!("FILE_EDITOR_TOKEN has fewer than {SHORT} characters and can be guessed"),
             help,
         ),
-        Ok(_) => Check::ok("token", "FILE_EDITOR_TOKEN is set: HTTP requests must carry it"),
+        Ok(Some(token)) if !token.is_ascii() => Check::warning(
+            "token",
+            "FILE_EDITOR_TOKEN has letters that many clients cannot send",
+            help,
+        ),
+        Ok(Some(_)) => Check::ok("token", "FILE_EDITOR_TOKEN is set: HTTP requests must carry it"),
     }
-}
-
-fn token_is_missing() -> Check {
-    Check::ok(
-        "token",
-        "none is set; over HTTP anybody on this machine may ask, and nobody beyond it",
-    )
 }
 
 fn model() -> Check {

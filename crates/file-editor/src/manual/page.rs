@@ -29,7 +29,7 @@ pub fn of(command: &Command) -> String {
     page.heading("OPTIONS");
     page.arguments(command);
     page.heading("COMMANDS");
-    for command in command.get_subcommands() {
+    for command in subcommands(command) {
         page.subheading(&usages(command).join(", "));
         page.text(&described(command));
         page.arguments(command);
@@ -53,7 +53,12 @@ pub fn of(command: &Command) -> String {
 }
 
 fn with_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
-    std::iter::once(command).chain(command.get_subcommands())
+    std::iter::once(command).chain(subcommands(command))
+}
+
+/// Those that are for people.
+fn subcommands(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
 /// All ways to call it, one a line.

@@ -123,6 +123,14 @@ impl Client {
         }
     }
 
+    /// Whether our entry is there and not to be used.
+    pub fn is_off(&self, text: &str) -> bool {
+        match self.format {
+            Format::Json(shape) => json::is_off(text, shape),
+            Format::Toml => toml::is_off(text),
+        }
+    }
+
     /// A configuration that says nothing.
     pub fn nothing(&self) -> &'static str {
         match self.format {

@@ -127,6 +127,13 @@ impl Configuration {
         found.map_err(|fault| self.not_understood(&fault))
     }
 
+    /// Whether our entry is there and not to be used.
+    pub fn is_off(&self) -> bool {
+        let version = self.file().and_then(|file| self.read(&file)).ok().flatten();
+        let text = version.and_then(|version| self.decode(&version).ok());
+        text.is_some_and(|text| self.client.is_off(text.as_str()))
+    }
+
     /// What would be changed, as a diff; or that nothing would.
     pub fn rehearse(&self, wish: &Wish) -> Result<String, String> {
         let file = self.file()?;

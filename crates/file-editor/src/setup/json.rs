@@ -42,6 +42,18 @@ pub fn find(text: &str, shape: Shape) -> Result<Found, Fault> {
     Ok(entry.value.entry(text)?.map_or(Found::Other, Found::Entry))
 }
 
+/// Whether the entry says that it is not to be used.
+pub fn is_off(text: &str, shape: Shape) -> bool {
+    let Ok(Some(root)) = scan(text) else { return false };
+    let Ok(Some(servers)) = root.object(text, shape.key) else { return false };
+    let Ok(Some(entry)) = servers.object(text, NAME) else { return false };
+    let says = |key: &str, value: &str| {
+        let field = entry.member(text, key);
+        matches!(field, Ok(Some(field)) if text[field.value.range.clone()] == *value)
+    };
+    says("disabled", "true") || says("enabled", "false")
+}
+
 /// Adds the entry, or makes the one that is there this one. Whatever else that one holds stays in it.
 pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
     let new = Value::Object(shape.fields(entry));

@@ -27,6 +27,13 @@ pub fn find(text: &str) -> Result<Found, Fault> {
     Ok(own_table(&items).and_then(entry).map_or(Found::Other, Found::Entry))
 }
 
+/// Whether the table says that it is not to be used.
+pub fn is_off(text: &str) -> bool {
+    let Ok(items) = understood(text) else { return false };
+    let enabled = own_table(&items).and_then(|table| field(table, "enabled"));
+    enabled.is_some_and(|(_, range)| text[range.clone()] == *"false")
+}
+
 /// Adds the table, or makes the one that is there say this. Whatever else that one holds stays in it.
 pub fn put(text: &str, entry: &Entry) -> Result<String, Fault> {
     match find(text)? {

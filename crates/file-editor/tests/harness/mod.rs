@@ -80,7 +80,11 @@ pub struct Server {
 
 /// The server's binary, in an environment that says nothing to it.
 pub fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_file-editor"));
+    program(Path::new(env!("CARGO_BIN_EXE_file-editor")))
+}
+
+fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
     for name in [
         "FILE_EDITOR_LLM_API_KEY",
         "FILE_EDITOR_LLM_BASE_URL",
@@ -93,6 +97,80 @@ pub fn binary() -> Command {
         command.env_remove(name);
     }
     command
+}
+
+/// A folder with a file, `a.txt`, and somebody who may read both and write nowhere. Even root is refused here: whoever
+/// it is runs a copy of the binary as nobody.
+#[cfg(unix)]
+pub struct Unwritable {
+    place: Folder,
+}
+
+#[cfg(unix)]
+impl Unwritable {
+    pub fn new() -> Self {
+        let place = Folder::new();
+        std::fs::copy(env!("CARGO_BIN_EXE_file-editor"), place.file("file-editor")).unwrap();
+        std::fs::create_dir(place.file("root")).unwrap();
+        place.write("root/a.txt", "one\n");
+        let scene = Self { place };
+        for (name, mode) in [("", 0o755), ("root/a.txt", 0o644), ("root", 0o555)] {
+            scene.set_mode(name, mode);
+        }
+        scene
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.place.file("root")
+    }
+
+    /// A file beside the folder, with its mode.
+    pub fn put(&self, name: &str, text: &str, mode: u32) {
+        let path = self.place.file(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        self.place.write(name, text);
+        self.set_mode(name, mode);
+    }
+
+    pub fn set_mode(&self, name: &str, mode: u32) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(self.place.file(name), mode).unwrap();
+    }
+
+    /// In the folder, with its parent as a home.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        use std::os::unix::process::CommandExt as _;
+        let mut command = program(&self.place.file("file-editor"));
+        command.args(arguments).current_dir(self.root()).env("HOME", self.place.path());
+        if rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        output(&mut self.command(arguments))
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Unwritable {
+    fn drop(&mut self) {
+        // Else its files could not be removed.
+        self.set_mode("root", 0o755);
+    }
+}
+
+/// Runs a command to its end. A process that another test is just starting may still hold a copy of the binary open for
+/// writing.
+pub fn output(command: &mut Command) -> Output {
+    loop {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
+            output => return output.unwrap(),
+        }
+    }
 }
 
 /// Runs the binary to its end, without any input. It has little to say.

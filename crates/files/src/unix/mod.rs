@@ -149,6 +149,9 @@ pub(crate) fn file_system(at: impl std::os::fd::AsFd) -> String {
         Ok(0x2fc1_2fc1) => "zfs".into(),
         Ok(0xf2f5_2010) => "f2fs".into(),
         Ok(0x0102_1994) => "tmpfs".into(),
+        Ok(0x8584_58f6) => "ramfs".into(),
+        Ok(0x9fa0) => "proc".into(),
+        Ok(0x6265_6572) => "sysfs".into(),
         Ok(0x794c_7630) => "overlay".into(),
         Ok(0x4d44) => "vfat".into(),
         Ok(0x2011_bab0) => "exfat".into(),
@@ -176,6 +179,11 @@ pub(crate) fn file_system(_: impl std::os::fd::AsFd) -> String {
 pub(crate) fn free_bytes(dir: &Dir) -> Option<u64> {
     let found = retry_on_intr(|| rustix::fs::fstatvfs(dir)).ok()?;
     (found.f_bavail as u64).checked_mul(found.f_frsize as u64)
+}
+
+pub(crate) fn is_mounted_read_only(dir: &Dir) -> bool {
+    let read_only = rustix::fs::StatVfsMountFlags::RDONLY;
+    retry_on_intr(|| rustix::fs::fstatvfs(dir)).is_ok_and(|found| found.f_flag.contains(read_only))
 }
 
 /// Whether a file can be written before it has a name.

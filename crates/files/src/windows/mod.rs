@@ -182,6 +182,11 @@ pub(crate) fn free_bytes(_: &Dir) -> Option<u64> {
     None
 }
 
+/// It does not tell either.
+pub(crate) fn is_mounted_read_only(_: &Dir) -> bool {
+    false
+}
+
 /// There are none.
 pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
     false

@@ -284,8 +284,14 @@ fn change(
     request: &Request,
     version: Option<&Version>,
 ) -> Result<(Vec<u8>, Edited), Failure> {
-    let empty_handed = request.edits.is_empty() && request.append.is_none();
-    if empty_handed && !(version.is_none() && request.create == Create::Always) {
+    let is_missing = version.is_none();
+    let appends = match &request.append {
+        // Nothing can be added to a file, and does not make one.
+        Some(text) => !text.is_empty() || !is_missing || request.create != Create::ByEdits,
+        None => false,
+    };
+    let is_empty_handed = request.edits.is_empty() && !appends;
+    if is_empty_handed && !(is_missing && request.create == Create::Always) {
         let message = "No edits or append content provided";
         return Err(Failure::new(Kind::Invalid, message)
             .with_faults(vec![message.into()])
@@ -295,7 +301,7 @@ fn change(
     }
     let before = answer::hash_before(version, request.expected, request.mode);
     answer::check_hash(&request.name, request.expected, before)?;
-    if version.is_none() && request.create == Create::Never {
+    if is_missing && request.create == Create::Never {
         return Err(super::not_found(&request.name)
             .with_hint("set `create_if_missing` to true to create it"));
     }
@@ -312,8 +318,6 @@ fn change(
         return Err(super::refused(&request.name, &error, cx.limits));
     }
     let names = Names { old: &request.name, new: &request.name };
-    // Nothing to put in makes no file, unless that is what was asked for.
-    let created = version.is_none() && (!new.is_empty() || request.create == Create::Always);
     let diff = diff::unified_within(
         old.whole(),
         &new,
@@ -321,11 +325,11 @@ fn change(
         names,
         cx.limits.diff_lines,
     );
-    let changed = created || !diff.is_empty();
+    let changed = is_missing || !diff.is_empty();
     let edited = Edited {
         lines_modified: plan.lines_modified,
         total_lines: plan.total_lines,
-        created,
+        created: is_missing,
         changed,
         before,
         after: Hash::of(new.as_bytes()),

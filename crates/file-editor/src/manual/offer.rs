@@ -1,0 +1,275 @@
+//! What may come next on a command line, by its definition and the schemas of the tools.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::builder::{PossibleValue, StyledStr};
+use clap::{Arg, ArgAction, Command};
+use files::{Call, DirPath, DiskOptions, DiskStore, Durability, Root, Store};
+use serde_json::{Map, Value};
+use tools::{Dialect, Entry};
+
+use crate::call;
+use crate::setup::client::CLIENTS;
+
+/// Nobody looks through more names than this.
+const NAMES_MAX: usize = 1000;
+/// Whoever presses a key waits no longer.
+const TIME: Duration = Duration::from_secs(1);
+
+/// All that begins with `word`, after the words before it, as [`super::Question`] says.
+pub fn after(definition: &Command, before: &[String], word: &str) -> String {
+    let said = Said::in_words(definition, before);
+    match said.next(definition, word) {
+        Offer::Words(words) => {
+            let fits = |(offered, _): &&(String, String)| offered.starts_with(word);
+            let line = |(word, meaning): &(String, String)| {
+                // One line each, whatever a help is broken into.
+                let meaning: Vec<&str> = meaning.split_whitespace().collect();
+                format!("{word}\t{}\n", meaning.join(" "))
+            };
+            words.iter().filter(fits).map(line).collect()
+        }
+        Offer::Files { behind } => format!("\tfiles\t{behind}\n"),
+        Offer::Folders { behind } => format!("\tfolders\t{behind}\n"),
+    }
+}
+
+enum Offer {
+    /// Whole words, each with what it means.
+    Words(Vec<(String, String)>),
+    /// Paths, behind what is there of the word.
+    Files {
+        behind: String,
+    },
+    Folders {
+        behind: String,
+    },
+}
+
+/// What the words before say.
+struct Said<'a> {
+    command: &'a Command,
+    flags: Vec<&'a str>,
+    /// A flag whose value comes next.
+    open: Option<&'a Arg>,
+    dir: Option<&'a str>,
+    others: Vec<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    fn nothing(command: &'a Command) -> Self {
+        Said { command, flags: Vec::new(), open: None, dir: None, others: Vec::new() }
+    }
+
+    fn in_words(definition: &'a Command, words: &'a [String]) -> Self {
+        let mut said = Said::nothing(definition);
+        for word in words {
+            said.hear(word);
+        }
+        said
+    }
+
+    fn hear(&mut self, word: &'a str) {
+        if let Some(flag) = self.open.take() {
+            self.hear_value(flag, word);
+        } else if let Some(flag) = word.strip_prefix("--") {
+            let (name, value) = flag.split_once('=').map_or((flag, None), |(n, v)| (n, Some(v)));
+            self.flags.push(name);
+            match (self.flag(name).filter(|flag| takes_value(flag)), value) {
+                (Some(flag), Some(value)) => self.hear_value(flag, value),
+                (flag, _) => self.open = flag,
+            }
+        } else if let Some(command) = self.command.find_subcommand(word) {
+            *self = Said::nothing(command);
+        } else if word == "-" || !word.starts_with('-') {
+            self.others.push(word);
+        }
+    }
+
+    fn hear_value(&mut self, flag: &Arg, value: &'a str) {
+        if flag.get_long() == Some("dir") {
+            self.dir = Some(value);
+        }
+    }
+
+    fn flag(&self, name: &str) -> Option<&'a Arg> {
+        self.command.get_arguments().find(|argument| argument.get_long() == Some(name))
+    }
+
+    fn next(&self, definition: &Command, word: &str) -> Offer {
+        if let Some(flag) = self.open {
+            return values(definition, flag, "", word);
+        }
+        if let Some((name, value)) = word.split_once('=')
+            && let Some(name) = name.strip_prefix("--")
+        {
+            let flag = self.flag(name).filter(|flag| takes_value(flag));
+            let behind = &word[..word.len() - value.len()];
+            let nothing = Offer::Words(Vec::new());
+            return flag.map_or(nothing, |flag| values(definition, flag, behind, value));
+        }
+        if word.starts_with('-') {
+            return Offer::Words(self.more_flags());
+        }
+        let tool = self.others.first().filter(|_| self.command.get_name() == "call");
+        let mut offer = match tool.and_then(|name| call::find(name)) {
+            Some(entry) => self.arguments(entry, word),
+            None => Offer::Words(self.names(definition)),
+        };
+        if let Offer::Words(words) = &mut offer {
+            // Where anything else can be said, flags would only be in its way.
+            if word.is_empty() && (words.is_empty() || self.command.has_subcommands()) {
+                words.extend(self.more_flags());
+            }
+        }
+        offer
+    }
+
+    /// Those that are not there yet.
+    fn more_flags(&self) -> Vec<(String, String)> {
+        let flag = |argument: &Arg| {
+            let name = argument.get_long().filter(|name| !self.flags.contains(name))?;
+            let ending = if takes_value(argument) { "=" } else { "" };
+            Some((format!("--{name}{ending}"), told(argument.get_help())))
+        };
+        let flags = self.command.get_arguments().filter(|argument| !argument.is_hide_set());
+        flags.filter_map(flag).collect()
+    }
+
+    /// Commands, or whatever has a place of its own.
+    fn names(&self, definition: &Command) -> Vec<(String, String)> {
+        let commands = self.command.get_subcommands().filter(|command| !command.is_hide_set());
+        let commands = commands.filter(|_| self.flags.is_empty() && self.others.is_empty());
+        let commands =
+            commands.map(|command| (command.get_name().to_owned(), told(command.get_about())));
+        let mut names: Vec<_> = commands.collect();
+        let positionals: Vec<&Arg> = self.command.get_positionals().collect();
+        let last = positionals.last().filter(|last| matches!(last.get_action(), ArgAction::Append));
+        if let Some(argument) = positionals.get(self.others.len()).or(last) {
+            let choices = choices(definition, argument).into_iter();
+            names.extend(choices.filter(|(name, _)| !self.others.contains(&name.as_str())));
+        }
+        names
+    }
+
+    /// What a tool takes: its keys, and behind one its values.
+    fn arguments(&self, entry: &'static Entry, word: &str) -> Offer {
+        let schema = entry.input_schema();
+        let Some((key, value)) = word.split_once('=') else {
+            return Offer::Words(self.more_keys(&schema));
+        };
+        let behind = &word[..word.len() - value.len()];
+        match (entry.dialect, key) {
+            (Dialect::Flat, "name") => Offer::Words(self.files(behind, value)),
+            (Dialect::Text, "path") => Offer::Files { behind: behind.into() },
+            // These are seen from the folder, which shells know only if they are in it.
+            (Dialect::Code, "target_file" | "files") if self.is_here() => {
+                Offer::Files { behind: behind.into() }
+            }
+            (Dialect::Code, "path") if self.is_here() => Offer::Folders { behind: behind.into() },
+            _ => {
+                let property = call::properties(&schema).find(|(known, _)| *known == key);
+                let values = property.map(|(_, property)| values_of(property)).unwrap_or_default();
+                let word = |value: &str| (format!("{behind}{value}"), String::new());
+                Offer::Words(values.into_iter().map(word).collect())
+            }
+        }
+    }
+
+    /// Those that are not there yet, or may be there again.
+    fn more_keys(&self, schema: &Map<String, Value>) -> Vec<(String, String)> {
+        let is_given = |key: &str| {
+            self.others
+                .iter()
+                .any(|word| word.strip_prefix(key).is_some_and(|v| v.starts_with('=')))
+        };
+        let keys = call::properties(schema)
+            .filter(|(key, property)| property["type"] == "array" || !is_given(key));
+        let told = |property: &Value| property["description"].as_str().unwrap_or("").to_owned();
+        keys.map(|(key, property)| (format!("{key}="), told(property))).collect()
+    }
+
+    fn is_here(&self) -> bool {
+        matches!(self.dir, None | Some("." | "./"))
+    }
+
+    /// The files of the folder by their names. Hidden ones have to be begun with.
+    fn files(&self, behind: &str, value: &str) -> Vec<(String, String)> {
+        let mut names = Vec::new();
+        let Ok(root) = Root::open(Path::new(self.dir.unwrap_or("."))) else { return names };
+        let root = Arc::new(root);
+        let options = DiskOptions { max_size: 0, durability: Durability::None };
+        let store = DiskStore::open(Arc::clone(&root), options);
+        let call = Call::until(Instant::now() + TIME);
+        // What was found before something went wrong is offered all the same.
+        let _ = store.list(&DirPath::root(), &call, &mut |entry| {
+            let name = entry.name.to_string_lossy();
+            let is_meant =
+                name.starts_with(value) && name.starts_with('.') == value.starts_with('.');
+            if is_meant && root.takes_flat_name(&name) {
+                names.push((format!("{behind}{name}"), String::new()));
+            }
+            if names.len() < NAMES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        names.sort();
+        names
+    }
+}
+
+fn takes_value(argument: &Arg) -> bool {
+    argument.get_action().takes_values()
+}
+
+fn told(help: Option<&StyledStr>) -> String {
+    help.map(StyledStr::to_string).unwrap_or_default()
+}
+
+/// What the value of an argument is called in its help says what it is.
+fn is_called(argument: &Arg, name: &str) -> bool {
+    argument.get_value_names().is_some_and(|names| names.iter().any(|found| found == name))
+}
+
+fn values(definition: &Command, flag: &Arg, behind: &str, value: &str) -> Offer {
+    if is_called(flag, "PATH") {
+        return Offer::Folders { behind: behind.into() };
+    }
+    // In a list the last one is meant, and none is wanted twice.
+    let listed =
+        value.rfind(',').filter(|_| is_called(flag, "LIST")).map_or("", |at| &value[..=at]);
+    let words = choices(definition, flag).into_iter();
+    let words = words.filter(|(name, _)| !listed.split(',').any(|there| there == name));
+    Offer::Words(words.map(|(name, told)| (format!("{behind}{listed}{name}"), told)).collect())
+}
+
+/// All that an argument can be. A flag means the same everywhere: one that does not say is asked for where it does.
+fn choices(definition: &Command, argument: &Arg) -> Vec<(String, String)> {
+    if is_called(argument, "CLIENT") {
+        let choice = |name: &str, title: &str| (name.to_owned(), title.to_owned());
+        return CLIENTS.iter().map(|client| choice(client.name, client.title)).collect();
+    }
+    let mut possible = argument.get_possible_values();
+    if possible.is_empty() {
+        let same =
+            |known: &&Arg| known.get_long() == argument.get_long() && known.get_long().is_some();
+        possible =
+            definition.get_arguments().find(same).map(Arg::get_possible_values).unwrap_or_default();
+    }
+    let choice = |value: &PossibleValue| {
+        let told = told(value.get_help());
+        let names = value.get_name_and_aliases().map(String::from);
+        names.map(move |name| (name, told.clone())).collect::<Vec<_>>()
+    };
+    possible.iter().flat_map(choice).collect()
+}
+
+/// All that a tool takes for a value, if it takes only a few.
+fn values_of(property: &Value) -> Vec<&str> {
+    if property["type"] == "boolean" {
+        return vec!["true", "false"];
+    }
+    let choices = property["enum"].as_array().or(property["items"]["enum"].as_array());
+    choices.into_iter().flatten().filter_map(Value::as_str).collect()
+}

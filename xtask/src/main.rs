@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
+mod coverage;
 mod dist;
 mod eval;
 mod footprint;
@@ -25,6 +26,7 @@ cargo xtask <command>
   clients model     a real small language model writes for `ai_edit_code`, and what it says is printed
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
+  coverage          which lines the tests run, in the four parts that have a least share
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
   dist [target]…    what people install, below target/dist: archives, bundles, packages and checksums, for every platform
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         ["test"] => test::all(),
         ["full"] => test::all().and_then(|()| clients(&["yopo"])),
         ["clients", ref which @ ..] => clients(which),
+        ["coverage"] => coverage::run(),
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),

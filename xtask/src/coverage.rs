@@ -147,8 +147,8 @@ fn lines(folder: &Path, programs: &[PathBuf]) -> Result<Lines, String> {
     if !output.status.success() {
         return Err(format!("llvm-cov: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    let last = |path: &Path| product(&fs::read_to_string(path).unwrap_or_default());
-    Ok(read(&String::from_utf8_lossy(&output.stdout), &root().join("crates"), &last))
+    let before_tests = |path: &Path| product(&fs::read_to_string(path).unwrap_or_default());
+    Ok(read(&String::from_utf8_lossy(&output.stdout), &root().join("crates"), &before_tests))
 }
 
 /// One of the tools that come with the compiler, if they were asked for.

@@ -6,6 +6,7 @@ mod coverage;
 mod dist;
 mod eval;
 mod footprint;
+mod mutants;
 mod openapi;
 mod report;
 mod server;
@@ -27,6 +28,7 @@ cargo xtask <command>
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
   coverage          which lines the tests run, in the four parts that have a least share
+  mutants           changes in the code that no test notices; crates after it pick some, `--share=10` tries every tenth
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
   dist [target]…    what people install, below target/dist: archives, bundles, packages and checksums, for every platform
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         ["full"] => test::all().and_then(|()| clients(&["yopo"])),
         ["clients", ref which @ ..] => clients(which),
         ["coverage"] => coverage::run(),
+        ["mutants", ref which @ ..] => mutants::run(which),
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),
         ["golden"] => golden(),

@@ -2,7 +2,7 @@
 
 use crate::{Outcome, root};
 
-const PATH: &str = "docs/reliability.md";
+pub const PATH: &str = "docs/reliability.md";
 
 /// Puts these figures where the document has those of this part.
 pub fn write(part: &str, figures: &str) -> Outcome {

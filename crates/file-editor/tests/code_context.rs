@@ -83,7 +83,8 @@ fn no_answer_costs_more_than_it_may() {
             assert!(data <= 4 * tokens, "{data} bytes of data for {tokens} tokens: {question}");
             let used = answer.data["budget"]["used_tokens"].as_u64().unwrap();
             let really = text.max(data).div_ceil(4) as u64;
-            assert!((really..=really + 1).contains(&used), "{used}, not {really}: {question}");
+            // Numbers in it count as if they were as long as they may be.
+            assert!((really..=really + 2).contains(&used), "{used}, not {really}: {question}");
         }
     }
 }

@@ -23,6 +23,8 @@ const LEAST_LINES: usize = 6;
 const FEW_LINES: usize = 3;
 /// At first a body gets no more than this share of the room, so that others get some too.
 const SHARE: usize = 3;
+/// No call takes so long that its milliseconds have more.
+const TIME_DIGITS: usize = 5;
 /// Bytes of a cursor, with what is said of it.
 const LONGEST_CURSOR: usize = 96;
 /// Characters that are shown of the root's path, and of a note.
@@ -358,8 +360,8 @@ impl Frame<'_> {
     /// What it takes if nothing fits.
     fn size(&self) -> Size {
         let (text, data) = self.filled(&[]);
-        // Two numbers can be longer than they are here, and there may be a cursor.
-        let more = 16 + LONGEST_CURSOR;
+        // A number can be longer than it is here, and there may be a cursor.
+        let more = 16 + LONGEST_CURSOR + self.padding();
         Size::of(&text, &data.into()).plus(Size { text: more, data: more })
     }
 
@@ -368,8 +370,17 @@ impl Frame<'_> {
         let text = self.text(pieces, self.budget.max_tokens);
         let data = self.data(pieces, self.budget.max_tokens);
         let bytes = text.len().max(Value::from(data).to_string().len());
-        let used = bytes.div_ceil(TOKEN);
+        let used = (bytes + self.padding()).div_ceil(TOKEN);
         (self.text(pieces, used), self.data(pieces, used))
+    }
+
+    /// What the time is shorter than it may be: the same answer costs the same, however long it took.
+    fn padding(&self) -> usize {
+        TIME_DIGITS.saturating_sub(self.milliseconds().to_string().len())
+    }
+
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.budget.elapsed.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// How many results of each kind are not shown.
@@ -448,7 +459,7 @@ impl Frame<'_> {
             text,
             "{} files scanned{unseen} in {} ms",
             self.gathered.scanned,
-            self.budget.elapsed.as_millis()
+            self.milliseconds()
         );
         if let Some(cursor) = self.cursor(pieces) {
             let _ = writeln!(text, "for more pass cursor {}", json!(cursor));
@@ -486,7 +497,7 @@ impl Frame<'_> {
         let stats = json!({
             "files_scanned": self.gathered.scanned,
             "skipped": skipped(&self.gathered.skipped),
-            "elapsed_ms": u64::try_from(self.budget.elapsed.as_millis()).unwrap_or(u64::MAX),
+            "elapsed_ms": self.milliseconds(),
         });
         data.insert("stats".into(), stats);
         data.extend(self.cursor(pieces).map(|cursor| ("next_cursor".into(), cursor.into())));

@@ -27,7 +27,7 @@ cargo xtask <command>
   clients model     a real small language model writes for `ai_edit_code`, and what it says is printed
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
-  coverage          which lines the tests run, in the four parts that have a least share
+  coverage          which lines the tests run, in the four parts that have a least share; `--again` says it once more
   mutants           changes in the code that no test notices; crates after it pick some, `--share=10` tries every tenth
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
@@ -59,7 +59,8 @@ fn main() -> ExitCode {
         ["test"] => test::all(),
         ["full"] => test::all().and_then(|()| clients(&["yopo"])),
         ["clients", ref which @ ..] => clients(which),
-        ["coverage"] => coverage::run(),
+        ["coverage"] => coverage::run(false),
+        ["coverage", "--again"] => coverage::run(true),
         ["mutants", ref which @ ..] => mutants::run(which),
         ["openapi"] => openapi::check(),
         ["walls"] => walls::check(),

@@ -6,6 +6,7 @@ mod coverage;
 mod dist;
 mod eval;
 mod footprint;
+mod fuzz;
 mod mutants;
 mod openapi;
 mod report;
@@ -27,6 +28,9 @@ cargo xtask <command>
   clients model     a real small language model writes for `ai_edit_code`, and what it says is printed
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
+  fuzz [seconds] [target]…
+                    chance looks for bytes that break something, 600 seconds for each target if nothing else is said
+  fuzz keep [target]…   picks some of the cases that it came upon for fuzz/corpus, which `cargo test` tries again
   coverage          which lines the tests run, in the four parts that have a least share; `--again` says it once more
   mutants           changes in the code that no test notices; crates after it pick some, `--share=10` tries every tenth
   walls             what must never leak: file system calls outside `files`, foreign words
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         ["coverage", "--again"] => coverage::run(true),
         ["mutants", ref which @ ..] => mutants::run(which),
         ["openapi"] => openapi::check(),
+        ["fuzz", ref which @ ..] => fuzz::run_all(which),
         ["walls"] => walls::check(),
         ["golden"] => golden(),
         ["dist", ref which @ ..] => dist::run(which),

@@ -116,14 +116,13 @@ impl<'a> Said<'a> {
             Refusal::new(id.clone(), fault::INVALID_REQUEST, "Invalid Request").with_detail(detail)
         };
         let raw: Raw = match serde_json::from_slice(line) {
-            Ok(raw) => raw,
-            Err(error) if error.is_data() => {
-                return Err(invalid(&None, "a message is an object with each member once"));
-            }
-            Err(error) => {
+            Err(error) if !error.is_data() => {
                 let refusal = Refusal::new(None, fault::PARSE_ERROR, "Parse error");
                 return Err(refusal.with_detail(format!("column {}", error.column())));
             }
+            // An array would do for serde: it takes members by their places, too.
+            Ok(raw) if line.trim_ascii_start().starts_with(b"{") => raw,
+            _ => return Err(invalid(&None, "a message is an object with each member once")),
         };
         let id = raw.id.and_then(|id| serde_json::from_str::<RequestId>(id.get()).ok());
         if raw.id.is_some() && id.is_none() {
@@ -378,6 +377,7 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#, fault::PARSE_ERROR, None);
         check("[]", fault::INVALID_REQUEST, None);
         check("1", fault::INVALID_REQUEST, None);
+        check(r#"["2.0",1,"ping",{},null,null]"#, fault::INVALID_REQUEST, None);
         check(r#"{"id":1,"method":"a"}"#, fault::INVALID_REQUEST, Some(id(1)));
         check(r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, fault::INVALID_REQUEST, Some(id(1)));
         check(r#"{"jsonrpc":"2.0","id":1}"#, fault::INVALID_REQUEST, Some(id(1)));

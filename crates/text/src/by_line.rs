@@ -41,7 +41,8 @@ impl LineOp {
         }
     }
 
-    fn content(&self) -> Option<&str> {
+    /// What it puts there.
+    pub fn content(&self) -> Option<&str> {
         match self {
             Self::Insert(content) | Self::Replace(content) => Some(content),
             Self::Delete => None,

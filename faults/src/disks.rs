@@ -12,6 +12,7 @@ mod lacking;
 mod limits;
 
 use crate::report::{Row, Scale};
+pub use full::Mount;
 
 pub fn run(scale: Scale) -> Vec<Row> {
     // A thread with mounts of its own: whatever becomes of it, nothing stays mounted.

@@ -63,6 +63,12 @@ impl HttpServer {
         Client::connect(self.port).unwrap()
     }
 
+    /// How many it has open.
+    pub fn descriptors(&self) -> u64 {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        open.map_or(0, |open| open.count() as u64)
+    }
+
     /// A figure of `/proc/<pid>/status`, in KiB; none of a process that is gone.
     pub fn memory(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());

@@ -19,6 +19,7 @@ mod history;
 mod http;
 mod kills;
 mod locks;
+mod model;
 mod operations;
 mod order;
 mod outsiders;
@@ -27,6 +28,7 @@ mod report;
 mod rest;
 mod sandbox;
 mod server;
+mod soak;
 mod tracer;
 
 use std::path::PathBuf;
@@ -51,10 +53,17 @@ const EXPERIMENTS: &[Experiment] = &[
     ("escapes", "Names that lead outside, or are swapped", escapes::run),
     ("sandbox", "The second wall around the folder", sandbox::run),
     ("attack", "HTTP under attack", attack::run),
+    ("model", "Random steps against a model", model::run),
 ];
 
-/// What was asked for.
-struct Request {
+/// What was asked for: experiments, or one of those that take as long as they are told to.
+enum Request {
+    Experiments(Asked),
+    Model { binary: PathBuf, steps: usize, seed: u64, write: Option<PathBuf> },
+    Soak { binary: PathBuf, minutes: u64, write: Option<PathBuf> },
+}
+
+struct Asked {
     binary: PathBuf,
     scale: Scale,
     /// Where the figures go, if anywhere.
@@ -63,13 +72,34 @@ struct Request {
 }
 
 pub fn main() -> ExitCode {
-    let Request { binary, scale, write, experiments } = match read(std::env::args().skip(1)) {
-        Ok(request) => request,
+    match read(std::env::args().skip(1)) {
+        Ok(Request::Experiments(experiments)) => make(experiments),
+        Ok(Request::Model { binary, steps, seed, write }) => {
+            server::set_binary(binary);
+            tell("model", "Random steps against a model", model::row(steps, seed), write)
+        }
+        Ok(Request::Soak { binary, minutes, write }) => {
+            server::set_binary(binary);
+            tell("soak", "Everything at once, for a while", soak::row(minutes), write)
+        }
         Err(reason) => {
             eprintln!("{reason}");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
-    };
+    }
+}
+
+/// What one long experiment found.
+fn tell(name: &str, title: &'static str, row: Row, write: Option<PathBuf>) -> ExitCode {
+    let section = Section { title, rows: vec![row] };
+    report::print(&section);
+    if let Some(path) = write {
+        report::write_one(&path, name, &section.rows);
+    }
+    if section.rows[0].bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn make(Asked { binary, scale, write, experiments }: Asked) -> ExitCode {
     server::set_binary(binary);
     let mut sections = Vec::new();
     for (name, title, run) in experiments {
@@ -87,11 +117,20 @@ pub fn main() -> ExitCode {
 }
 
 fn read(mut arguments: impl Iterator<Item = String>) -> Result<Request, String> {
-    let usage = "faults <binary> [--short] [--write=<document>] [<experiment> …]";
+    let usage = "faults <binary> [--short] [--write=<document>] [<experiment> …]\n\
+        faults <binary> --steps=<number> [--seed=<number>] [--write=<document>]\n\
+        faults <binary> --minutes=<number> [--write=<document>]";
     let binary = arguments.next().ok_or(usage)?.into();
     let (mut scale, mut write, mut experiments) = (Scale::Full, None, Vec::new());
+    let (mut steps, mut seed, mut minutes) = (None, None, None);
     for argument in arguments {
-        if argument == "--short" {
+        if let Some(given) = argument.strip_prefix("--steps=") {
+            steps = Some(given.parse().map_err(|_| usage)?);
+        } else if let Some(given) = argument.strip_prefix("--seed=") {
+            seed = Some(given.parse().map_err(|_| usage)?);
+        } else if let Some(given) = argument.strip_prefix("--minutes=") {
+            minutes = Some(given.parse().map_err(|_| usage)?);
+        } else if argument == "--short" {
             scale = Scale::Short;
         } else if let Some(path) = argument.strip_prefix("--write=") {
             write = Some(path.into());
@@ -102,8 +141,15 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Result<Request, String> 
             experiments.push(found.ok_or_else(unknown)?);
         }
     }
+    if let Some(steps) = steps {
+        let seed = seed.unwrap_or_else(model::chance_seed);
+        return Ok(Request::Model { binary, steps, seed, write });
+    }
+    if let Some(minutes) = minutes {
+        return Ok(Request::Soak { binary, minutes, write });
+    }
     if experiments.is_empty() {
         experiments = EXPERIMENTS.iter().collect();
     }
-    Ok(Request { binary, scale, write, experiments })
+    Ok(Request::Experiments(Asked { binary, scale, write, experiments }))
 }

@@ -96,6 +96,17 @@ pub fn write(path: &Path, sections: &[Section]) {
     std::fs::write(path, format!("{before}{BEGIN}{figures}\n{END}{after}")).unwrap();
 }
 
+/// Puts what one long experiment found into a document, between its own marks.
+pub fn write_one(path: &Path, name: &str, rows: &[Row]) {
+    let document = std::fs::read_to_string(path).unwrap();
+    let begin = format!("<!-- {name}: written by `cargo xtask {name}` -->\n");
+    let end = format!("<!-- end of {name} -->\n");
+    let (before, rest) = document.split_once(&begin).expect("a mark where it begins");
+    let (_, after) = rest.split_once(&end).expect("a mark where it ends");
+    let found = format!("\n{}\n\n{}\n", machine(), table(rows));
+    std::fs::write(path, [before, &begin, &found, &end, after].concat()).unwrap();
+}
+
 /// What it was that was put to the test, and where.
 fn machine() -> String {
     let version = std::process::Command::new(server::binary()).arg("--version").output().unwrap();

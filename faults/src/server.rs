@@ -83,8 +83,17 @@ impl Server {
         Self::spawn(command(dir, flags).arg("--transport=stdio"))
     }
 
+    /// One of which nobody wants to know what it says besides its answers.
+    pub fn start_quietly(dir: &Path, flags: &[&str]) -> Self {
+        Self::spawn_with(command(dir, flags).arg("--transport=stdio"), Stdio::null())
+    }
+
     pub fn spawn(command: &mut Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        Self::spawn_with(command, Stdio::inherit())
+    }
+
+    fn spawn_with(command: &mut Command, log: Stdio) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut server = Self::attach(child.id(), stdin, stdout);

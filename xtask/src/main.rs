@@ -23,11 +23,15 @@ cargo xtask <command>
 
   test              everything a change must pass: format, lints, walls, supply, all tests, openapi, clients, footprint,
                     faults
-  full              test, and what takes too long for each change: clients that have to be compiled
+  full              test, and what takes too long for each change: clients that have to be compiled, faults, model, soak,
+                    fuzz, coverage, mutants; writes docs/reliability.md
   clients           the clients people use, each through the same work; names after it pick some
   clients model     a real small language model writes for `ai_edit_code`, and what it says is printed
   openapi           a server driven by docs/openapi.json: its answers are as described
   faults            kills, errors, races, escapes and attacks, all of them; `--short` for a few minutes of it
+  model [steps]     random steps of all tools over several servers, against a simple model (100,000); `--seed=<number>` makes
+                    the same steps again
+  soak [minutes]    everything at once, with kills, faults and others, while the server is watched (30)
   fuzz [seconds] [target]…
                     chance looks for bytes that break something, 600 seconds for each target if nothing else is said
   fuzz keep [target]…   picks some of the cases that it came upon for fuzz/corpus, which `cargo test` tries again
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["test"] => test::all(),
-        ["full"] => test::all().and_then(|()| clients(&["yopo"])),
+        ["full"] => full(),
         ["clients", ref which @ ..] => clients(which),
         ["coverage"] => coverage::run(false),
         ["coverage", "--again"] => coverage::run(true),
@@ -75,6 +79,8 @@ fn main() -> ExitCode {
         ["supply", "--write"] => supply::check(true),
         ["size", ref folders @ ..] => size::write(folders),
         ["faults", ref which @ ..] => faults(which),
+        ["model", ref what @ ..] => long(what, "--steps=", MODEL_STEPS),
+        ["soak", ref what @ ..] => long(what, "--minutes=", SOAK_MINUTES),
         ["eval", "context", ref which @ ..] => eval::context(which),
         ["bench", "footprint"] => footprint::run(),
         ["bench", "edits"] => {
@@ -93,7 +99,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// How much of each makes a proof.
+const MODEL_STEPS: u64 = 100_000;
+const SOAK_MINUTES: u64 = 30;
+
 type Outcome = Result<(), String>;
+
+/// All that takes too long for each change. It goes on after a failure, so that a night tells all there is to tell.
+fn full() -> Outcome {
+    test::all()?;
+    let parts: [(&str, fn() -> Outcome); 7] = [
+        ("clients", || clients(&["yopo"])),
+        ("faults", || faults(&[])),
+        ("model", || long(&[], "--steps=", MODEL_STEPS)),
+        ("soak", || long(&[], "--minutes=", SOAK_MINUTES)),
+        ("fuzz", || fuzz::run_all(&[])),
+        ("coverage", || coverage::run(false)),
+        ("mutants", || mutants::run(&[])),
+    ];
+    let failed = parts.iter().filter_map(|(name, part)| Some(format!("{name}: {}", part().err()?)));
+    let failed: Vec<_> = failed.collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
 
 /// Runs a command in the workspace, its output going to the user's terminal.
 fn run(command: &mut Command) -> Outcome {
@@ -114,6 +141,19 @@ fn root() -> &'static std::path::Path {
 /// Where cargo builds.
 fn target_folder() -> std::path::PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
+}
+
+/// An experiment that takes as long as it is told to: a number, or `usual`, and flags as they are. It writes down what it
+/// found, unless it was shorter than usual.
+fn long(what: &[&str], flag: &str, usual: u64) -> Outcome {
+    let (flags, numbers): (Vec<&str>, Vec<&str>) =
+        what.iter().partition(|word| word.starts_with("--"));
+    let number = numbers.first().map_or(Ok(usual), |number| number.parse());
+    let number = number.map_err(|_| USAGE)?;
+    let how_long = format!("{flag}{number}");
+    let write = (number >= usual).then_some("--write=docs/reliability.md");
+    let arguments: Vec<_> = flags.into_iter().chain([how_long.as_str()]).chain(write).collect();
+    faults(&arguments)
 }
 
 /// The release binary, broken on purpose: `faults` says how. All of it writes its figures down.

@@ -1,6 +1,7 @@
 //! Read, change in memory, save all or nothing, with the caller's own error type: what gave up inside the closure comes
 //! out as [`StageError::Change`].
 
+use std::ops::ControlFlow;
 use std::slice;
 
 use crate::{Call, Change, DirPath, FilePath, Saved, Stamp, Stop, Store, StoreError, Version};
@@ -82,6 +83,9 @@ impl<'a> Stage<'a> {
             // No folder is made for a change that would not write.
             let (change, value) = change(None).map_err(StageError::Change)?;
             if !matches!(change, Change::Write(_)) {
+                if self.is_barred(&at.parent(), call) {
+                    return Err(StageError::Store(StoreError::NoFolder));
+                }
                 return Ok((Saved::kept(Stamp::MISSING), value));
             }
             let now = self.store.make_folders(&at.parent(), call).map_err(StageError::Store)?;
@@ -91,6 +95,25 @@ impl<'a> Stage<'a> {
             }
             made.extend(now);
         }
+    }
+
+    /// Whether a file is where a folder would have to be made.
+    fn is_barred(&self, folder: &DirPath, call: &Call) -> bool {
+        let mut above = DirPath::root();
+        for folder in folder.with_parents() {
+            let found = self.store.list(&folder, call, &mut |_| ControlFlow::Break(()));
+            if found.is_err() {
+                let name = folder.as_path().file_name();
+                let mut is_file = false;
+                let _ = self.store.list(&above, call, &mut |entry| {
+                    is_file = Some(entry.name.as_os_str()) == name;
+                    if is_file { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                return is_file;
+            }
+            above = folder;
+        }
+        false
     }
 
     /// Changes several files at once.

@@ -25,6 +25,8 @@ use crate::{
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
+/// What is left of several lines until it is replaced.
+const LEFT: &str = "x";
 /// Syntax errors that a model is told of at once: most follow from the first.
 const ERRORS_TOLD: usize = 3;
 
@@ -420,15 +422,17 @@ impl AiEditCode {
         let lines = self.check_lines(self.lines().unwrap_or(total..total + 1), total)?;
         let mark = old.whole().len() - old.as_str().len();
         let mut changed = Composed::new();
-        // Of several lines one is left, with the first one's text and the last one's break: that is edited.
+        // Of several lines one is left, with the last one's break: that is edited. It has a text of ours, since a blank
+        // line may be none without the lines around it.
         let joined = match self.edit_type() {
             EditType::Replace | EditType::Delete if lines.len() > 1 => {
-                let end = |line| text::lines::lines(old.as_str()).nth(line).map(|line| line.end);
-                let (Some(first), Some(last)) = (end(lines.start), end(lines.end - 1)) else {
+                let line = |line| text::lines::lines(old.as_str()).nth(line);
+                let (Some(first), Some(last)) = (line(lines.start), line(lines.end - 1)) else {
                     return Err(Failure::new(Kind::Internal, "Internal error"));
                 };
-                changed.then(mark + first..mark + last, 0);
-                Cow::Owned([&old.as_str()[..first], &old.as_str()[last..]].concat())
+                changed.then(mark + first.start..mark + last.end, LEFT.len());
+                let (above, below) = (&old.as_str()[..first.start], &old.as_str()[last.end..]);
+                Cow::Owned([above, LEFT, below].concat())
             }
             _ => Cow::Borrowed(old.as_str()),
         };

@@ -108,7 +108,8 @@ type Outcome = Result<(), String>;
 /// All that takes too long for each change. It goes on after a failure, so that a night tells all there is to tell.
 fn full() -> Outcome {
     test::all()?;
-    let parts: [(&str, fn() -> Outcome); 7] = [
+    type Part = (&'static str, fn() -> Outcome);
+    let parts: [Part; 7] = [
         ("clients", || clients(&["yopo"])),
         ("faults", || faults(&[])),
         ("model", || long(&[], "--steps=", MODEL_STEPS)),

@@ -105,10 +105,12 @@ const SOAK_MINUTES: u64 = 30;
 
 type Outcome = Result<(), String>;
 
+/// A command without arguments, and what it is called.
+type Part = (&'static str, fn() -> Outcome);
+
 /// All that takes too long for each change. It goes on after a failure, so that a night tells all there is to tell.
 fn full() -> Outcome {
     test::all()?;
-    type Part = (&'static str, fn() -> Outcome);
     let parts: [Part; 7] = [
         ("clients", || clients(&["yopo"])),
         ("faults", || faults(&[])),

@@ -1,5 +1,7 @@
 //! A bill of materials: all that is in a program, in the form of `CycloneDX`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::packages::{Package, Packages};
@@ -10,7 +12,8 @@ pub fn of(packages: &Packages, program: &str) -> Result<String, String> {
     let (own, others) = inside.split_first().ok_or(format!("no program is called {program}"))?;
     let component = |id: &str| packages.get(id).map(component);
     let needs = |id: &&str| {
-        let on: Vec<_> = packages.run_needs(id).filter_map(|id| reference(packages, id)).collect();
+        let on = packages.run_needs(id).filter(|id| inside.contains(id));
+        let on: BTreeSet<_> = on.filter_map(|id| reference(packages, id)).collect();
         json!({"ref": reference(packages, id), "dependsOn": on})
     };
     let bill = json!({

@@ -290,14 +290,12 @@ fn read_file(world: &World, call: &Call) -> Expected {
 struct Outcome {
     before: Option<Vec<u8>>,
     after: Vec<u8>,
-    /// False: a missing file that stays missing.
-    is_written: bool,
     dry_run: bool,
 }
 
 impl Outcome {
     fn changed(&self) -> bool {
-        self.is_written && self.before.as_ref() != Some(&self.after)
+        self.before.as_ref() != Some(&self.after)
     }
 
     /// The hash of the file as it is after the call.
@@ -337,7 +335,7 @@ impl Outcome {
     }
 
     fn apply(&self, world: &mut World, path: &str) {
-        if self.is_written && !self.dry_run {
+        if !self.dry_run {
             world.files.insert(path.to_owned(), self.after.clone());
         }
     }
@@ -360,7 +358,10 @@ fn edit_file(world: &mut World, call: &Call) -> Expected {
     let edits = arguments["edits"].as_array().map(Vec::as_slice).unwrap_or_default();
     let append = arguments["append"].as_str();
     let create = arguments["create_if_missing"].as_bool();
-    let is_empty_handed = edits.is_empty() && append.is_none();
+    // Nothing can be added to a file, and does not make one.
+    let makes_none = old.is_none() && create.is_none() && !call.tool.is_plain();
+    let appends = append.is_some_and(|text| !(text.is_empty() && makes_none));
+    let is_empty_handed = edits.is_empty() && !appends;
     if is_empty_handed && !(old.is_none() && create == Some(true)) {
         return Err(refused(INVALID, "No edits or append content provided"));
     }
@@ -379,9 +380,8 @@ fn edit_file(world: &mut World, call: &Call) -> Expected {
     if after.len() > MOST {
         return Err(too_large(at, after.len(), Dialect::Flat));
     }
-    let is_created = old.is_none() && (!after.is_empty() || create == Some(true));
-    let is_written = old.is_some() || is_created;
-    let outcome = Outcome { before: old, after, is_written, dry_run: is_dry(call) };
+    let is_created = old.is_none();
+    let outcome = Outcome { before: old, after, dry_run: is_dry(call) };
     outcome.apply(world, at);
     let total = lines::lines(&edited.text).len();
     let mut data = json!({
@@ -500,7 +500,7 @@ fn write_text_file(world: &mut World, call: &Call) -> Expected {
     }
     let is_created = old.is_none();
     let size = after.len();
-    let outcome = Outcome { before: old, after, is_written: true, dry_run: is_dry(call) };
+    let outcome = Outcome { before: old, after, dry_run: is_dry(call) };
     outcome.apply(world, &call.path);
     if !outcome.dry_run {
         world.add_folders(&call.path);
@@ -560,7 +560,7 @@ fn multi_edit(world: &mut World, call: &Call) -> Expected {
         }
     })?;
     let after = [mark, &edited.text].concat().into_bytes();
-    let outcome = Outcome { before: Some(old), after, is_written: true, dry_run: is_dry(call) };
+    let outcome = Outcome { before: Some(old), after, dry_run: is_dry(call) };
     outcome.apply(world, &call.path);
     let mut data = json!({
         "success": true,
@@ -652,7 +652,7 @@ fn ai_edit_code(world: &mut World, call: &Call) -> Expected {
     if after.len() > MOST {
         return Err(too_large(at, after.len(), Dialect::Code));
     }
-    let outcome = Outcome { before: Some(old), after, is_written: true, dry_run: is_dry(call) };
+    let outcome = Outcome { before: Some(old), after, dry_run: is_dry(call) };
     outcome.apply(world, at);
     let message = match (outcome.dry_run, outcome.changed()) {
         (false, true) => "File updated successfully.",

@@ -78,7 +78,8 @@ const PARTS: [Part; 4] = [
 /// Of the whole, for orientation.
 const CRATES: [&str; 5] = ["text", "files", "tools", "server", "file-editor"];
 
-/// Counters are kept in the file itself while the program runs: a server that is killed has counted too.
+/// Counters are kept in a file while a program runs, and all that run it share the file: a server that is killed has counted
+/// too.
 const FLAGS: &str = "-C instrument-coverage -C llvm-args=-runtime-counter-relocation";
 
 /// Runs the tests, unless it is only to say `again` what they ran.
@@ -109,7 +110,7 @@ fn tests(folder: &Path) -> Command {
         .args(CRATES.iter().flat_map(|name| ["--package", name]))
         .env("CARGO_TARGET_DIR", folder)
         .env("RUSTFLAGS", FLAGS)
-        .env("LLVM_PROFILE_FILE", folder.join("profiles/%m-%p%c.profraw"));
+        .env("LLVM_PROFILE_FILE", folder.join("profiles/%m%c.profraw"));
     tests
 }
 

@@ -152,6 +152,13 @@ mod tests {
         }
     }
 
+    /// Of any size, what is neither a text nor a list nor an object is a number.
+    #[test]
+    fn a_number_may_be_long() {
+        check(&format!("[{}]", "1".repeat(3 * LARGE)));
+        check(&format!("0.{}", "1".repeat(3 * LARGE)));
+    }
+
     #[test]
     fn members_are_found_as_they_stand() {
         let check = |json: &str, expected: &[(&str, &str)]| {

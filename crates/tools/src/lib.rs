@@ -7,6 +7,7 @@
 mod aliases;
 mod answer;
 pub mod code;
+mod dialect;
 pub mod failure;
 pub mod flat;
 pub mod iso8601;
@@ -18,11 +19,10 @@ mod syntax;
 pub mod text_file;
 pub mod tool;
 
+pub use dialect::Dialect;
 pub use failure::{Failure, Kind};
 pub use rehearsal::{Changed, Rehearsed, Seen};
-pub use tool::{
-    Author, Block, Complaint, Context, Dialect, Effect, Entry, Limits, Prepared, Reply, Tool,
-};
+pub use tool::{Author, Block, Complaint, Context, Effect, Entry, Limits, Prepared, Reply, Tool};
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
 pub static FLAT: [Entry; 3] =

@@ -42,6 +42,11 @@ pub enum Problem {
         minimum: i64,
         found: Value,
     },
+    /// An integer above the schema's maximum.
+    TooLarge {
+        maximum: i64,
+        found: Value,
+    },
     NotOneOf {
         allowed: Vec<String>,
         found: String,
@@ -82,6 +87,9 @@ impl fmt::Display for Fault {
             }
             Problem::TooSmall { minimum, found } => {
                 write!(f, "`{field}` must be at least {minimum}, not {found}")
+            }
+            Problem::TooLarge { maximum, found } => {
+                write!(f, "`{field}` must be at most {maximum}, not {found}")
             }
             Problem::NotOneOf { allowed, found } => {
                 write!(
@@ -128,10 +136,7 @@ pub fn of<T: JsonSchema>() -> Map<String, Value> {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     RecursiveTransform(simplify).transform(&mut schema);
-    let mut schema = match schema.to_value() {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
+    let mut schema = std::mem::take(schema.ensure_object());
     // Some clients look for `properties` even where there are none.
     schema.entry("properties").or_insert_with(|| Map::new().into());
     schema
@@ -184,15 +189,6 @@ fn simplify(schema: &mut Schema) {
     }
     if let Some(Value::Array(values)) = map.get_mut("enum") {
         values.retain(|value| !value.is_null());
-    }
-    // `Option<Enum>` comes as a choice between the enum and null.
-    if let Some(Value::Array(choices)) = map.remove("anyOf") {
-        let found = choices.into_iter().find(|choice| choice.get("type") != Some(&"null".into()));
-        if let Some(Value::Object(found)) = found {
-            for (key, value) in found {
-                map.entry(key).or_insert(value);
-            }
-        }
     }
 }
 
@@ -268,13 +264,17 @@ fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut 
             }
         }
         ("integer", Value::Number(number)) => {
-            let minimum = schema.get("minimum").and_then(Value::as_f64).unwrap_or(f64::MIN);
+            let limit = |name: &str| schema.get(name).and_then(Value::as_i64);
             let amount = number.as_f64().unwrap_or(f64::MAX);
+            #[expect(clippy::cast_precision_loss, reason = "no limit is that large")]
+            let exact = |limit: i64| limit as f64;
+            let found = value.clone();
             if amount.fract() != 0.0 {
-                fault(Problem::WrongType { expected: "an integer".into(), found: value.clone() });
-            } else if amount < minimum {
-                #[expect(clippy::cast_possible_truncation, reason = "a minimum is 0 or 1")]
-                fault(Problem::TooSmall { minimum: minimum as i64, found: value.clone() });
+                fault(Problem::WrongType { expected: "an integer".into(), found });
+            } else if let Some(minimum) = limit("minimum").filter(|it| amount < exact(*it)) {
+                fault(Problem::TooSmall { minimum, found });
+            } else if let Some(maximum) = limit("maximum").filter(|it| amount > exact(*it)) {
+                fault(Problem::TooLarge { maximum, found });
             }
         }
         ("boolean", Value::Bool(_)) => {}
@@ -357,13 +357,13 @@ fn fits(schema: &Map<String, Value>, text: &str) -> bool {
         && pattern.is_none_or(|pattern| matches_pattern(pattern, text))
 }
 
-/// The only patterns our schemas use; a regular-expression engine for two of them would be the largest part here.
+/// The only patterns our schemas use, this one and [`HASH`]; a regular-expression engine for two of them would be the
+/// largest part here.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     match pattern {
         // Stricter than the pattern: `.`, `..` and the names of our own temporary files match it too.
         FILE_NAME => files::FilePath::flat(text).is_ok(),
-        HASH => text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()),
-        _ => true,
+        _ => text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()),
     }
 }
 
@@ -373,6 +373,7 @@ pub const HASH: &str = "^[0-9a-fA-F]{16}$";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn keywords(schema: &Value, found: &mut Vec<String>) {
         let Value::Object(map) = schema else { return };
@@ -397,19 +398,50 @@ mod tests {
             "required",
             "additionalProperties",
             "minimum",
+            "maximum",
             "minLength",
             "maxLength",
             "maxItems",
             "enum",
             "default",
         ];
-        for entry in crate::FLAT.iter().chain(&crate::PLAIN).chain(&crate::TEXT) {
+        let tools = crate::FLAT.iter().chain(&crate::PLAIN).chain(&crate::TEXT);
+        for entry in tools.chain(&crate::CODE).chain(&crate::RESOURCES) {
             let mut found = Vec::new();
             keywords(&Value::Object(entry.input_schema()), &mut found);
             let unknown: Vec<_> =
                 found.iter().filter(|key| !known.contains(&key.as_str())).collect();
             assert!(unknown.is_empty(), "{}: {unknown:?}", entry.name);
             assert_eq!(entry.input_schema()["additionalProperties"], false, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_fault_says_where_it_is_and_what_would_be_right() {
+        let schema = json!({ "type": "object", "additionalProperties": false, "properties": {
+            "hash": { "type": "string", "pattern": HASH },
+            "list": { "type": "array", "maxItems": 3 },
+            "rows": { "type": "array", "items": { "type": "object", "properties": {
+                "count": { "type": "integer", "minimum": 1, "maximum": 9 },
+            } } },
+        } });
+        let Value::Object(schema) = schema else { unreachable!() };
+        for (arguments, expected) in [
+            (json!(null), ""),
+            (json!([1]), "`arguments` must be an object, not an array"),
+            (json!({ "hash": "abc" }), "`hash` is malformed: `abc`"),
+            (json!({ "hash": "0123456789abcdef", "list": [1, "a", null] }), ""),
+            (json!({ "list": [1, 2, 3, 4] }), "`list` holds 4 items; one call takes at most 3"),
+            (json!({ "rows": [{ "count": 1 }, { "count": 9 }, { "count": 2.0 }] }), ""),
+            (
+                json!({ "rows": [{ "count": 0 }, { "count": 10 }, { "count": 1.5 }, true] }),
+                "`rows[0].count` must be at least 1, not 0; `rows[1].count` must be at most 9, not 10; \
+                 `rows[2].count` must be an integer, not 1.5; `rows[3]` must be an object, not a boolean",
+            ),
+        ] {
+            let (found, more) = faults(&schema, &arguments);
+            let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+            assert_eq!((found.join("; ").as_str(), more), (expected, 0), "{arguments}");
         }
     }
 }

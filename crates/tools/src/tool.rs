@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use files::{Call, FilePath, Hash, LineCounts, PathError, Root, Store, StoreError};
+use files::{Call, FilePath, Hash, LineCounts, Root, Store, StoreError};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use text::Text;
 
 use crate::schema::{self, Fault};
-use crate::{Failure, Kind};
+use crate::{Dialect, Failure, Kind};
 
 /// The arguments of one tool, ready to run.
 ///
@@ -50,11 +50,10 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
         None
     }
 
-    /// The path that `target`, as asked for, stands for.
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError>;
-
     /// A store's refusal in the dialect's words; `target` as asked for.
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure;
+    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
+        Self::DIALECT.refused(target, error, limits, Self::EFFECT)
+    }
 
     /// Whether a model has to write something before it can be run.
     fn is_unwritten(&self) -> bool {
@@ -115,21 +114,6 @@ pub enum Effect {
     Rewrites,
     /// Replaces a file as a whole.
     Overwrites,
-}
-
-/// How a family of tools words its failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// The MCP tools of the flat folder: texts begin with `Error: `.
-    Flat,
-    /// The text tools: texts are the message alone.
-    Text,
-    /// The code tools: codes are words.
-    Code,
-    /// The plain methods of the flat folder: JSON-RPC errors.
-    Plain,
-    /// Files by their URIs: JSON-RPC errors too, in the words of the text tools.
-    Resource,
 }
 
 /// What a call works with. The same for every transport.
@@ -339,7 +323,6 @@ pub struct Entry {
     make_output_schema: fn() -> Option<Map<String, Value>>,
     word: fn(&Fault) -> Option<Complaint>,
     look: fn(&Value) -> Vec<Complaint>,
-    locate: fn(&Root, &str) -> Result<FilePath, PathError>,
     refused: fn(&str, &StoreError, &Limits) -> Failure,
     parse: fn(Value) -> serde_json::Result<(Parsed, Vec<Complaint>)>,
 }
@@ -394,7 +377,7 @@ impl Prepared {
 
     /// The file it is about; `None` when there is none that could be.
     pub fn path(&self, root: &Root) -> Option<FilePath> {
-        self.target.as_deref().and_then(|target| (self.entry.locate)(root, target).ok())
+        self.target.as_deref().and_then(|target| self.entry.dialect.locate(root, target).ok())
     }
 
     /// Why it was not even run, in the tool's own words.
@@ -416,7 +399,6 @@ impl Entry {
             make_output_schema: T::output_schema,
             word: T::word,
             look: T::look,
-            locate: T::locate,
             refused: T::refused,
             parse: parse::<T>,
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
+use files::{Change, Hash, Stage, StageError, StoreError, Version};
 use model::{Loss, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,9 +19,7 @@ use crate::answer::{self, Mode, Outcome, short};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::syntax::{self, Look, NewErrors, Verifier, Verify, Versions};
-use crate::{
-    Author, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema,
-};
+use crate::{Author, Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
@@ -187,14 +185,6 @@ impl Tool for AiEditCode {
 
     fn target(&self) -> Option<&str> {
         Some(&self.target_file)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.relative(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn is_unwritten(&self) -> bool {

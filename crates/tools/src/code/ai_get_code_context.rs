@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ::code::context::{self, Counts, Gathered, Match, Section, Symbol, Unreadable, Wanted};
 use ::code::outline::Kind as PartKind;
-use files::{FilePath, Hash, PathError, Root, StoreError};
+use files::{Hash, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,17 +14,14 @@ use super::budget::{self, Detail};
 use crate::answer::short;
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
 
-/// What an answer may cost, if nothing is said, and what can be asked for.
+/// What an answer may cost, if nothing is said.
 const TOKENS: usize = 4000;
-const TOKENS_RANGE: Range<usize> = 256..20_001;
 /// Results of each kind, if nothing is said; of the map, which shows only heads.
 const RESULTS: usize = 10;
 const RESULTS_OF_MAP: usize = 40;
-const RESULTS_MAX: usize = 100;
 const DEPTH: usize = 3;
-const DEPTH_MAX: usize = 16;
 
 /// Find out about code before changing it: lines a question is about, where names are defined and used, outlines of files, the folders. Without arguments: the folders and what matters most. Every answer keeps to `max_tokens`, is made from the files as they are now, and its hashes can be passed to `ai_edit_code`. Files that .gitignore names and hidden ones are left out.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,15 +47,15 @@ pub struct AiGetCodeContext {
     /// How `symbols` are compared (default `exact`)
     r#match: Option<Matching>,
     /// Levels of folders and outlines (default 3)
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 16))]
     depth: Option<LineNumber>,
     /// Default `auto`: as much as fits
     detail: Option<Detailed>,
     /// What the answer may cost, 256 to 20000 (default 4000)
-    #[schemars(range(min = 256))]
+    #[schemars(range(min = 256, max = 20000))]
     max_tokens: Option<LineNumber>,
     /// Results of each type, at most 100 (default 10)
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 100))]
     max_results: Option<LineNumber>,
     /// `next_cursor` of the page before
     cursor: Option<String>,
@@ -222,12 +219,6 @@ impl Tool for AiGetCodeContext {
 
     fn check(&self) -> Vec<Complaint> {
         let mut faults = Vec::new();
-        let most = [
-            ("max_tokens", self.max_tokens, TOKENS_RANGE.end - 1),
-            ("max_results", self.max_results, RESULTS_MAX),
-            ("depth", self.depth, DEPTH_MAX),
-        ];
-        faults.extend(super::too_much(&most));
         for given in self.files.iter().flatten() {
             if is_backwards(given) {
                 let message = format!("`files`: the lines of `{}` make no sense", short(given));
@@ -243,14 +234,6 @@ impl Tool for AiGetCodeContext {
             }
         }
         faults
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.relative(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {

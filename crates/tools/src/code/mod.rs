@@ -16,7 +16,6 @@ use files::{DirPath, FilePath, PathError, Root, StoreError};
 use text::NotText;
 
 use crate::answer::{self, megabytes, short};
-use crate::line_number::{Base, LineNumber};
 use crate::schema::{Fault, Problem};
 use crate::{Complaint, Context, Failure, Kind, Limits};
 
@@ -34,18 +33,11 @@ fn word(fault: &Fault) -> Option<Complaint> {
             "`expected_hash` must be 16 hex digits",
             "give a `hash` or `file_hash` that a tool of this server answered",
         )),
+        (Problem::TooLarge { .. }, "max_results" | "max_tokens") => {
+            Some(Complaint::new(fault.to_string(), "more comes in pages: `cursor`"))
+        }
         _ => None,
     }
-}
-
-/// The numbers that are larger than they may be: what each is called, what was given, and the most.
-fn too_much(numbers: &[(&str, Option<LineNumber>, usize)]) -> Vec<Complaint> {
-    let above = |(name, given, most): &(&str, Option<LineNumber>, usize)| {
-        let given = given.map(|given| given.index(Base::Zero)).filter(|given| given > most)?;
-        let message = format!("`{name}` must be at most {most}, not {given}");
-        Some(Complaint::new(message, "more comes in pages: `cursor`"))
-    };
-    numbers.iter().filter_map(above).collect()
 }
 
 fn invalid(message: String) -> Failure {
@@ -144,7 +136,7 @@ fn unwritten(error: &model::Error) -> Failure {
 }
 
 /// A store's refusal.
-fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
+pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
     let at = short(path);
     let message = match error {
         StoreError::NoFolder => return not_found(path),

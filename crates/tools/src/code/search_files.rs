@@ -6,15 +6,15 @@ use ::code::search::{
     self, CONTEXT_MAX, Case, FileHits, Found, HitLine, Pattern, PatternOptions, RESULTS_MAX,
     SearchError, SearchOptions, Show,
 };
+use files::StoreError;
 use files::tree::Skipped;
-use files::{FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, schema};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Reply, Tool, schema};
 
 /// Results of a page, if nothing is said.
 const RESULTS: usize = 100;
@@ -131,20 +131,7 @@ impl Tool for SearchFiles {
         if self.pattern.is_empty() {
             faults.push(Complaint::new("`pattern` is empty", "say what to search for"));
         }
-        let most = [
-            ("context", self.context, CONTEXT_MAX),
-            ("max_results", self.max_results, RESULTS_MAX),
-        ];
-        faults.extend(super::too_much(&most));
         faults
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.relative(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {

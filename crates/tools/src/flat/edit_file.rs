@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
+use files::{Change, Hash, Stage, StageError, StoreError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
 
 /// Edit a text file of the folder by lines: replace, insert, delete, append, or create it. Lines are 0-based, of the file before the call; `insert` puts content before its line, or appends at the line count. All edits apply or none; all else stays as it is, line endings too.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -109,14 +109,6 @@ impl Tool for EditFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.name)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.flat_name(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::UNIX_EPOCH;
 
-use files::{DirPath, Entry, FilePath, PathError, Root, StoreError};
+use files::{DirPath, Entry, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, iso8601, schema};
+use crate::{Context, Dialect, Effect, Failure, Kind, Reply, Tool, iso8601, schema};
 
 /// List the text files of the folder: name, time of last change, number of lines (-1: too large or not text). No hidden files, no subfolders.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,14 +51,6 @@ impl Tool for ListFiles {
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.flat_name(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
@@ -202,7 +194,9 @@ fn refused(error: &StoreError, cx: &Context) -> Failure {
             message: "Cannot access working directory".into(),
             ..super::refused("", error, cx.limits)
         },
-        StoreError::TimedOut | StoreError::Cancelled => super::refused("", error, cx.limits),
+        StoreError::TimedOut | StoreError::Cancelled | StoreError::Stopping => {
+            super::refused("", error, cx.limits)
+        }
         _ => Failure::new(
             Kind::from(error),
             format!("Filesystem error during directory listing: {error}"),

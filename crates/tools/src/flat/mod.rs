@@ -60,7 +60,7 @@ fn not_found(name: &str) -> Failure {
 }
 
 /// A store's refusal in the contract's words.
-fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
+pub(crate) fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
     let message = match error {
         StoreError::Denied { .. } | StoreError::ReadOnly => {
             format!("Permission denied accessing '{name}'")

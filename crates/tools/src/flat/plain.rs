@@ -3,7 +3,6 @@
 //! Lines count from 1, unknown properties are refused, and the answers are exactly the objects of the
 //! contract's REST schemas.
 
-use files::{FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,7 +11,7 @@ use super::edit_file::{self, Create, Operation, Request};
 use super::{Base, LineNumber, list_files, read_file};
 use crate::answer::Mode;
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Reply, Tool};
 
 /// List the files of the folder.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,14 +23,6 @@ impl Tool for ListFiles {
     const TITLE: &'static str = "List files";
     const EFFECT: Effect = Effect::Reads;
     const DIALECT: Dialect = Dialect::Plain;
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.flat_name(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
-    }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         list_files::plain(cx)
@@ -69,14 +60,6 @@ impl Tool for ReadFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.name)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.flat_name(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
@@ -145,14 +128,6 @@ impl Tool for EditFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.name)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.flat_name(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use files::{Excerpt, FilePath, Hash, PathError, Root, StoreError};
+use files::{Excerpt, Hash};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::{LineRange, Text, lines};
@@ -45,14 +45,6 @@ impl Tool for ReadFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.name)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.flat_name(target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {

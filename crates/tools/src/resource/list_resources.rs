@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use files::{FilePath, PathError, Root, StoreError};
+use files::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,10 +58,6 @@ impl Tool for ListResources {
             )
         };
         is_broken.then(complaint).into_iter().collect()
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.absolute(target)
     }
 
     fn refused(_: &str, error: &StoreError, limits: &Limits) -> Failure {

@@ -17,6 +17,11 @@ pub fn template(root: &Root) -> Option<String> {
     Some(format!("{}{{+path}}", uri::of(&format!("{}/", folder(root)?))))
 }
 
+/// The path of a URI that was checked.
+pub(crate) fn path(uri: &str) -> String {
+    uri::path_of(uri).unwrap_or_default()
+}
+
 /// The folder as URIs begin, without a `/` at its end; `None` if it cannot be written down. That is how it was given, unless
 /// there is a `..` in it: those who handle URIs may fold that, and it is another folder then, if there are links.
 fn folder(root: &Root) -> Option<&str> {

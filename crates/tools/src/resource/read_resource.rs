@@ -1,12 +1,11 @@
 //! `resources/read`: the whole text of one file.
 
-use files::{FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::uri;
 use crate::text_file::{self, Act, Loaded};
-use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
+use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Reply, Tool};
 
 /// Read a text file, exactly as it is.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,22 +29,9 @@ impl Tool for ReadResource {
         Some(&self.uri)
     }
 
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        root.absolute(&path(target))
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        text_file::refused(&path(target), error, limits, Act::Fetch)
-    }
-
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
-        let Loaded { text, .. } = text_file::load(&path(&self.uri), cx, Act::Fetch)?;
+        let Loaded { text, .. } = text_file::load(&super::path(&self.uri), cx, Act::Fetch)?;
         let whole = 0..text.as_str().len();
         Ok(Reply { blocks: vec![Block::of_text(text, whole)], ..Reply::default() })
     }
-}
-
-/// The path of a URI that was checked.
-fn path(uri: &str) -> String {
-    uri::path_of(uri).unwrap_or_default()
 }

@@ -19,7 +19,7 @@ use text::{NotText, Text};
 
 use crate::answer::{self, cut, megabytes, short};
 use crate::schema::{Fault, Problem};
-use crate::{Complaint, Context, Failure, Kind, Limits};
+use crate::{Complaint, Context, Effect, Failure, Kind, Limits};
 
 const ABSOLUTE: &str =
     "give the whole path, beginning with `/`; the folder's own path is where to start";
@@ -32,6 +32,16 @@ pub(crate) enum Act {
     Fetch,
     Write,
     Edit,
+}
+
+impl Act {
+    pub(crate) fn of(effect: Effect) -> Self {
+        match effect {
+            Effect::Reads => Self::Read,
+            Effect::Edits | Effect::Rewrites => Self::Edit,
+            Effect::Overwrites => Self::Write,
+        }
+    }
 }
 
 /// The faults that the contracts have words for.
@@ -62,13 +72,8 @@ fn path_faults(arguments: &Value) -> Vec<Complaint> {
     vec![Complaint::unusable(format!("Path must be absolute: {}", short(path)), ABSOLUTE)]
 }
 
-/// The file at an absolute path.
-fn locate(root: &Root, path: &str) -> Result<FilePath, PathError> {
-    root.absolute(path)
-}
-
 fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
-    locate(root, path).map_err(|error| {
+    root.absolute(path).map_err(|error| {
         let at = short(path);
         let invalid = |message: String| {
             Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use files::{Change, FilePath, Hash, PathError, Root, Stage, StageError, StoreError, Version};
+use files::{Change, Hash, Stage, StageError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, schema};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
 
 /// Notes on edits, and runs of edits that one note names, at most.
 const MAX_NOTES: usize = 20;
@@ -137,14 +137,6 @@ impl Tool for MultiEditTextFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.path)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        super::locate(root, target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits, Act::Edit)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use files::{Excerpt, FilePath, Hash, PathError, Root, StoreError};
+use files::{Excerpt, Hash};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -46,14 +46,6 @@ impl Tool for ReadTextFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.path)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        super::locate(root, target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits, Act::Read)
     }
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {

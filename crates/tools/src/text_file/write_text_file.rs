@@ -4,10 +4,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use files::{
-    Change, DirPath, FilePath, Folders, Hash, PathError, Root, Stage, StageError, StoreError,
-    Version,
-};
+use files::{Change, DirPath, Folders, Hash, Stage, StageError, StoreError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -83,14 +80,6 @@ impl Tool for WriteTextFile {
 
     fn target(&self) -> Option<&str> {
         Some(&self.path)
-    }
-
-    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
-        super::locate(root, target)
-    }
-
-    fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        super::refused(target, error, limits, Act::Write)
     }
 
     fn run(mut self, cx: &Context) -> Result<Reply, Failure> {

@@ -1,41 +1,51 @@
 //! `cargo xtask mutants`: does any test notice if the code does something else? `cargo mutants` changes it in one place
 //! after the other and runs the tests.
+//!
+//! That takes hours. What became of each is kept below where cargo builds, so that a run can be cut off and gone on with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-
-use serde_json::Value;
+use std::process::Command;
 
 use crate::{Outcome, cargo, report, root, target_folder};
 
 /// What is mutated, and what has to notice.
 struct Subject {
     name: &'static str,
-    /// For `cargo test`.
+    /// The packages whose tests are run, and which of these.
+    packages: &'static [&'static str],
     tests: &'static [&'static str],
     /// Sources that are no part of the product, or not for this platform.
     left_out: &'static [&'static str],
 }
 
 const SUBJECTS: [Subject; 3] = [
-    Subject { name: "text", tests: &["--package=text"], left_out: &["**/by_line/model.rs"] },
+    Subject {
+        name: "text",
+        packages: &["text"],
+        tests: &["--lib", "--tests"],
+        left_out: &["**/by_line/model.rs"],
+    },
     Subject {
         name: "files",
-        tests: &["--package=files"],
+        packages: &["files"],
+        tests: &["--lib", "--tests"],
         left_out: &["**/faulty.rs", "**/memory.rs", "**/windows/**"],
     },
     Subject {
         name: "tools",
+        packages: &["tools", "file-editor"],
         tests: &[
-            "--package=tools",
-            "--package=file-editor",
             "--lib",
             "--test=cases",
             "--test=code_tools",
             "--test=contract",
             "--test=generation",
+            "--test=in_an_editor",
+            "--test=on_disk",
+            "--test=refusals",
             "--test=resources",
             "--test=text_tools",
         ],
@@ -46,21 +56,27 @@ const SUBJECTS: [Subject; 3] = [
 /// How many in a hundred have to be noticed.
 const LEAST: usize = 90;
 
-/// Names of subjects pick some; `--share=10` tries every tenth mutant, spread over all files.
+/// Names of subjects pick some. `--share=10` tries every tenth mutant, spread over all files; `--missed` tries those once
+/// more that nobody noticed, and `--anew` forgets what is known.
 pub fn run(arguments: &[&str]) -> Outcome {
     install()?;
+    let has = |flag| arguments.contains(&flag);
     let share = arguments.iter().find_map(|argument| argument.strip_prefix("--share="));
+    let share = share.map_or(Ok(1), str::parse).map_err(|e| format!("--share: {e}"))?;
     let names: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let chosen = SUBJECTS.iter().filter(|it| names.is_empty() || names.contains(&&it.name));
-    for subject in chosen {
-        try_all(subject, share)?;
+    let mut tried = Vec::new();
+    for subject in &SUBJECTS {
+        let mut run = Run::of(subject, has("--anew"))?;
+        if names.is_empty() || names.contains(&&subject.name) {
+            run.try_some(share, has("--missed"))?;
+        }
+        tried.push(run);
     }
-    let counts: Vec<_> = SUBJECTS.iter().map(|subject| (subject, Counts::read(subject))).collect();
-    let text = table(&counts);
+    let text = table(&tried);
     println!("\n{text}");
     report::write("mutants", &text)?;
-    let low = counts.iter().filter(|(_, counts)| counts.as_ref().is_some_and(Counts::is_low));
-    let low: Vec<_> = low.map(|(subject, _)| subject.name).collect();
+    let low = tried.iter().filter(|run| run.is_low()).map(|run| run.subject.name);
+    let low: Vec<_> = low.collect();
     if low.is_empty() { Ok(()) } else { Err(format!("fewer than {LEAST} %: {}", low.join(", "))) }
 }
 
@@ -71,70 +87,121 @@ fn install() -> Outcome {
     crate::run(cargo().args(["install", "--locked", "cargo-mutants"]))
 }
 
-fn folder(subject: &Subject) -> PathBuf {
-    target_folder().join("mutants").join(subject.name)
+/// What became of a mutant: the files that `cargo mutants` lists them in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Caught,
+    /// The tests did not come to an end, which is noticed too.
+    Timeout,
+    Missed,
+    /// It does not compile, and counts for nothing.
+    Unviable,
 }
 
-fn try_all(subject: &Subject, share: Option<&str>) -> Outcome {
-    let folder = folder(subject);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut mutants = cargo();
-    mutants.args(["mutants", "--package", subject.name, "--output"]).arg(&folder);
-    mutants.args(["--profile=mutants", "--no-shuffle", "--minimum-test-timeout=60"]);
-    mutants.args(subject.left_out.iter().flat_map(|glob| ["--exclude", glob]));
-    if let Some(share) = share {
-        mutants.args(["--sharding=round-robin", "--shard", &format!("0/{share}")]);
+const FATES: [(Fate, &str); 4] = [
+    (Fate::Caught, "caught"),
+    (Fate::Timeout, "timeout"),
+    (Fate::Missed, "missed"),
+    (Fate::Unviable, "unviable"),
+];
+
+/// The mutants of a crate, and what is known of them.
+struct Run {
+    subject: &'static Subject,
+    folder: PathBuf,
+    all: Vec<String>,
+    known: BTreeMap<String, Fate>,
+}
+
+impl Run {
+    fn of(subject: &'static Subject, is_anew: bool) -> Result<Self, String> {
+        let folder = target_folder().join("mutants").join(subject.name);
+        if is_anew {
+            let _ = fs::remove_dir_all(&folder);
+        }
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let mut run = Self { subject, folder, all: Vec::new(), known: BTreeMap::new() };
+        let listed = run.mutants().arg("--list").output().map_err(|e| e.to_string())?;
+        run.all = String::from_utf8_lossy(&listed.stdout).lines().map(String::from).collect();
+        run.learn()?;
+        Ok(run)
     }
-    // All of a workspace's tests may tell; which do is said by what cargo is given.
-    mutants.args(["--test-workspace=true", "--"]).args(subject.tests);
-    println!("\n$ {mutants:?}");
-    // Those that nobody noticed make it fail, which is not for it to say.
-    let status = mutants.current_dir(root()).env("PROPTEST_CASES", "64").status();
-    match status.map_err(|e| format!("cargo mutants: {e}"))?.code() {
-        Some(0 | 2 | 3) => Ok(()),
-        code => Err(format!("cargo mutants ended with {code:?}")),
+
+    fn mutants(&self) -> Command {
+        let mut mutants = cargo();
+        mutants.args(["mutants", "--package", self.subject.name]);
+        mutants.args(self.subject.left_out.iter().flat_map(|glob| ["--exclude", glob]));
+        mutants.current_dir(root());
+        mutants
     }
-}
 
-/// What became of the mutants of a crate.
-#[derive(Default)]
-struct Counts {
-    caught: usize,
-    /// Among those that were caught: the tests did not come to an end.
-    timeouts: usize,
-    /// They do not compile, and count for nothing.
-    unviable: usize,
-    missed: Vec<String>,
-}
+    /// Where `cargo mutants` says what it did, even if it was cut off.
+    fn told(&self) -> PathBuf {
+        self.folder.join("mutants.out")
+    }
 
-impl Counts {
-    fn read(subject: &Subject) -> Option<Counts> {
-        let path = folder(subject).join("mutants.out/outcomes.json");
-        let told: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
-        let mut counts = Counts::default();
-        for outcome in told["outcomes"].as_array()? {
-            let name = outcome["scenario"]["Mutant"]["name"].as_str().unwrap_or_default();
-            match outcome["summary"].as_str().unwrap_or_default() {
-                "CaughtMutant" => counts.caught += 1,
-                "Timeout" => {
-                    counts.caught += 1;
-                    counts.timeouts += 1;
-                }
-                "Unviable" => counts.unviable += 1,
-                "MissedMutant" => counts.missed.push(placeless(name)),
-                _ => {}
+    /// Adds what the last run told to what is known. What is no mutant any more is forgotten.
+    fn learn(&mut self) -> Outcome {
+        let all: BTreeSet<_> = self.all.iter().map(String::as_str).collect();
+        for folder in [self.folder.clone(), self.told()] {
+            for (fate, name) in FATES {
+                let path = folder.join(name).with_extension("txt");
+                let told = fs::read_to_string(path).unwrap_or_default();
+                let real = told.lines().filter(|name| all.contains(name));
+                self.known.extend(real.map(|name| (name.to_owned(), fate)));
             }
         }
-        Some(counts)
+        for (fate, name) in FATES {
+            let path = self.folder.join(name).with_extension("txt");
+            let of_it = self.known.iter().filter(|(_, known)| **known == fate);
+            let names: Vec<_> = of_it.map(|(name, _)| name.as_str()).collect();
+            fs::write(&path, names.join("\n")).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        Ok(())
     }
 
-    fn tried(&self) -> usize {
-        self.caught + self.missed.len()
+    /// Those of which nothing is known; or those that were missed.
+    fn try_some(&mut self, share: usize, again: bool) -> Outcome {
+        let is_wanted = |(index, name): (usize, &String)| match self.known.get(name) {
+            Some(fate) => again && *fate == Fate::Missed,
+            None => !again && index % share.max(1) == 0,
+        };
+        let left_out = self.all.iter().enumerate().filter(|it| !is_wanted(*it));
+        let left_out: Vec<_> = left_out.map(|(_, name)| name.as_str()).collect();
+        if left_out.len() == self.all.len() {
+            return Ok(());
+        }
+        // `--iterate` goes on where a run ended, and that is what it looks into.
+        let _ = fs::remove_dir_all(self.told());
+        let skipped = self.told().join("previously_caught.txt");
+        fs::create_dir_all(self.told())
+            .and_then(|()| fs::write(&skipped, left_out.join("\n")))
+            .map_err(|e| format!("{}: {e}", skipped.display()))?;
+        let mut mutants = self.mutants();
+        mutants.arg("--output").arg(&self.folder);
+        mutants.args(["--iterate", "--profile=mutants", "--no-shuffle"]);
+        mutants.args(["--minimum-test-timeout=20", "--test-package"]);
+        mutants.arg(self.subject.packages.join(","));
+        mutants.args(self.subject.tests.iter().map(|test| format!("--cargo-test-arg={test}")));
+        println!("\n$ {mutants:?}");
+        // Those that nobody noticed make it fail, which is not for it to say.
+        let status = mutants.env("PROPTEST_CASES", "64").status();
+        match status.map_err(|e| format!("cargo mutants: {e}"))?.code() {
+            Some(0 | 2 | 3) => self.learn(),
+            code => Err(format!("cargo mutants ended with {code:?}")),
+        }
+    }
+
+    fn count(&self, fate: Fate) -> usize {
+        self.known.values().filter(|known| **known == fate).count()
+    }
+
+    fn noticed(&self) -> usize {
+        self.count(Fate::Caught) + self.count(Fate::Timeout)
     }
 
     fn is_low(&self) -> bool {
-        self.caught * 100 < self.tried() * LEAST
+        self.noticed() * 100 < (self.noticed() + self.count(Fate::Missed)) * LEAST
     }
 }
 
@@ -145,29 +212,32 @@ fn placeless(name: &str) -> String {
     format!("{path}:{what}").replace('|', "\\|")
 }
 
-fn table(counts: &[(&Subject, Option<Counts>)]) -> String {
+fn table(runs: &[Run]) -> String {
     let old = fs::read_to_string(root().join(report::PATH)).unwrap_or_default();
     let reasons = reasons(&old);
     let mut text = String::from(
-        "| crate | tried | noticed | of these by time | share | do not compile |\n|---|---|---|---|---|---|\n",
+        "| crate | mutants | tried | do not compile | noticed | of these by time | missed | share |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
-    for (subject, counts) in counts {
-        let Some(counts) = counts else { continue };
-        let (tried, caught) = (counts.tried(), counts.caught);
-        let share = (caught * 1000).checked_div(tried).unwrap_or(0);
+    for run in runs.iter().filter(|run| !run.known.is_empty()) {
+        let (noticed, missed) = (run.noticed(), run.count(Fate::Missed));
+        let share = (noticed * 1000).checked_div(noticed + missed).unwrap_or(0);
         let _ = writeln!(
             text,
-            "| `{}` | {tried} | {caught} | {} | {}.{} % | {} |",
-            subject.name,
-            counts.timeouts,
+            "| `{}` | {} | {} | {} | {noticed} | {} | {missed} | {}.{} % |",
+            run.subject.name,
+            run.all.len(),
+            run.known.len(),
+            run.count(Fate::Unviable),
+            run.count(Fate::Timeout),
             share / 10,
             share % 10,
-            counts.unviable
         );
     }
     text += "\nThose that nobody noticed:\n\n| mutant | why it may live |\n|---|---|\n";
-    let missed = counts.iter().filter_map(|(_, counts)| counts.as_ref()).flat_map(|it| &it.missed);
-    for name in missed {
+    let known = runs.iter().flat_map(|run| &run.known);
+    let missed = known.filter(|(_, fate)| **fate == Fate::Missed).map(|(name, _)| placeless(name));
+    for name in missed.collect::<BTreeSet<_>>() {
         let reason = reasons.get(name.as_str()).copied().unwrap_or_default();
         let _ = writeln!(text, "| `{name}` | {reason} |");
     }

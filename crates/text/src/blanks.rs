@@ -255,5 +255,12 @@ mod tests {
         check("  a\n   b\n", "a\nb", "c", None);
         check("a\n  b\n", "a\nb", "c", None);
         check("a\r\n b\n", " a\n  b", "c", None);
+        // As many spaces for a tab in all lines; a tab for nothing is none.
+        check("\ta\n\t\tb\n", "    a\n        b", "         c", Some((0..6, "\t\t c")));
+        check("    a\n        b\n", "\ta\n\t\tb", "\t\t\tc", Some((0..15, "            c")));
+        check("\ta\n\t\tb\n", "a\nb", "c", None);
+        check("a\nb\n", "\ta\n\t\tb", "\tc", None);
+        check("\t a\n", "    a", "    c", None);
+        check("\t a\n", "\ta", "\tc", None);
     }
 }

@@ -92,7 +92,39 @@ fn find_by_sse2(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn find_in_block(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
+fn find_in_block(block: [u8; BLOCK], special: Special) -> u16 {
+    find_by_loop(block, special)
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn find_by_loop(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
     let is_special = |byte: &u8| bytes.contains(byte) || up_to.is_some_and(|last| *byte <= last);
     block.iter().rev().fold(0, |bits, byte| bits << 1 | u16::from(is_special(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_found_where_it_is() {
+        let specials = [
+            Special::only(b'\n'),
+            Special { bytes: *b"\"\\", up_to: Some(0x1f) },
+            Special { bytes: [0xff, 0x80], up_to: None },
+        ];
+        for special in specials {
+            for byte in 0..=u8::MAX {
+                let is_special =
+                    special.bytes.contains(&byte) || special.up_to.is_some_and(|last| byte <= last);
+                for at in 0..BLOCK {
+                    let mut block = [b'a'; BLOCK];
+                    block[at] = byte;
+                    let expected = u16::from(is_special) << at;
+                    assert_eq!(find_in_block(block, special), expected, "{byte:#x} at {at}");
+                    assert_eq!(find_by_loop(block, special), expected, "{byte:#x} at {at}");
+                }
+            }
+        }
+    }
 }

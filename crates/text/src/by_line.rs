@@ -381,6 +381,15 @@ mod tests {
         );
     }
 
+    /// Whether the line above is blank decides, and it may be one that an edit has made, or no edit's at all.
+    #[test]
+    fn a_last_line_without_a_break_is_deleted() {
+        check("x\ny\n\nlast", &[replace(0, "z"), delete(3)], "z\ny\n\n");
+        check("x\ny\nlast", &[replace(0, ""), delete(2)], "\ny");
+        check("x\ny\nlast", &[replace(1, ""), delete(2)], "x\n\n");
+        check("x\n\nlast", &[replace(1, "z"), delete(2)], "x\nz");
+    }
+
     #[test]
     fn content_is_lines() {
         check("a\n", &[insert(0, "x\n")], "x\na\n");

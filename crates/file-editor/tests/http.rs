@@ -305,6 +305,25 @@ mod statuses {
         assert_alive(&server);
     }
 
+    /// Half of a character is JSON, and no text. Where nobody reads it, it does no harm.
+    #[test]
+    fn half_of_a_character_is_refused_where_it_is_read() {
+        let folder = Folder::new();
+        let server = folder.http();
+        let call = |more: &str| {
+            let params = format!(r#"{{"name":"list_files","arguments":{{}},{more}}}"#);
+            let message =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+            server.send(&Request::post("/mcp", message))
+        };
+        for more in [r#""_meta":{"a/\ud800":1}"#, r#""requestState":"\ud800""#, r#""\ud800":1"#] {
+            assert_eq!(call(more).refusal(200, -32602), "Invalid params", "{more}");
+        }
+        for more in [r#""other":"\ud800""#, r#""other":{"\ud800":1}"#, r#""_meta":{}"#] {
+            assert_eq!(call(more).json()["result"]["isError"], false, "{more}");
+        }
+    }
+
     #[test]
     fn methods_that_are_not_there() {
         let folder = Folder::new();

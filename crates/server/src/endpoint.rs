@@ -18,8 +18,9 @@ use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::aside::Aside;
@@ -60,6 +61,15 @@ enum Taken {
     Other(Bytes),
     /// An answer, which has found its question.
     Heard,
+}
+
+/// A call as `rmcp` is given it: without its arguments.
+#[derive(Serialize)]
+struct Forwarded<'a> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    method: &'a str,
+    params: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
 /// An answer of `rmcp`, ready to be sent.
@@ -219,9 +229,11 @@ impl Endpoint {
         let bytes = rest.iter().map(|(name, value)| name.len() + value.get().len()).sum();
         let values = rest.values().map(|value| arguments::count(value.get().as_bytes())).sum();
         check_size(Some(&id), bytes, values)?;
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": rest });
-        let message = message.to_string().into();
         let call = ToolCall::parse(&id, params).map_err(|refusal| (StatusCode::OK, refusal))?;
+        // What was not read may be no text at all.
+        rest.retain(|name, _| ToolCall::MEMBERS.contains(&name.as_ref()));
+        let forwarded = Forwarded { jsonrpc: "2.0", id: &id, method: &method, params: rest };
+        let message = serde_json::to_vec(&forwarded).unwrap_or_default().into();
         if contradicts(headers, "mcp-method", &method)
             || contradicts(headers, "mcp-name", &call.name)
         {

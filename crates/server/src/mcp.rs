@@ -82,6 +82,10 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Small<T> {
 }
 
 impl<'a> ToolCall<'a> {
+    /// What is read of it.
+    pub const MEMBERS: [&'static str; 5] =
+        ["name", "arguments", "_meta", "requestState", "inputResponses"];
+
     pub fn parse(id: &RequestId, params: Option<&'a RawValue>) -> Result<Self, Refusal> {
         let call = params.and_then(|params| Self::read(params.get()));
         call.ok_or_else(|| {
@@ -97,20 +101,15 @@ impl<'a> ToolCall<'a> {
 impl<'a> ToolCall<'a> {
     /// Each member at most once. What is asked for besides is nobody's business here.
     fn read(params: &'a str) -> Option<Self> {
-        let [mut name, mut arguments, mut meta, mut request_state, mut input_responses] = [None; 5];
+        let mut found = [None; Self::MEMBERS.len()];
         for (member, value) in arguments::members(params) {
-            let place = match serde_json::from_str::<Cow<str>>(member).ok()?.as_ref() {
-                "name" => &mut name,
-                "arguments" => &mut arguments,
-                "_meta" => &mut meta,
-                "requestState" => &mut request_state,
-                "inputResponses" => &mut input_responses,
-                _ => continue,
-            };
-            if place.replace(value).is_some() {
+            let member: Cow<str> = serde_json::from_str(member).ok()?;
+            let place = Self::MEMBERS.iter().position(|name| *name == member);
+            if place.is_some_and(|place| found[place].replace(value).is_some()) {
                 return None;
             }
         }
+        let [name, arguments, meta, request_state, input_responses] = found;
         Some(Self {
             name: serde_json::from_str(name?).ok()?,
             arguments: arguments.filter(|arguments| *arguments != "null"),

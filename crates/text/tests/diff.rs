@@ -205,6 +205,43 @@ fn git_apply(name: &str, strip: &str, old: &str, diff: &str) -> String {
 }
 
 #[test]
+fn a_name_is_quoted_no_more_than_it_must_be() {
+    for (name, written) in [
+        ("a.txt", "a.txt"),
+        ("é.txt", "é.txt"),
+        ("a b.txt", "a b.txt\t"),
+        ("a\"b", r#""a\"b""#),
+        (r"a\b", r#""a\\b""#),
+        ("a\n\u{7f}é b", r#""a\012\177é b""#),
+    ] {
+        let names = Names { old: name, new: name };
+        let diff = unified("", "x\n", &Composed::new(), names);
+        assert_eq!(diff, format!("--- {written}\n+++ {written}\n@@ -0,0 +1,1 @@\n+x\n"));
+    }
+}
+
+#[test]
+fn bytes_are_counted_to_the_last() {
+    let ends_with = |bytes: usize, end: &str| {
+        let new = "x".repeat(bytes) + "\n";
+        unified_within("", &new, &Composed::new(), NAMES, 4).ends_with(end)
+    };
+    // Four lines of 400 bytes, less what is above it; a sign and a break are bytes too.
+    let most = 4 * 400 - "--- f.txt\n+++ f.txt\n@@ -0,0 +1,1 @@\n".len() - "+\n".len();
+    assert!(ends_with(most, "xx\n"));
+    assert!(ends_with(most + 1, "@@\n... (1 more line: +1 -0)\n"));
+}
+
+/// Of the places where a block that begins or ends like its neighbours may have been added, the one that a reader expects.
+#[test]
+fn a_change_is_where_it_is_read_best() {
+    let (a, b, c) = ("#\na\n\n", "#\nb\n\n", "#\nc\n");
+    let (old, new) = (format!("{a}{c}"), format!("{a}{b}{c}"));
+    let diff = unified(&old, &new, &Composed::new(), NAMES);
+    assert!(diff.contains(" a\n \n+#\n+b\n+\n #\n c\n"), "{diff}");
+}
+
+#[test]
 fn git_reads_every_name() {
     for name in ["f", "my file.txt", "qu\"ote", "back\\slash", "tab\tand\nbreak", "ñ", " ", "-"] {
         let plain = unified("a\n", "b\n", &Composed::new(), Names { old: name, new: name });

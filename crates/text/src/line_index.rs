@@ -83,6 +83,29 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_was_asked_about_is_not_counted_again() {
+        let text = "a\n".repeat(10 * BLOCK);
+        let mut index = LineIndex::default();
+        let covered = |index: &LineIndex| index.blocks.iter().map(|block| block.len).sum::<usize>();
+        for (offset, expected) in
+            [(0, BLOCK), (BLOCK - 1, BLOCK), (BLOCK, 2 * BLOCK), (7, 2 * BLOCK)]
+        {
+            index.reach(&text, offset);
+            assert_eq!(covered(&index), expected, "{offset}");
+        }
+        index.reach(&text, usize::MAX);
+        assert_eq!(covered(&index), text.len());
+        // Only what an edit touches counts anew.
+        let before = index.blocks.clone();
+        let mut after = text.clone();
+        after.replace_range(3 * BLOCK + 9..3 * BLOCK + 10, "\n\n");
+        index.splice(&after, &(3 * BLOCK + 9..3 * BLOCK + 10), 2);
+        let changed: Vec<_> =
+            (0..before.len()).filter(|at| before[*at] != index.blocks[*at]).collect();
+        assert_eq!((changed, index.blocks.len()), (vec![3], before.len()));
+    }
+
     proptest! {
         #[test]
         fn lines_are_those_of_the_text(

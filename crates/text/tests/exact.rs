@@ -257,6 +257,48 @@ fn a_conflict_is_found_among_many_places() {
     refused(&text, &taken, &StringError::Overtaken { edit: 1, prior: 0, now: lines(400, 400) });
 }
 
+#[test]
+fn of_very_many_places_one_change_is_remembered() {
+    let text = format!("<{}>", "xa".repeat(100_001));
+    check(&text, &[all("a", "bb")], &text.replace('a', "bb"));
+    check(&text, &[all("xa", "")], "<>");
+    let original = decode(&text);
+    let mut staged = Staged::new(&original, 1 << 20);
+    staged.apply(all("a", "bb")).unwrap();
+    let (new, composed, _) = staged.finish();
+    let [region] = composed.regions() else { panic!("{} regions", composed.regions().len()) };
+    // From the first to the last.
+    assert_eq!((&region.old, &region.new), (&(2..text.len() - 1), &(2..new.len() - 1)));
+}
+
+/// A hundred of an edit and a thousand of all, besides the first of each.
+#[test]
+fn as_many_places_are_told_as_anybody_reads() {
+    let letters: Vec<String> = ('a'..='l').map(String::from).collect();
+    let text: String = letters.iter().map(|letter| letter.repeat(150) + "\n").collect();
+    let edits: Vec<_> = letters.iter().map(|letter| all(letter, "x")).collect();
+    let (_, applied) = run(&text, &edits).unwrap();
+    let told: Vec<_> = applied.iter().map(|applied| applied.places.len()).collect();
+    assert_eq!(told, [100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 11, 1]);
+    assert!(applied.iter().all(|applied| applied.count == 150));
+}
+
+#[test]
+fn what_was_there_before_and_what_took_it_is_known() {
+    let original = decode("one\r\ntwo\r\n");
+    let mut staged = Staged::new(&original, 1 << 20);
+    staged.apply(replace("one", "1")).unwrap();
+    staged.apply(replace("two", "2")).unwrap();
+    assert_eq!(
+        ["one", "two", "three"].map(|old| staged.replaced_by(old)),
+        [Some(0), Some(1), None]
+    );
+    assert_eq!(
+        ["one\ntwo", "three", "two", "2"].map(|old| staged.was_there(old)),
+        [true, false, true, false]
+    );
+}
+
 /// The simplest way: look everywhere, copy everything.
 fn model(text: &str, old: &str, new: &str, pick: Pick) -> Result<String, usize> {
     let places: Vec<_> = (0..text.len()).filter(|at| text[*at..].starts_with(old)).collect();

@@ -36,7 +36,8 @@ cargo xtask <command>
                     chance looks for bytes that break something, 600 seconds for each target if nothing else is said
   fuzz keep [target]…   picks some of the cases that it came upon for fuzz/corpus, which `cargo test` tries again
   coverage          which lines the tests run, in the four parts that have a least share; `--again` says it once more
-  mutants           changes in the code that no test notices; crates after it pick some, `--share=10` tries every tenth
+  mutants           changes in the code that no test notices; crates after it pick some, `--share=10` tries every tenth.
+                    Goes on where it was cut off; `--missed` tries those again that nobody noticed, `--anew` all
   walls             what must never leak: file system calls outside `files`, foreign words
   golden            rewrite cases and goldens from what the product does now; read the diff
   dist [target]…    what people install, below target/dist: archives, bundles, packages and checksums, for every platform

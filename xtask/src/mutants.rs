@@ -57,27 +57,39 @@ const SUBJECTS: [Subject; 3] = [
 const LEAST: usize = 90;
 
 /// Names of subjects pick some. `--share=10` tries every tenth mutant, spread over all files; `--missed` tries those once
-/// more that nobody noticed, and `--anew` forgets what is known.
+/// more that nobody noticed, and `--anew` forgets what is known. Without it, tests that came since have tried only what
+/// was not known.
 pub fn run(arguments: &[&str]) -> Outcome {
-    install()?;
-    let has = |flag| arguments.contains(&flag);
-    let share = arguments.iter().find_map(|argument| argument.strip_prefix("--share="));
-    let share = share.map_or(Ok(1), str::parse).map_err(|e| format!("--share: {e}"))?;
-    let names: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let mut tried = Vec::new();
-    for subject in &SUBJECTS {
-        let mut run = Run::of(subject, has("--anew"))?;
-        if names.is_empty() || names.contains(&&subject.name) {
-            run.try_some(share, has("--missed"))?;
+    let (mut share, mut again, mut is_anew, mut names) = (1, false, false, Vec::new());
+    for argument in arguments {
+        match *argument {
+            "--missed" => again = true,
+            "--anew" => is_anew = true,
+            name if SUBJECTS.iter().any(|subject| subject.name == name) => names.push(name),
+            other => {
+                let given = other.strip_prefix("--share=").and_then(|given| given.parse().ok());
+                share = given.filter(|share| *share > 0).ok_or(format!("mutants: {other}?"))?;
+            }
         }
-        tried.push(run);
     }
-    let text = table(&tried);
+    install()?;
+    let (mut runs, mut faults) = (Vec::new(), Vec::new());
+    for subject in &SUBJECTS {
+        let is_chosen = names.is_empty() || names.contains(&subject.name);
+        let mut run = Run::of(subject, is_anew && is_chosen)?;
+        if is_chosen {
+            faults.extend(run.try_some(share, again).err());
+            faults.extend(run.is_low().then(|| format!("{}: fewer than {LEAST} %", subject.name)));
+        }
+        runs.push(run);
+    }
+    let (text, unexplained) = table(&runs);
     println!("\n{text}");
     report::write("mutants", &text)?;
-    let low = tried.iter().filter(|run| run.is_low()).map(|run| run.subject.name);
-    let low: Vec<_> = low.collect();
-    if low.is_empty() { Ok(()) } else { Err(format!("fewer than {LEAST} %: {}", low.join(", "))) }
+    if unexplained > 0 {
+        faults.push(format!("{}: {unexplained} survivors without a reason", report::PATH));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
 fn install() -> Outcome {
@@ -115,7 +127,8 @@ struct Run {
 
 impl Run {
     fn of(subject: &'static Subject, is_anew: bool) -> Result<Self, String> {
-        let folder = target_folder().join("mutants").join(subject.name);
+        // Not where the profile of that name is built.
+        let folder = target_folder().join("mutation").join(subject.name);
         if is_anew {
             let _ = fs::remove_dir_all(&folder);
         }
@@ -123,6 +136,10 @@ impl Run {
         let mut run = Self { subject, folder, all: Vec::new(), known: BTreeMap::new() };
         let listed = run.mutants().arg("--list").output().map_err(|e| e.to_string())?;
         run.all = String::from_utf8_lossy(&listed.stdout).lines().map(String::from).collect();
+        // To know nothing of them would be to forget what became of them.
+        if !listed.status.success() || run.all.is_empty() {
+            return Err(format!("no mutants: {}", String::from_utf8_lossy(&listed.stderr)));
+        }
         run.learn()?;
         Ok(run)
     }
@@ -164,7 +181,7 @@ impl Run {
     fn try_some(&mut self, share: usize, again: bool) -> Outcome {
         let is_wanted = |(index, name): (usize, &String)| match self.known.get(name) {
             Some(fate) => again && *fate == Fate::Missed,
-            None => !again && index % share.max(1) == 0,
+            None => !again && index % share == 0,
         };
         let left_out = self.all.iter().enumerate().filter(|it| !is_wanted(*it));
         let left_out: Vec<_> = left_out.map(|(_, name)| name.as_str()).collect();
@@ -200,8 +217,10 @@ impl Run {
         self.count(Fate::Caught) + self.count(Fate::Timeout)
     }
 
+    /// Nothing noticed of nothing tried is too little, too.
     fn is_low(&self) -> bool {
-        self.noticed() * 100 < (self.noticed() + self.count(Fate::Missed)) * LEAST
+        let tried = self.noticed() + self.count(Fate::Missed);
+        tried == 0 || self.noticed() * 100 < tried * LEAST
     }
 }
 
@@ -212,7 +231,8 @@ fn placeless(name: &str) -> String {
     format!("{path}:{what}").replace('|', "\\|")
 }
 
-fn table(runs: &[Run]) -> String {
+/// What is known, and how many survivors have no reason yet.
+fn table(runs: &[Run]) -> (String, usize) {
     let old = fs::read_to_string(root().join(report::PATH)).unwrap_or_default();
     let reasons = reasons(&old);
     let mut text = String::from(
@@ -234,20 +254,29 @@ fn table(runs: &[Run]) -> String {
             share % 10,
         );
     }
-    text += "\nThose that nobody noticed:\n\n| mutant | why it may live |\n|---|---|\n";
+    text += "\nThose that nobody noticed, with how many of them are alike:\n\n| mutant | | why it may live |\n|---|---|---|\n";
     let known = runs.iter().flat_map(|run| &run.known);
-    let missed = known.filter(|(_, fate)| **fate == Fate::Missed).map(|(name, _)| placeless(name));
-    for name in missed.collect::<BTreeSet<_>>() {
-        let reason = reasons.get(name.as_str()).copied().unwrap_or_default();
-        let _ = writeln!(text, "| `{name}` | {reason} |");
+    let mut missed = BTreeMap::new();
+    for (name, _) in known.filter(|(_, fate)| **fate == Fate::Missed) {
+        *missed.entry(placeless(name)).or_insert(0) += 1;
     }
-    text
+    let mut unexplained = 0;
+    for (name, count) in missed {
+        let reason = reasons.get(name.as_str()).copied().unwrap_or_default();
+        unexplained += usize::from(reason.is_empty());
+        let _ = writeln!(text, "| `{name}` | {count} | {reason} |");
+    }
+    (text, unexplained)
 }
 
 /// What the document says of each, by its name.
 fn reasons(document: &str) -> BTreeMap<&str, &str> {
-    let row = |line| str::strip_suffix(line, " |")?.strip_prefix("| `")?.rsplit_once("` | ");
-    document.lines().filter_map(row).map(|(name, reason)| (name, reason.trim())).collect()
+    let row = |line| {
+        let (name, rest) =
+            str::strip_suffix(line, " |")?.strip_prefix("| `")?.split_once("` | ")?;
+        Some((name, rest.split_once(" | ")?.1.trim()))
+    };
+    document.lines().filter_map(row).collect()
 }
 
 #[test]
@@ -255,6 +284,6 @@ fn names_have_no_place() {
     let name = "crates/text/src/lines.rs:97:14: replace || with && in Line::content";
     let placeless = placeless(name);
     assert_eq!(placeless, "crates/text/src/lines.rs: replace \\|\\| with && in Line::content");
-    let row = format!("| `{placeless}` | it is slower |");
+    let row = format!("| `{placeless}` | 2 | it is slower |");
     assert_eq!(reasons(&row).get(placeless.as_str()), Some(&"it is slower"));
 }

@@ -4,6 +4,7 @@
 //! proved when it is opened, always from the root's own handle (`resolve.rs`).
 
 use std::{
+    ffi::OsStr,
     fmt, io,
     path::{Component, Path, PathBuf},
 };
@@ -68,12 +69,7 @@ impl Root {
 
     /// A file anywhere below the root, by its path from there or by an absolute one.
     pub fn relative(&self, path: &str) -> Result<FilePath, PathError> {
-        if path.len() > PATH_MAX {
-            return Err(PathError::Length);
-        }
-        if path.contains('\0') {
-            return Err(PathError::Characters);
-        }
+        check_bytes(path)?;
         let below = FilePath::below(self.strip(Path::new(path))?)?;
         if names_a_folder(path) { Err(PathError::Folder) } else { Ok(below) }
     }
@@ -90,12 +86,7 @@ impl Root {
     /// A folder below the root, by its path from there or by an absolute one; `""` and `.` are the root itself. `..` is
     /// refused: what it means depends on what is a link.
     pub fn folder(&self, path: &str) -> Result<DirPath, PathError> {
-        if path.len() > PATH_MAX {
-            return Err(PathError::Length);
-        }
-        if path.contains('\0') {
-            return Err(PathError::Characters);
-        }
+        check_bytes(path)?;
         let path = Path::new(path);
         if path.components().any(|part| part == Component::ParentDir) {
             return Err(PathError::Dots);
@@ -115,6 +106,14 @@ impl Root {
 
     pub(crate) fn dir(&self) -> &Dir {
         &self.dir
+    }
+}
+
+fn check_bytes(path: &str) -> Result<(), PathError> {
+    match path {
+        path if path.len() > PATH_MAX => Err(PathError::Length),
+        path if path.contains('\0') => Err(PathError::Characters),
+        _ => Ok(()),
     }
 }
 
@@ -164,10 +163,8 @@ impl FilePath {
             Err(PathError::Dots)
         } else if temp_name::is_ours(name.as_ref()) {
             Err(PathError::Temporary)
-        } else if cfg!(windows) && is_reserved_on_windows(name) {
-            Err(PathError::Reserved)
         } else {
-            Ok(())
+            check_for_system(name.as_ref())
         }
     }
 
@@ -179,10 +176,10 @@ impl FilePath {
                 Component::CurDir => {}
                 Component::ParentDir => depth = depth.checked_sub(1).ok_or(PathError::Outside)?,
                 Component::Normal(name) if name.len() > NAME_MAX => return Err(PathError::Length),
-                Component::Normal(name) if cfg!(windows) && !is_plain_on_windows(name) => {
-                    return Err(PathError::Reserved);
+                Component::Normal(name) => {
+                    check_for_system(name)?;
+                    depth += 1;
                 }
-                Component::Normal(_) => depth += 1,
                 Component::Prefix(_) | Component::RootDir => return Err(PathError::Outside),
             }
         }
@@ -252,7 +249,12 @@ impl fmt::Display for DirPath {
     }
 }
 
-fn is_plain_on_windows(name: &std::ffi::OsStr) -> bool {
+/// Whether a file of this system can have the name.
+fn check_for_system(name: &OsStr) -> Result<(), PathError> {
+    (!cfg!(windows) || is_plain_on_windows(name)).then_some(()).ok_or(PathError::Reserved)
+}
+
+fn is_plain_on_windows(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| {
         !is_reserved_on_windows(name) && !name.contains([':', '<', '>', '"', '|', '?', '*'])
     })
@@ -317,6 +319,10 @@ mod tests {
         }
         for free in ["console", "com", "com10", "a.con", "lpt", "comX"] {
             assert!(!is_reserved_on_windows(free), "{free}");
+            assert!(is_plain_on_windows(free.as_ref()), "{free}");
+        }
+        for odd in ["a:b", "a<b", "a>b", "a\"b", "a|b", "a?b", "a*b", "nul"] {
+            assert!(!is_plain_on_windows(odd.as_ref()), "{odd}");
         }
     }
 

@@ -151,8 +151,8 @@ pub struct Selected {
 pub fn select(text: &str, range: LineRange) -> Option<Selected> {
     let LineRange { first, last } = range;
     let more = last.checked_sub(first)?;
-    let (before, start) = skip(text.as_bytes(), first);
-    if before < first || start == text.len() {
+    let (_, start) = skip(text.as_bytes(), first);
+    if start == text.len() {
         return None;
     }
     let (taken, length) = skip(&text.as_bytes()[start..], more.saturating_add(1));

@@ -18,6 +18,15 @@ const GITS_SHARE: u64 = 256;
 /// The diff of two texts leads from one to the other, whether it knows where they differ, does not, or was told wrong.
 /// One that is cut is the beginning of the whole, and counts the rest.
 pub fn diffs(bytes: &[u8]) {
+    try_diff(bytes, is_gits(bytes));
+}
+
+/// The same, each one applied by git as well.
+pub fn diffs_by_git(bytes: &[u8]) {
+    try_diff(bytes, true);
+}
+
+fn try_diff(bytes: &[u8], is_gits: bool) {
     let mut parts = Parts::of(bytes);
     let how = parts.byte();
     let old = parts.text();
@@ -44,7 +53,7 @@ pub fn diffs(bytes: &[u8]) {
     if let Some(lines) = usize::from(how >> 2).checked_sub(1) {
         check_cut(&diff, &unified_within(&old, &new, &changed, NAMES, lines), lines);
     }
-    if old != new && is_gits(bytes) {
+    if old != new && is_gits {
         check_by_git(&old, &new, &diff);
     }
 }
@@ -81,7 +90,6 @@ fn is_gits(bytes: &[u8]) -> bool {
     (mixed >> 32).is_multiple_of(GITS_SHARE)
 }
 
-/// Where there is no git, nothing is checked.
 fn check_by_git(old: &str, new: &str, diff: &str) {
     let folder = Scratch::new();
     folder.write("f.txt", old);
@@ -93,8 +101,8 @@ fn check_by_git(old: &str, new: &str, diff: &str) {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CEILING_DIRECTORIES", folder.path().parent().unwrap_or(Path::new("/")))
         .stdin(Stdio::null())
-        .output();
-    let Ok(git) = git else { return };
+        .output()
+        .expect("git is there");
     assert!(git.status.success(), "{}\n{diff}", String::from_utf8_lossy(&git.stderr));
     let applied = std::fs::read_to_string(folder.path().join("f.txt"));
     assert_eq!(applied.as_deref().ok(), Some(new));

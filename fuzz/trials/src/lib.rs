@@ -23,7 +23,7 @@ mod serving;
 mod string_edits;
 
 pub use decode::decode;
-pub use diffs::diffs;
+pub use diffs::{diffs, diffs_by_git};
 pub use http_bodies::http_bodies;
 pub use line_edits::line_edits;
 #[cfg(target_os = "linux")]

@@ -44,7 +44,13 @@ pub fn outlines(bytes: &[u8]) {
 }
 
 fn check_name(text: &str, starts: &[usize], part: &Part) {
-    assert!(text.get(part.name_bytes.clone()).is_some(), "{part:?}");
+    // Blanks may be others, and what is too long is cut.
+    let bare = |text: &str| text.split_whitespace().collect::<String>();
+    let written = text.get(part.name_bytes.clone()).expect("a name stands in the text");
+    assert!(bare(written).contains(&bare(part.name.trim_end_matches('…'))), "{written:?} {part:?}");
+    let all = &text[part.bytes.clone()];
+    let words = part.signature.trim_end_matches('…').split_whitespace();
+    words.for_each(|word| assert!(all.contains(word), "{word:?} {part:?}"));
     assert_eq!(line_of(starts, part.name_bytes.start), part.name_line);
     assert!(!part.name.is_empty() && part.name.chars().count() <= LONGEST_NAME, "{part:?}");
     assert!(part.signature.chars().count() <= LONGEST_SIGNATURE);

@@ -80,8 +80,12 @@ pub fn check_message(message: &[u8]) -> Value {
     let shown = String::from_utf8_lossy(message);
     let message: Value = serde_json::from_slice(message).unwrap_or_else(|e| panic!("{e}: {shown}"));
     assert!(message.is_object(), "{shown}");
-    for error in [&message["error"], &message["result"]["structuredContent"]["error"]] {
+    let data = &message["result"]["structuredContent"];
+    for error in [&message["error"], &data["error"]] {
         assert_ne!(error["code"], -32603, "{shown}");
     }
+    // What the code tools call the same.
+    let code = data["code"].as_str().unwrap_or_default();
+    assert!(!["INTERNAL_ERROR", "FILE_SYSTEM_ERROR"].contains(&code), "{shown}");
     message
 }

@@ -11,7 +11,7 @@ fn decode() {
 
 #[test]
 fn diffs() {
-    replay("diffs", trials::diffs);
+    replay("diffs", trials::diffs_by_git);
 }
 
 #[test]

@@ -14,10 +14,9 @@ pub fn of(path: &str) -> String {
         uri.push('/'); // before a drive
     }
     for byte in path.bytes() {
+        let byte = if cfg!(windows) && byte == b'\\' { b'/' } else { byte };
         if byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte) {
             uri.push(char::from(byte));
-        } else if cfg!(windows) && byte == b'\\' {
-            uri.push('/');
         } else {
             let _ = write!(uri, "%{byte:02X}");
         }

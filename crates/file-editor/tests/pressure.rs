@@ -77,7 +77,7 @@ fn many_large_answers_at_once_are_not_held_at_once() {
     let requests =
         [("read_file", json!({ "name": "large.txt" })), ("resources/read", json!({ "uri": uri }))];
     for (method, params) in requests {
-        let mut child = start(&folder, &["--max-size=4"]);
+        let mut child = start(&folder, &["--max-size=4", "--timeout=120"]);
         let mut input = child.stdin.take().unwrap();
         for id in 0..100 {
             input.write_all(&request(id, method, &params)).unwrap();

@@ -10,7 +10,7 @@ mod archive;
 mod index;
 mod manual;
 mod package;
-mod platform;
+pub mod platform;
 mod talk;
 mod template;
 #[cfg(test)]

@@ -14,20 +14,16 @@ use packages::Packages;
 const DOCUMENT: &str = "docs/dependencies.md";
 pub const PROGRAMS: [&str; 2] = ["file-editor", "codex-cli-acp"];
 
-/// Which crates a program has in it may differ by platform; this is the one that is told of.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
-
 /// Whether all is as the document says and as it may be; or the document rewritten, all but the reasons.
 pub fn check(is_rewritten: bool) -> Outcome {
-    let everywhere = Packages::load(None)?;
-    let refused = everywhere.refused_licences();
+    let packages = Packages::load()?;
+    let refused = packages.refused_licences();
     if !refused.is_empty() {
         return Err(format!("licences that are not ours to take: {}", refused.join(", ")));
     }
-    let here = Packages::load(Some(PLATFORM))?;
     let path = root().join(DOCUMENT);
     let old = std::fs::read_to_string(&path).map_err(|e| format!("{DOCUMENT}: {e}"))?;
-    let new = document::rewritten(&old, &here, everywhere.number())?;
+    let new = document::rewritten(&old, &packages)?;
     if is_rewritten {
         std::fs::write(&path, &new).map_err(|e| format!("{DOCUMENT}: {e}"))?;
     } else if new != old {
@@ -37,14 +33,15 @@ pub fn check(is_rewritten: bool) -> Outcome {
     if !missing.is_empty() {
         return Err(format!("{DOCUMENT} does not say why we need {}", missing.join(", ")));
     }
-    for bill in bills(&here)? {
+    for bill in bills(&packages)? {
         println!("{}", bill.display());
     }
-    println!("{} crates, each with a licence that is fine and a reason", everywhere.number());
+    println!("{} crates, each with a licence that is fine and a reason", packages.number());
     Ok(())
 }
 
-/// A bill of materials for each program, below where cargo builds.
+/// A bill of materials for each program, below where cargo builds: all that is in it on any platform that it is released
+/// for.
 fn bills(packages: &Packages) -> Result<Vec<PathBuf>, String> {
     let folder = target_folder().join("dist");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -59,5 +56,5 @@ fn bills(packages: &Packages) -> Result<Vec<PathBuf>, String> {
 
 /// The same for whoever packs releases.
 pub fn write_bills() -> Result<Vec<PathBuf>, String> {
-    bills(&Packages::load(Some(PLATFORM))?)
+    bills(&Packages::load()?)
 }

@@ -9,11 +9,11 @@ const HEAD: &str =
     "| crate | version | licence | brings | used by | why |\n|---|---|---|---|---|---|\n";
 
 /// The document as it has to be: reasons are taken from the old one.
-pub fn rewritten(old: &str, packages: &Packages, everywhere: usize) -> Result<String, String> {
+pub fn rewritten(old: &str, packages: &Packages) -> Result<String, String> {
     let reasons = reasons(old);
     let reason = |name: &str| reasons.get(name).copied().unwrap_or_default();
     let parts = [
-        ("numbers", numbers(packages, everywhere)),
+        ("numbers", numbers(packages)),
         ("programs", direct(packages, Need::Run, &reason)),
         ("build", direct(packages, Need::Build, &reason)),
         ("tests", direct(packages, Need::Test, &reason)),
@@ -42,20 +42,24 @@ fn reasons(document: &str) -> BTreeMap<&str, &str> {
     .collect()
 }
 
-fn numbers(packages: &Packages, everywhere: usize) -> String {
+fn numbers(packages: &Packages) -> String {
     let mut text = String::new();
     for program in super::PROGRAMS {
         let inside = packages.inside(program);
         let foreign = inside.iter().filter(|id| packages.get(id).is_some_and(|it| !it.is_ours));
-        let _ =
-            writeln!(text, "- `{program}` has {} crates in it that are not ours", foreign.count());
+        let _ = writeln!(
+            text,
+            "- `{program}` has {} crates in it that are not ours, on all platforms together",
+            foreign.count()
+        );
     }
     let direct = packages.direct();
     let named = direct.values().filter(|(need, _)| *need == Need::Run).count();
     let _ = writeln!(text, "- {named} of them we name ourselves; they bring the others");
     let _ = writeln!(
         text,
-        "- `Cargo.lock` has {everywhere}, with those for building, tests and other platforms"
+        "- `Cargo.lock` has {}, with those for building, tests and other platforms",
+        packages.number()
     );
     text
 }
@@ -77,7 +81,7 @@ fn direct<'r>(packages: &Packages, wanted: Need, reason: &dyn Fn(&str) -> &'r st
     table
 }
 
-/// Crates that a program has in two versions.
+/// Crates that a program has in two versions, be it on different platforms.
 fn twice<'r>(packages: &Packages, reason: &dyn Fn(&str) -> &'r str) -> String {
     let inside: BTreeSet<&str> =
         super::PROGRAMS.iter().flat_map(|program| packages.inside(program)).collect();

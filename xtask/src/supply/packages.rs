@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::licence;
+use crate::dist::platform::PLATFORMS;
 use crate::{cargo, root};
 
 /// What cargo knows of all packages.
 pub struct Packages {
     /// By what cargo calls it.
     all: BTreeMap<String, Package>,
-    /// What is in each program, by name and version: with what features a package is built depends on what for.
+    /// What is in each program on any platform that it is released for, by name and version: with what features a
+    /// package is built depends on what for.
     linked: BTreeMap<&'static str, BTreeSet<(String, String)>>,
 }
 
@@ -35,13 +37,10 @@ pub enum Need {
 }
 
 impl Packages {
-    /// For one platform, or for all of them.
-    pub fn load(platform: Option<&str>) -> Result<Self, String> {
+    /// For all platforms.
+    pub fn load() -> Result<Self, String> {
         let mut command = cargo();
         command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root());
-        if let Some(platform) = platform {
-            command.args(["--filter-platform", platform]);
-        }
         let output = command.output().map_err(|e| format!("cargo metadata: {e}"))?;
         if !output.status.success() {
             return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
@@ -64,7 +63,6 @@ impl Packages {
         let all = all.filter_map(|package| {
             let id = text(&package["id"]);
             let (name, version) = (text(&package["name"]), text(&package["version"]));
-            // What is not in the graph is for another platform.
             let mut needs = needs.remove(id)?;
             let is_ours = package["source"].is_null();
             if is_ours && name == "grammars" {
@@ -187,7 +185,9 @@ fn needs_of(node: &Value) -> Vec<(String, Need)> {
 fn linked(program: &str) -> Result<BTreeSet<(String, String)>, String> {
     let mut command = cargo();
     command.args(["tree", "--locked", "--prefix", "none", "--edges", "normal,no-proc-macro"]);
-    command.args(["--package", program, "--target", super::PLATFORM]).current_dir(root());
+    command.args(["--package", program]).current_dir(root());
+    let released = PLATFORMS.iter().flat_map(|platform| platform.targets);
+    command.args(released.flat_map(|target| ["--target", target]));
     let output = command.output().map_err(|e| format!("cargo tree: {e}"))?;
     if !output.status.success() {
         return Err(format!("cargo tree: {}", String::from_utf8_lossy(&output.stderr)));

@@ -371,4 +371,13 @@ mod tests {
             prop_assert_eq!(read, text);
         }
     }
+
+    #[test]
+    fn line_breaks_are_written_anew_only_where_they_differ() {
+        for text in ["", "a", "a\nb", "a\nb\n"] {
+            assert!(matches!(with_ending(text, Ending::Lf), Cow::Borrowed(same) if same == text));
+        }
+        assert_eq!(with_ending("a\r\nb\rc\nd", Ending::CrLf), "a\r\nb\r\nc\r\nd");
+        assert_eq!(with_ending("a\r\n", Ending::Cr), "a\r");
+    }
 }

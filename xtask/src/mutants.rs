@@ -217,6 +217,21 @@ impl Run {
         self.count(Fate::Caught) + self.count(Fate::Timeout)
     }
 
+    fn row(&self) -> String {
+        let (noticed, missed) = (self.noticed(), self.count(Fate::Missed));
+        let share = (noticed * 1000).checked_div(noticed + missed).unwrap_or(0);
+        format!(
+            "| `{}` | {} | {} | {} | {noticed} | {} | {missed} | {}.{} % |\n",
+            self.subject.name,
+            self.all.len(),
+            self.known.len(),
+            self.count(Fate::Unviable),
+            self.count(Fate::Timeout),
+            share / 10,
+            share % 10,
+        )
+    }
+
     /// Nothing noticed of nothing tried is too little, too.
     fn is_low(&self) -> bool {
         let tried = self.noticed() + self.count(Fate::Missed);
@@ -231,41 +246,40 @@ fn placeless(name: &str) -> String {
     format!("{path}:{what}").replace('|', "\\|")
 }
 
-/// What is known, and how many survivors have no reason yet.
+/// What is known, and how many survivors have no reason yet. Of a crate of which nothing is known the document keeps what
+/// it says.
 fn table(runs: &[Run]) -> (String, usize) {
-    let old = fs::read_to_string(root().join(report::PATH)).unwrap_or_default();
-    let reasons = reasons(&old);
-    let mut text = String::from(
+    let document = fs::read_to_string(root().join(report::PATH)).unwrap_or_default();
+    let (reasons, mut unexplained) = (reasons(&document), 0);
+    let said = |begin: &str| -> String {
+        let lines = document.lines().filter(|line| line.starts_with(begin));
+        lines.flat_map(|line| [line, "\n"]).collect()
+    };
+    let (mut crates, mut survivors) = (String::new(), String::new());
+    for run in runs {
+        let name = run.subject.name;
+        if run.known.is_empty() {
+            crates += &said(&format!("| `{name}` | "));
+            survivors += &said(&format!("| `crates/{name}/"));
+            continue;
+        }
+        crates += &run.row();
+        let mut alike = BTreeMap::new();
+        for (name, _) in run.known.iter().filter(|(_, fate)| **fate == Fate::Missed) {
+            *alike.entry(placeless(name)).or_insert(0) += 1;
+        }
+        for (name, count) in alike {
+            let reason = reasons.get(name.as_str()).copied().unwrap_or_default();
+            unexplained += usize::from(reason.is_empty());
+            let _ = writeln!(survivors, "| `{name}` | {count} | {reason} |");
+        }
+    }
+    let text = format!(
         "| crate | mutants | tried | do not compile | noticed | of these by time | missed | share |\n\
-         |---|---|---|---|---|---|---|---|\n",
+         |---|---|---|---|---|---|---|---|\n{crates}\n\
+         Those that nobody noticed, with how many of them are alike:\n\n\
+         | mutant | | why it may live |\n|---|---|---|\n{survivors}"
     );
-    for run in runs.iter().filter(|run| !run.known.is_empty()) {
-        let (noticed, missed) = (run.noticed(), run.count(Fate::Missed));
-        let share = (noticed * 1000).checked_div(noticed + missed).unwrap_or(0);
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} | {noticed} | {} | {missed} | {}.{} % |",
-            run.subject.name,
-            run.all.len(),
-            run.known.len(),
-            run.count(Fate::Unviable),
-            run.count(Fate::Timeout),
-            share / 10,
-            share % 10,
-        );
-    }
-    text += "\nThose that nobody noticed, with how many of them are alike:\n\n| mutant | | why it may live |\n|---|---|---|\n";
-    let known = runs.iter().flat_map(|run| &run.known);
-    let mut missed = BTreeMap::new();
-    for (name, _) in known.filter(|(_, fate)| **fate == Fate::Missed) {
-        *missed.entry(placeless(name)).or_insert(0) += 1;
-    }
-    let mut unexplained = 0;
-    for (name, count) in missed {
-        let reason = reasons.get(name.as_str()).copied().unwrap_or_default();
-        unexplained += usize::from(reason.is_empty());
-        let _ = writeln!(text, "| `{name}` | {count} | {reason} |");
-    }
     (text, unexplained)
 }
 

@@ -398,7 +398,7 @@ impl<'a> Staged<'a> {
 
     /// Where a line of the original is now.
     fn line_now(&self, line: usize) -> usize {
-        if self.composed.is_empty() {
+        if self.composed.regions().is_empty() {
             return line;
         }
         let original = self.original.whole();

@@ -168,10 +168,6 @@ impl Composed {
         &self.regions
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.regions.is_empty()
-    }
-
     /// The old bytes that `new`, a range of the text as staged so far, came from. An end within a region stands for
     /// all of it.
     pub fn to_old(&self, new: Range<usize>) -> Range<usize> {

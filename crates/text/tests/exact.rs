@@ -128,6 +128,15 @@ fn one_of_several_can_be_picked() {
 }
 
 #[test]
+fn the_line_to_be_near_is_one_before_all_edits() {
+    let text = "a\nx\nb\nx\nc\nx\n";
+    check(text, &[near(3, "x", "y")], "a\nx\nb\ny\nc\nx\n");
+    let moved = [replace("a\n", "1\n2\n3\n4\n5\n"), near(3, "x", "y")];
+    check(text, &moved, "1\n2\n3\n4\n5\nx\nb\ny\nc\nx\n");
+    check(text, &[replace("a\nx\nb\n", ""), near(3, "x", "y")], "y\nc\nx\n");
+}
+
+#[test]
 fn what_an_edit_took_another_cannot_have() {
     let conflict = |edit, prior, now| StringError::Overtaken { edit, prior, now };
     refused(

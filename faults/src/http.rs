@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::{HANG, binary};
+use crate::server::{HANG, await_end, binary, signal};
 
 pub struct HttpServer {
     child: Child,
@@ -48,6 +48,12 @@ impl HttpServer {
             }
         }
         panic!("the server does not start");
+    }
+
+    /// Ends it by the signal for it; why it did not end well.
+    pub fn end(&mut self) -> std::result::Result<(), String> {
+        signal(self.child.id(), rustix::process::Signal::TERM);
+        await_end(&mut self.child)
     }
 
     pub fn is_running(&mut self) -> bool {

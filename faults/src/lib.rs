@@ -94,7 +94,7 @@ fn tell(name: &str, title: &'static str, row: Row, write: Option<PathBuf>) -> Ex
     let section = Section { title, rows: vec![row] };
     report::print(&section);
     if let Some(path) = write {
-        report::write_one(&path, name, &section.rows);
+        report::write(&path, name, &report::table(&section.rows));
     }
     if section.rows[0].bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -110,7 +110,7 @@ fn make(Asked { binary, scale, write, experiments }: Asked) -> ExitCode {
         sections.push(section);
     }
     if let Some(path) = write {
-        report::write(&path, &sections);
+        report::write(&path, "figures", &report::titled(&sections));
     }
     let is_bad = |section: &Section| section.rows.iter().any(|row| !row.bad.is_empty());
     if sections.iter().any(is_bad) { ExitCode::FAILURE } else { ExitCode::SUCCESS }

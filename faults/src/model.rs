@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::folder;
 use crate::report::{Row, Scale, grouped};
-use fleet::Fleet;
+use fleet::{Ending, Fleet};
 use steps::Dice;
 use tools::{Call, Tool};
 use world::World;
@@ -47,7 +47,7 @@ struct Run {
     dice: Dice,
     /// The last steps, each with its path.
     past: VecDeque<(String, String)>,
-    tallies: BTreeMap<(Tool, &'static str), Tally>,
+    tallies: BTreeMap<Tool, Tally>,
     restarts: usize,
     kills: usize,
     by_others: usize,
@@ -125,25 +125,28 @@ impl Run {
         }
         match self.dice.below(1000) {
             0..2 => self.restart(step),
-            2..90 => self.change_by_another(step),
+            2..90 => {
+                self.change_by_another(step);
+                None
+            }
             _ => {
                 let call = self.dice.call(&self.world);
-                return self.call(step, &call);
+                self.call(step, &call)
             }
         }
-        None
     }
 
-    fn restart(&mut self, step: usize) {
-        let (which, is_killed) = (self.dice.below(self.fleet.len()), self.dice.one_in(2));
-        self.fleet.restart(which, is_killed);
-        if is_killed {
-            self.kills += 1;
-        } else {
-            self.restarts += 1;
-        }
-        let how = if is_killed { "killed and started" } else { "ended and started" };
-        self.remember(step, &format!("{} is {how} again", Fleet::name(which)), "");
+    fn restart(&mut self, step: usize) -> Option<String> {
+        let which = self.dice.below(self.fleet.len());
+        let ending = if self.dice.one_in(2) { Ending::Kill } else { Ending::Order };
+        let (count, how) = match ending {
+            Ending::Kill => (&mut self.kills, "killed"),
+            Ending::Order => (&mut self.restarts, "ended"),
+        };
+        *count += 1;
+        self.remember(step, &format!("{} is {how} and started again", Fleet::name(which)), "");
+        let restarted = self.fleet.restart(which, ending);
+        restarted.err().map(|why| format!("it did not end well: {why}"))
     }
 
     fn change_by_another(&mut self, step: usize) {
@@ -173,8 +176,7 @@ impl Run {
             Ok(observed) => observed,
             Err(why) => return Some(format!("no answer: {why}")),
         };
-        let kind = if call.tool.is_plain() { "plain" } else { "" };
-        let tally = self.tallies.entry((call.tool, kind)).or_default();
+        let tally = self.tallies.entry(call.tool).or_default();
         match &observed {
             Ok(_) => tally.done += 1,
             Err(_) => tally.refused += 1,
@@ -209,12 +211,11 @@ impl Run {
     }
 
     fn calls(&self) -> String {
-        let shown = |((tool, kind), tally): (&(Tool, &str), &Tally)| {
-            let name = [kind, tool.name()].join(" ");
-            let Tally { done, refused } = tally;
+        let shown = |(tool, Tally { done, refused }): (&Tool, &Tally)| {
+            let kind = if tool.is_plain() { "plain " } else { "" };
             format!(
-                "{} {} ({} done, {} refused)",
-                name.trim(),
+                "{kind}{} {} ({} done, {} refused)",
+                tool.name(),
                 grouped(done + refused),
                 grouped(*done),
                 grouped(*refused)

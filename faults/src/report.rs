@@ -81,30 +81,22 @@ pub fn table(rows: &[Row]) -> String {
     table
 }
 
-const BEGIN: &str = "<!-- figures: written by `cargo xtask faults` -->\n";
-const END: &str = "<!-- end of figures -->\n";
-
-/// Puts the figures into a document, between their marks.
-pub fn write(path: &Path, sections: &[Section]) {
+/// Puts what was found into a document, between the marks of that part of it.
+pub fn write(path: &Path, part: &str, found: &str) {
     let document = std::fs::read_to_string(path).unwrap();
-    let (before, rest) = document.split_once(BEGIN).expect("a mark where figures begin");
-    let (_, after) = rest.split_once(END).expect("a mark where figures end");
-    let mut figures = format!("\n{}\n", machine());
-    for Section { title, rows } in sections {
-        let _ = write!(figures, "\n### {title}\n\n{}", table(rows));
-    }
-    std::fs::write(path, format!("{before}{BEGIN}{figures}\n{END}{after}")).unwrap();
+    let begin = document.find(&format!("<!-- {part}: ")).expect("a mark where it begins");
+    let (before, rest) = document.split_at(begin);
+    let (mark, rest) = rest.split_once('\n').expect("a line of its own");
+    let end = rest.find(&format!("<!-- end of {part} -->")).expect("a mark where it ends");
+    let (found, machine, after) = (found.trim(), machine(), &rest[end..]);
+    let document = format!("{before}{mark}\n\n{machine}\n\n{found}\n\n{after}");
+    std::fs::write(path, document).unwrap();
 }
 
-/// Puts what one long experiment found into a document, between its own marks.
-pub fn write_one(path: &Path, name: &str, rows: &[Row]) {
-    let document = std::fs::read_to_string(path).unwrap();
-    let begin = format!("<!-- {name}: written by `cargo xtask {name}` -->\n");
-    let end = format!("<!-- end of {name} -->\n");
-    let (before, rest) = document.split_once(&begin).expect("a mark where it begins");
-    let (_, after) = rest.split_once(&end).expect("a mark where it ends");
-    let found = format!("\n{}\n\n{}\n", machine(), table(rows));
-    std::fs::write(path, [before, &begin, &found, &end, after].concat()).unwrap();
+/// Sections, each under its title.
+pub fn titled(sections: &[Section]) -> String {
+    let shown = |Section { title, rows }: &Section| format!("### {title}\n\n{}\n", table(rows));
+    sections.iter().map(shown).collect()
 }
 
 /// What it was that was put to the test, and where.
@@ -115,7 +107,21 @@ fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let release = system.release().to_string_lossy();
     let numbers = release.split('-').next().unwrap_or_default();
-    format!("{version}, release build, on Linux {numbers} with {cores} cores.")
+    let commit = commit().map(|commit| format!(" at {commit}")).unwrap_or_default();
+    format!("{version}{commit}, release build, on Linux {numbers} with {cores} cores.")
+}
+
+/// What is checked out here, and whether something was changed since; nothing where git knows of none. The figures are
+/// not looked at: they may just have been written.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let hash = git(&["rev-parse", "--short", "HEAD"])?;
+    let touched = git(&["status", "--porcelain", "--", ":/", ":(top,exclude)docs/reliability.md"])?;
+    let changed = if touched.is_empty() { "" } else { ", changed" };
+    Some(format!("{hash}{changed}"))
 }
 
 /// A number as it is read: 500,000.

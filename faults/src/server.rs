@@ -179,6 +179,12 @@ impl Server {
         self.receive(HANG).unwrap();
     }
 
+    /// Ends the process by its input; why it did not end well.
+    pub fn end(&mut self) -> Result<(), String> {
+        self.stdin = None;
+        self.child.take().map_or(Ok(()), |mut child| await_end(&mut child))
+    }
+
     /// Ends the process without any notice.
     pub fn kill(&mut self) {
         signal(self.pid, rustix::process::Signal::KILL);
@@ -196,18 +202,24 @@ pub fn cancellation(id: i64) -> Value {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stdin = None;
-        let Some(child) = &mut self.child else { return };
-        let until = Instant::now() + Duration::from_secs(5);
-        while matches!(child.try_wait(), Ok(None)) {
-            if Instant::now() > until {
-                let _ = child.kill();
-                let _ = child.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let _ = self.end();
+    }
+}
+
+/// Waits until a process ends that was asked to; one that does not is killed.
+pub fn await_end(child: &mut Child) -> Result<(), String> {
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until {
+        match child.try_wait() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(status.to_string()),
+            Err(error) => return Err(error.to_string()),
         }
     }
+    let _ = child.kill();
+    let _ = child.wait();
+    Err("it does not end".into())
 }
 
 /// Sends a signal to a process of ours.

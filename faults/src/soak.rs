@@ -9,13 +9,17 @@ mod clients;
 mod gate;
 mod others;
 mod scene;
+mod weather;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::chance::Chance;
+use crate::disks::not_tried;
 use crate::http::HttpServer;
 use crate::report::{Row, grouped};
+use crate::server::HANG;
 use scene::Scene;
 
 /// How long all rest before the server is looked at: what it keeps for a while has gone by then.
@@ -23,6 +27,12 @@ const REST: Duration = Duration::from_secs(15);
 /// How long they work before they rest.
 const WORK: Duration = Duration::from_mins(5);
 const SAMPLE: Duration = Duration::from_secs(3);
+/// How long a worker may take to come to rest: three calls of it may hang, one after another.
+const LATE: Duration = HANG.saturating_mul(3);
+/// How long one rests whose work ended in a panic.
+const SHOCK: Duration = Duration::from_secs(1);
+/// From how many minutes on the disk must have been full and read-only.
+const MINUTES_WITH_FAULTS: u64 = 2;
 
 /// How much more than at the beginning a resting server may have: memory of its own in KiB, for what its allocator
 /// keeps back; and what one rest may have more than the first, for the same reason.
@@ -92,38 +102,53 @@ pub fn row(minutes: u64) -> Row {
     let began = Instant::now();
     let until = began + Duration::from_secs(60 * minutes);
     std::thread::scope(|threads| {
-        for (number, (_, work)) in clients::WORKERS.iter().enumerate() {
+        let _over = scene.gate.over_at_last();
+        for (number, worker) in clients::WORKERS.iter().enumerate() {
             let scene = &scene;
-            threads.spawn(move || {
-                let mut chance = Chance::new(number as u64);
-                while scene.gate.pass() {
-                    work(scene, &mut chance);
-                }
-            });
+            threads.spawn(move || labour(scene, worker, Chance::new(number as u64)));
         }
         // Three rests at least, or there would be nothing to compare.
         let work = WORK.min(Duration::from_secs(20 * minutes));
         loop {
             watch(&scene, (Instant::now() + work).min(until), began, &mut watched);
-            scene.gate.close(clients::WORKERS.len());
+            let missing = scene.gate.close(clients::WORKERS.len(), LATE);
+            if missing > 0 {
+                row.bad.push(format!("{missing} workers do not come to rest in {LATE:?}"));
+                break;
+            }
             std::thread::sleep(REST);
             let sample = Sample::of(&scene.server.lock().unwrap());
             println!("at rest: {}", sample.shown());
             watched.rests.push(sample);
+            clients::append_at_rest(&scene, &mut row);
             scene.verify(&mut row);
             if Instant::now() >= until {
                 break;
             }
             scene.gate.open();
         }
-        scene.gate.end();
     });
     scene.verify_end(&mut row);
     judge(&mut row, first, &watched);
-    row.bad.extend(scene.bad.lock().unwrap().drain(..));
+    judge_faults(&mut row, &scene, minutes);
+    // What clients saw comes first: the rest may follow from it.
+    row.bad.splice(0..0, scene.bad.lock().unwrap().drain(..));
     row.tries = scene.calls.load(Ordering::Relaxed);
     let found = found(&scene, first, &watched);
     row.found(found)
+}
+
+/// Works and rests until all is over. What panics has seen something that must never be, such as a line that is no JSON.
+fn labour(scene: &Scene, (name, work): &clients::Worker, mut chance: Chance) {
+    while scene.gate.pass() {
+        let worked = catch_unwind(AssertUnwindSafe(|| work(scene, &mut chance)));
+        if let Err(panic) = worked {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+            scene.bad(format!("{name}: panicked: {text:.1000}"));
+            std::thread::sleep(SHOCK);
+        }
+    }
 }
 
 /// Looks at the server every few seconds, and says a word every minute.
@@ -154,6 +179,21 @@ fn judge(row: &mut Row, first: Sample, watched: &Watched) {
     if let [early, .., late] = &watched.rests[..] {
         row.check(late.own <= early.own + GROWTH_SLACK, || {
             format!("memory grows from rest to rest: {} KiB, then {} KiB", early.own, late.own)
+        });
+    }
+}
+
+/// A soak in which nothing went wrong with the disk has not tried what it is for.
+fn judge_faults(row: &mut Row, scene: &Scene, minutes: u64) {
+    if let Some(why) = scene.never_fails() {
+        let why = format!("a full or read-only disk: {why}");
+        row.bad.extend(not_tried(&row.what, &why).bad);
+        return;
+    }
+    for (what, count) in [("full", &scene.full), ("read-only", &scene.read_only)] {
+        let has_been = count.load(Ordering::Relaxed) > 0;
+        row.check(has_been || minutes < MINUTES_WITH_FAULTS, || {
+            format!("the disk was never {what}")
         });
     }
 }

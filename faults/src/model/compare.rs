@@ -1,10 +1,13 @@
 //! Whether an answer is what the model says.
 
+use std::fmt::Write as _;
+use std::iter;
+
 use serde_json::Value;
 
 use super::fleet::{Observed, Refused, Seen};
 use super::lines;
-use super::tools::{Done, Expected, Refusal, Tool};
+use super::tools::{Done, Expected, INVALID, Refusal, Tool};
 use super::world::{World, decode, hash};
 
 /// What is not as it should be.
@@ -23,8 +26,6 @@ pub fn difference(
 }
 
 fn refusals(tool: Tool, expected: &Refusal, observed: &Refused) -> Option<String> {
-    let is_code_tool =
-        matches!(tool, Tool::AiEditCode | Tool::SearchFiles | Tool::AiGetCodeContext);
     let name = match expected.code {
         -32001 => "FILE_NOT_FOUND",
         -32002 => "PERMISSION_DENIED",
@@ -33,10 +34,20 @@ fn refusals(tool: Tool, expected: &Refusal, observed: &Refused) -> Option<String
     };
     let is_right = match observed.code.as_i64() {
         Some(code) => code == expected.code,
-        None => is_code_tool && observed.code == name,
+        None => tool.is_for_code() && observed.code == name,
     };
-    let has_words = expected.message.as_ref().is_none_or(|message| *message == observed.message);
-    (!is_right || !has_words).then(|| format!("refused with {observed:?}, not {expected:?}"))
+    let Refused { message, text, faults, .. } = observed;
+    let fault = faults.as_ref().and_then(|faults| faults.first());
+    // An error of JSON-RPC names what is wrong with the arguments in its data, and says in general what it is about.
+    let is_general = fault.is_none() || message == "Invalid params";
+    let has_faults = expected.code == INVALID && !tool.is_for_code() && !tool.is_resource();
+    let is_complete = !has_faults || faults.is_none() || fault.is_some();
+    let words = fault.unwrap_or(message);
+    let has_words = expected.message.as_ref().is_none_or(|message| message == words);
+    let whole = [tool.before_refusals(), words].concat();
+    let has_text = text.as_ref().is_none_or(|text| *text == whole);
+    let is_same = is_right && is_general && is_complete && has_words && has_text;
+    (!is_same).then(|| format!("refused with {observed:?}, not {expected:?}"))
 }
 
 fn answers(world: &World, tool: Tool, done: &Done, seen: &Seen) -> Option<String> {
@@ -48,17 +59,10 @@ fn answers(world: &World, tool: Tool, done: &Done, seen: &Seen) -> Option<String
     {
         return Some(format!("the diff from {before:?} to {after:?} {why}: {diff}"));
     }
-    if let Some(expected) = &done.text
-        && seen.texts.first() != Some(expected)
+    if let Some(expected) = texts(tool, done, seen, diff)
+        && seen.texts != expected
     {
-        return Some(format!("the text is {:?}, not {expected:?}", seen.texts.first()));
-    }
-    if let Some(expected) = &done.second {
-        let whole =
-            if diff.is_empty() { expected.clone() } else { format!("{expected}\n\n{diff}") };
-        if seen.texts.get(1) != Some(&whole) {
-            return Some(format!("the second text is {:?}, not {whole:?}", seen.texts.get(1)));
-        }
+        return Some(format!("the texts are {:?}, not {expected:?}", seen.texts));
     }
     if let Some(expected) = &done.data {
         drop_unknown(tool, &mut data, expected);
@@ -73,12 +77,49 @@ fn answers(world: &World, tool: Tool, done: &Done, seen: &Seen) -> Option<String
             return Some(format!("`_meta` is {}, not {expected}", seen.meta));
         }
     }
-    if let (Some(tag), Some(expected)) = (&seen.tag, &done.hash)
-        && tag != expected
-    {
-        return Some(format!("the ETag is {tag}, not {expected}"));
+    let tag = done.hash.as_ref().map(|hash| format!("\"{hash}\"")).unwrap_or_default();
+    if seen.tag.as_ref().is_some_and(|seen| *seen != tag) {
+        return Some(format!("the ETag is {:?}, not {tag:?}", seen.tag));
     }
     if done.is_context { wrong_context(world, &seen.data) } else { None }
+}
+
+/// All texts of an answer, where they are known. What the model cannot know is in its data, too, in the same words.
+fn texts(tool: Tool, done: &Done, seen: &Seen, diff: &str) -> Option<Vec<String>> {
+    let diff = Some(diff).filter(|diff| !diff.is_empty());
+    let texts = match (tool, &done.text, &done.second) {
+        (Tool::MultiEditTextFile, _, Some(words)) => {
+            let notes = seen.data["notes"].as_array().into_iter().flatten();
+            let notes = notes.map(|note| format!("\n{}", note.as_str().unwrap_or_default()));
+            let words = iter::once(words.clone()).chain(notes).collect();
+            vec![diff.unwrap_or_default().into(), words]
+        }
+        (Tool::AiEditCode, Some(text), _) => {
+            let text = [text, &*warnings(&seen.data)].concat();
+            iter::once(text).chain(diff.map(String::from)).collect()
+        }
+        (_, Some(text), Some(words)) => {
+            let diff = diff.map(|diff| format!("\n\n{diff}")).unwrap_or_default();
+            vec![text.clone(), [&**words, &*diff].concat()]
+        }
+        (_, Some(text), None) => vec![text.clone()],
+        (_, None, _) => return None,
+    };
+    Some(texts)
+}
+
+/// What an answer's text has to say of its own `syntax_warnings`.
+fn warnings(data: &Value) -> String {
+    let mut words = String::new();
+    for warning in data["syntax_warnings"].as_array().into_iter().flatten() {
+        let message = warning["message"].as_str().unwrap_or_default();
+        let (line, column) = (&warning["line"], &warning["column"]);
+        let _ = write!(words, "\nsyntax warning: line {line}, column {column}: {message}");
+    }
+    if let Some(more) = data["more_syntax_warnings"].as_u64() {
+        let _ = write!(words, "\n... and {more} more syntax warnings");
+    }
+    words
 }
 
 /// Takes out what the model does not know.
@@ -220,6 +261,45 @@ mod tests {
         let diff = format!("--- a\n+++ a\n{hunks}");
         let why = wrong_diff(before, after, &diff);
         assert_eq!(why.is_none(), is_right, "{why:?}");
+    }
+
+    /// Whether -32602 `wrong` is what was expected of `read_file`.
+    #[track_caller]
+    fn check_refusal(message: &str, text: Option<&str>, faults: Option<&[&str]>, is_right: bool) {
+        let owned = |faults: &[&str]| faults.iter().map(|&fault| fault.to_owned()).collect();
+        let observed = Refused {
+            code: INVALID.into(),
+            message: message.into(),
+            text: text.map(String::from),
+            faults: faults.map(owned),
+        };
+        let expected = Refusal { code: INVALID, message: Some("wrong".into()) };
+        let why = refusals(Tool::ReadFile, &expected, &observed);
+        assert_eq!(why.is_none(), is_right, "{why:?}");
+    }
+
+    #[test]
+    fn a_refusal_has_its_words_wherever_they_belong() {
+        check_refusal("wrong", Some("Error: wrong"), None, true);
+        check_refusal("wrong", Some("wrong"), None, false);
+        check_refusal("other", Some("Error: other"), None, false);
+        check_refusal("Invalid params", None, Some(&["wrong"]), true);
+        check_refusal("Invalid params", None, Some(&["other"]), false);
+        check_refusal("wrong", None, Some(&["wrong"]), false);
+        check_refusal("wrong", None, Some(&[]), false);
+    }
+
+    #[test]
+    fn an_answer_over_http_has_its_tag() {
+        let world = World::new(std::path::Path::new("/"));
+        let done = Done { hash: Some("12".into()), ..Done::default() };
+        let is_right = |done: &Done, tag: Option<&str>| {
+            let seen = Seen { tag: tag.map(String::from), ..Seen::default() };
+            answers(&world, Tool::PlainReadFile, done, &seen).is_none()
+        };
+        assert!(is_right(&done, Some("\"12\"")) && is_right(&done, None));
+        assert!(!is_right(&done, Some("")) && !is_right(&done, Some("12")));
+        assert!(!is_right(&Done::default(), Some("\"12\"")));
     }
 
     #[test]

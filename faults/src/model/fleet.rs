@@ -15,7 +15,7 @@ pub struct Seen {
     /// `structuredContent`, or the object of a plain method.
     pub data: Value,
     pub meta: Value,
-    /// The `ETag` of a plain method over HTTP.
+    /// The `ETag` of a plain method over HTTP, empty if it has none; nothing where there are no headers.
     pub tag: Option<String>,
 }
 
@@ -25,9 +25,13 @@ pub struct Refused {
     /// A number, or a name that the code tools have for it.
     pub code: Value,
     pub message: String,
+    /// The first text, where there are texts.
+    pub text: Option<String>,
+    /// What is wrong with the arguments, as an error of JSON-RPC has it.
+    pub faults: Option<Vec<String>>,
 }
 
-pub type Observed = Result<Seen, Refused>;
+pub type Observed = Result<Seen, Box<Refused>>;
 
 const FLAGS: &[&[&str]] = &[
     &["--durability=none"],
@@ -42,7 +46,14 @@ const HTTP: usize = 3;
 enum Process {
     Stdio(Server),
     /// The server ends with this.
-    Http(#[expect(dead_code, reason = "kept alive")] HttpServer, Client),
+    Http(HttpServer, Client),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By its input, or by the signal for it.
+    Order,
+    Kill,
 }
 
 pub struct Fleet {
@@ -70,12 +81,20 @@ impl Fleet {
         format!("{transport} {which} {}", FLAGS[which].join(" "))
     }
 
-    /// Ends one that idles, by its input or by force, and starts it again.
-    pub fn restart(&mut self, which: usize, is_killed: bool) {
-        if let (Process::Stdio(server), true) = (&mut self.processes[which], is_killed) {
-            server.kill();
-        }
+    /// Ends one that idles, and starts it again; why it did not end well.
+    pub fn restart(&mut self, which: usize, ending: Ending) -> Result<(), String> {
+        let ended = match (&mut self.processes[which], ending) {
+            (Process::Stdio(server), Ending::Order) => server.end(),
+            (Process::Http(server, _), Ending::Order) => server.end(),
+            (Process::Stdio(server), Ending::Kill) => {
+                server.kill();
+                Ok(())
+            }
+            // It is killed when it is dropped.
+            (Process::Http(..), Ending::Kill) => Ok(()),
+        };
         self.processes[which] = start(&self.root, which);
+        ended
     }
 
     /// Makes a call; `is_new`: as clients of 2026-07-28 make it.
@@ -124,17 +143,17 @@ impl Fleet {
                 if answer.status != 200 {
                     return Err(format!("answered {}", answer.short()));
                 }
-                let tag = answer.header("etag").map(|tag| tag.trim_matches('"').to_owned());
-                if !tool.is_plain() {
-                    return Ok(read(tool, &answer.json(), None));
-                }
                 let body = answer.json();
-                let message = if body["isError"] == true {
-                    json!({ "error": body["error"] })
-                } else {
-                    json!({ "result": body })
-                };
-                Ok(read(tool, &message, tag))
+                if !tool.is_plain() {
+                    return Ok(read(tool, &body, None));
+                }
+                if body["isError"] == true {
+                    let text = body["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+                    let refused = refused(&body["error"]);
+                    return Ok(Err(Box::new(Refused { text: Some(text), ..refused })));
+                }
+                let tag = answer.header("etag").unwrap_or_default().to_owned();
+                Ok(read(tool, &json!({ "result": body }), Some(tag)))
             }
         }
     }
@@ -183,10 +202,7 @@ fn request(call: &Call, id: usize, is_new: bool) -> Vec<u8> {
 /// A message of JSON-RPC as what it says.
 fn read(tool: Tool, message: &Value, tag: Option<String>) -> Observed {
     if let Some(error) = message.get("error") {
-        let faults = error["data"]["validation_errors"].as_array();
-        let faults = faults.and_then(|faults| faults.first()?.as_str());
-        let message = faults.or(error["message"].as_str()).unwrap_or_default().to_owned();
-        return Err(Refused { code: error["code"].clone(), message });
+        return Err(Box::new(refused(error)));
     }
     let result = &message["result"];
     if tool.is_plain() {
@@ -209,12 +225,24 @@ fn read(tool: Tool, message: &Value, tag: Option<String>) -> Observed {
         blocks.filter_map(|block| block["text"].as_str()).map(String::from).collect();
     let data = &result["structuredContent"];
     if result["isError"] == true {
-        let code = data.get("code").unwrap_or(&data["error"]["code"]).clone();
-        let message = texts.first().map_or("", String::as_str);
-        let message = message.strip_prefix("Error: ").unwrap_or(message).to_owned();
-        return Err(Refused { code, message });
+        // The code tools have it at the top.
+        let error = if data["error"].is_object() { &data["error"] } else { data };
+        let text = Some(texts.first().cloned().unwrap_or_default());
+        return Err(Box::new(Refused { text, faults: None, ..refused(error) }));
     }
     Ok(Seen { texts, data: data.clone(), meta: result["_meta"].clone(), tag })
+}
+
+/// An error as it is told, whatever it is in.
+fn refused(error: &Value) -> Refused {
+    let faults = error["data"]["validation_errors"].as_array().into_iter().flatten();
+    let faults = faults.map(|fault| fault.as_str().unwrap_or_default().to_owned()).collect();
+    Refused {
+        code: error["code"].clone(),
+        message: error["message"].as_str().unwrap_or_default().to_owned(),
+        text: None,
+        faults: Some(faults),
+    }
 }
 
 /// Two pages of a search as one.

@@ -51,6 +51,16 @@ impl Tool {
     pub fn is_resource(self) -> bool {
         matches!(self, Self::ListResources | Self::ReadResource)
     }
+
+    pub fn is_for_code(self) -> bool {
+        matches!(self, Self::AiEditCode | Self::SearchFiles | Self::AiGetCodeContext)
+    }
+
+    /// What stands before a refusal's words where they are a text.
+    pub fn before_refusals(self) -> &'static str {
+        let is_flat = matches!(self, Self::ListFiles | Self::ReadFile | Self::EditFile);
+        if is_flat || self.is_plain() { "Error: " } else { "" }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -75,9 +85,9 @@ pub struct Refusal {
 /// What must be in an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// The first text, where its words are known.
+    /// The first text, where its words are known; but for warnings at its end, and where it is the diff.
     pub text: Option<String>,
-    /// The second one, but for a diff at its end.
+    /// The second one, but for notes or a diff at its end, and where it is the diff.
     pub second: Option<String>,
     /// `structuredContent`, or the object of a plain method; but for its diff.
     pub data: Option<Value>,
@@ -108,7 +118,7 @@ const NOT_FOUND: i64 = -32001;
 const NOT_A_FILE: i64 = -32003;
 const NOT_TEXT: i64 = -32004;
 const STALE: i64 = -32013;
-const INVALID: i64 = -32602;
+pub const INVALID: i64 = -32602;
 
 /// What the tool answers now, and does to the world.
 pub fn call(world: &mut World, call: &Call) -> Expected {
@@ -237,7 +247,11 @@ fn list_files(world: &World, tool: Tool) -> Done {
         return Done { data: Some(data), ..Done::default() };
     }
     data["skipped"] = skipped.len().into();
-    Done { text: Some(text), data: Some(data), ..Done::default() }
+    let second = (!skipped.is_empty()).then(|| {
+        let why = "their names hold other characters than letters, digits, `.`, `_` and `-`";
+        format!("{} more not listed: {why}", skipped.len())
+    });
+    Done { text: Some(text), second, data: Some(data), ..Done::default() }
 }
 
 fn read_file(world: &World, call: &Call) -> Expected {
@@ -315,6 +329,14 @@ impl Outcome {
         };
         let hash = self.hash().map(|hash| format!("hash {hash}"));
         did.into_iter().chain(hash).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Only the hashes, each in its line.
+    fn hash_words(&self) -> String {
+        let would_be = (self.dry_run && self.changed())
+            .then(|| format!("the hash would be {}\n", hash(&self.after)));
+        let hash = self.hash().unwrap_or_default();
+        format!("{}hash {hash}", would_be.unwrap_or_default())
     }
 
     fn add_to(&self, data: &mut Value) {
@@ -571,8 +593,16 @@ fn multi_edit(world: &mut World, call: &Call) -> Expected {
         data["eol_adjusted"] = true.into();
     }
     outcome.add_to(&mut data);
+    let plural = if edits.len() == 1 { "" } else { "s" };
+    let words = outcome.words(Some(format!("{} edit{plural} applied", edits.len())));
     let meta = outcome.hash().map(|hash| json!({ "hash": hash }));
-    Ok(Done { data: Some(data), meta, diff: outcome.diff(), ..Done::default() })
+    Ok(Done {
+        second: Some(words),
+        data: Some(data),
+        meta,
+        diff: outcome.diff(),
+        ..Done::default()
+    })
 }
 
 fn string_edit(edit: &Value) -> strings::Edit {
@@ -664,7 +694,8 @@ fn ai_edit_code(world: &mut World, call: &Call) -> Expected {
         "status": "success", "file_path": at, "message": message, "generated_by": "agent",
     });
     outcome.add_to(&mut data);
-    Ok(Done { data: Some(data), diff: outcome.diff(), ..Done::default() })
+    let text = Some(format!("{message}\n{at}\n{}", outcome.hash_words()));
+    Ok(Done { text, data: Some(data), diff: outcome.diff(), ..Done::default() })
 }
 
 /// What is shown is the product's to choose; it must be true.

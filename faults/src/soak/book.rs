@@ -34,8 +34,11 @@ impl Book {
         }
     }
 
+    /// Another append, of which nothing is known yet.
     pub fn next(&self) -> usize {
-        self.next.fetch_add(1, Ordering::Relaxed)
+        let token = self.next.fetch_add(1, Ordering::Relaxed);
+        self.note(token, Fate::Unknown);
+        token
     }
 
     pub fn note(&self, token: usize, fate: Fate) {

@@ -1,5 +1,6 @@
 //! Those who call: each a short visit, over and over.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::time::Duration;
 
@@ -7,12 +8,14 @@ use serde_json::{Value, json};
 
 use super::book::{Fate, file_of, line};
 use super::others;
-use super::scene::{FLAGS, LARGE, SOURCES, Scene, code, count, is_whole, whole_text};
+use super::scene::{FLAGS, LARGE, SOURCES, Scene, are_lines, code, count, is_whole, whole_text};
+use super::weather::Since;
 use crate::chance::Chance;
 use crate::http::{Client, plain, post};
+use crate::report::Row;
 use crate::server::{Answer, HANG, NoAnswer, Server};
 
-type Worker = (&'static str, fn(&Scene, &mut Chance));
+pub type Worker = (&'static str, fn(&Scene, &mut Chance));
 
 pub const WORKERS: &[Worker] = &[
     ("appends by REST", append_by_rest),
@@ -32,9 +35,11 @@ pub const WORKERS: &[Worker] = &[
     ("faults of the disk", others::break_disk),
 ];
 
-/// Codes that a disk which is full or read-only, or a lock that many want, can be the reason of.
-const OF_THE_DISK: [i64; 3] = [-32005, -32002, -32014];
-const CODES_OF_THE_DISK: [&str; 3] = ["DISK_FULL", "PERMISSION_DENIED", "TIMED_OUT"];
+/// An answer, and when it was asked for.
+struct Told {
+    since: Since,
+    answer: Value,
+}
 
 /// Every kind of call once: what it makes for good is there after that.
 pub fn once_each(scene: &Scene) {
@@ -79,10 +84,11 @@ fn call(
     tool: &str,
     arguments: &Value,
     is_new: bool,
-) -> Option<Value> {
+) -> Option<Told> {
     count(&scene.calls);
+    let since = scene.weather.now();
     match client.send(&mcp(tool, arguments, is_new)) {
-        Ok(answer) if answer.status == 200 => Some(answer.json()),
+        Ok(answer) if answer.status == 200 => Some(Told { since, answer: answer.json() }),
         Ok(answer) => {
             scene.bad(format!("{tool}: {}", answer.short()));
             None
@@ -94,25 +100,42 @@ fn call(
     }
 }
 
-/// Whether it was done. Nothing but the disk is a reason to refuse it.
-fn is_done(scene: &Scene, what: &str, answer: &Value) -> bool {
+/// Whether it was done. It is refused only for the disk's sake, while there is something the matter with it, or for a
+/// lock that many want.
+fn is_done(scene: &Scene, what: &str, Told { since, answer }: &Told) -> bool {
     let is_refused = answer.get("error").is_some() || answer["result"]["isError"] == true;
     if is_refused {
         count(&scene.refusals);
         let code = code(answer).unwrap_or_default();
-        let is_number = code.as_i64().is_some_and(|code| OF_THE_DISK.contains(&code));
-        let is_name = code.as_str().is_some_and(|code| CODES_OF_THE_DISK.contains(&code));
-        if !is_number && !is_name {
-            scene.bad(format!("{what}: {answer:.500}"));
+        let is = |number: i64, name: &str| code == number || code == name;
+        let is_of_the_disk = is(-32005, "DISK_FULL") || is(-32002, "PERMISSION_DENIED");
+        let is_fair = scene.weather.was_fair(*since);
+        if !is(-32014, "TIMED_OUT") && (!is_of_the_disk || is_fair) {
+            let disk = if is_fair { "a healthy" } else { "an ailing" };
+            scene.bad(format!("{what}, on {disk} disk: {answer:.500}"));
         }
     }
     !is_refused
 }
 
 /// What became of an append that was answered.
-fn note(scene: &Scene, token: usize, answer: &Value) {
-    let is_done = is_done(scene, "an append", answer);
-    scene.book.note(token, if is_done { Fate::Acknowledged } else { Fate::Refused });
+fn note(scene: &Scene, token: usize, told: &Told) -> Fate {
+    let is_done = is_done(scene, "an append", told);
+    let fate = if is_done { Fate::Acknowledged } else { Fate::Refused };
+    scene.book.note(token, fate);
+    fate
+}
+
+/// The same of one to the server that lives through it all.
+fn note_lasting(scene: &Scene, token: usize, told: &Told) -> Fate {
+    let fate = note(scene, token, told);
+    count(if fate == Fate::Acknowledged { &scene.acknowledged } else { &scene.refused });
+    fate
+}
+
+/// There was no answer, though nobody had ended the server.
+fn note_silence(scene: &Scene, token: usize, why: NoAnswer) {
+    scene.bad(format!("a server on stdio, at append {token}: {why:?}"));
 }
 
 fn append(token: usize) -> Value {
@@ -123,27 +146,42 @@ fn pause(chance: &mut Chance, milliseconds: u64) {
     std::thread::sleep(chance.duration(Duration::from_millis(milliseconds)));
 }
 
+/// What became of an append by REST, if it was answered.
+fn append_once(scene: &Scene, client: &mut Client) -> Option<Fate> {
+    let (token, since) = (scene.book.next(), scene.weather.now());
+    count(&scene.calls);
+    match client.send(&plain("edit_file", &append(token))) {
+        Ok(answer) if answer.status == 200 => {
+            let answer = as_message(&answer.json());
+            Some(note_lasting(scene, token, &Told { since, answer }))
+        }
+        other => {
+            scene.bad(format!("an append by REST: {other:?}"));
+            None
+        }
+    }
+}
+
+/// What a plain method answered over HTTP, as JSON-RPC has it.
+fn as_message(body: &Value) -> Value {
+    let is_refused = body["isError"] == true;
+    if is_refused { json!({ "error": body["error"] }) } else { json!({ "result": body }) }
+}
+
 fn append_by_rest(scene: &Scene, chance: &mut Chance) {
     let Some(mut client) = scene.connect() else { return };
     for _ in 0..30 {
-        let token = scene.book.next();
-        count(&scene.calls);
-        match client.send(&plain("edit_file", &append(token))) {
-            Ok(answer) if answer.status == 200 => {
-                let body = answer.json();
-                let is_refused = body["isError"] == true;
-                let key = if is_refused { "error" } else { "result" };
-                let value = if is_refused { &body["error"] } else { &body };
-                note(scene, token, &json!({ key: value }));
-            }
-            other => {
-                scene.book.note(token, Fate::Unknown);
-                scene.bad(format!("an append by REST: {other:?}"));
-                return;
-            }
+        if append_once(scene, &mut client).is_none() {
+            return;
         }
         pause(chance, 10);
     }
+}
+
+/// While all rest, nothing is the matter with the disk: whatever it was before, it is no reason any more.
+pub fn append_at_rest(scene: &Scene, row: &mut Row) {
+    let fate = scene.connect().and_then(|mut client| append_once(scene, &mut client));
+    row.check(fate == Some(Fate::Acknowledged), || format!("an append while all rest: {fate:?}"));
 }
 
 fn append_by_mcp(scene: &Scene, chance: &mut Chance) {
@@ -152,8 +190,8 @@ fn append_by_mcp(scene: &Scene, chance: &mut Chance) {
     for _ in 0..30 {
         let token = scene.book.next();
         match call(scene, &mut client, "edit_file", &append(token), is_new) {
-            Some(answer) => note(scene, token, &answer),
-            None => return scene.book.note(token, Fate::Unknown),
+            Some(told) => _ = note_lasting(scene, token, &told),
+            None => return,
         }
         pause(chance, 10);
     }
@@ -161,9 +199,13 @@ fn append_by_mcp(scene: &Scene, chance: &mut Chance) {
 
 /// On a server of its own; nothing, after a while, if the disk does not let it start.
 fn serve(scene: &Scene) -> Option<Server> {
+    let since = scene.weather.now();
     let mut server = Server::start_quietly(&scene.root, FLAGS);
     let answer = server.request("ping", &json!({})).and_then(|_| server.receive(HANG));
-    if answer.is_err() {
+    if let Err(why) = answer {
+        if why == NoAnswer::Late || scene.weather.was_fair(since) {
+            scene.bad(format!("a server on stdio does not start: {why:?}"));
+        }
         std::thread::sleep(Duration::from_millis(50));
         return None;
     }
@@ -173,18 +215,15 @@ fn serve(scene: &Scene) -> Option<Server> {
 fn append_on_stdio(scene: &Scene, chance: &mut Chance) {
     let Some(mut server) = serve(scene) else { return };
     for _ in 0..60 {
-        let token = scene.book.next();
+        let (token, since) = (scene.book.next(), scene.weather.now());
         count(&scene.calls);
         let answer = match chance.below(2) {
             0 => server.call("edit_file", &append(token)),
             _ => server.method("edit_file", &append(token)),
         };
         match answer {
-            Ok(Answer(answer)) => note(scene, token, &answer),
-            Err(why) => {
-                scene.book.note(token, Fate::Unknown);
-                return scene.bad(format!("a server on stdio: {why:?}"));
-            }
+            Ok(Answer(answer)) => _ = note(scene, token, &Told { since, answer }),
+            Err(why) => return note_silence(scene, token, why),
         }
         pause(chance, 10);
     }
@@ -193,52 +232,75 @@ fn append_on_stdio(scene: &Scene, chance: &mut Chance) {
 fn append_and_kill(scene: &Scene, chance: &mut Chance) {
     let Some(mut server) = serve(scene) else { return };
     for _ in 0..10 {
-        let token = scene.book.next();
+        let (token, since) = (scene.book.next(), scene.weather.now());
         count(&scene.calls);
-        if server.send("edit_file", &append(token)).is_err() {
-            return scene.book.note(token, Fate::Unknown);
-        }
-        let answer = match server.receive(chance.duration(Duration::from_millis(2))) {
-            Err(NoAnswer::Late) if chance.below(3) == 0 => {
-                server.kill();
-                count(&scene.kills);
+        let mut is_killed = false;
+        let soon = chance.duration(Duration::from_millis(2));
+        let answer = match server.send("edit_file", &append(token)) {
+            Ok(_) => server.receive(soon),
+            Err(why) => Err(why),
+        };
+        let answer = match answer {
+            Err(NoAnswer::Late) => {
+                is_killed = chance.below(3) == 0;
+                if is_killed {
+                    server.kill();
+                    count(&scene.kills);
+                }
                 // It may have answered in its last moment.
                 server.receive(HANG)
             }
-            Err(NoAnswer::Late) => server.receive(HANG),
             answer => answer,
         };
         match answer {
-            Ok(Answer(answer)) => note(scene, token, &answer),
-            Err(_) => return scene.book.note(token, Fate::Unknown),
+            Ok(Answer(answer)) => _ = note(scene, token, &Told { since, answer }),
+            Err(_) if is_killed => return,
+            Err(why) => return note_silence(scene, token, why),
+        }
+        if is_killed {
+            return;
         }
     }
     server.kill();
     count(&scene.kills);
 }
 
-/// Many at once, some of them taken back; what is answered is answered before the server ends.
+/// Many at once, some of them taken back; all others are answered before the server ends.
 fn append_and_cancel(scene: &Scene, chance: &mut Chance) {
     let Some(mut server) = serve(scene) else { return };
-    let mut open = std::collections::BTreeMap::new();
+    let since = scene.weather.now();
+    let (mut open, mut taken_back) = (BTreeMap::new(), BTreeSet::new());
     for _ in 0..20 {
         let token = scene.book.next();
         count(&scene.calls);
-        scene.book.note(token, Fate::Unknown);
-        let Ok(id) = server.send("edit_file", &append(token)) else { return };
-        open.insert(id, token);
-        if chance.below(2) == 0 {
-            pause(chance, 1);
-            let _ = server.cancel(id);
+        let sent = server.send("edit_file", &append(token)).and_then(|id| {
+            open.insert(id, token);
+            if chance.below(2) == 0 {
+                pause(chance, 1);
+                taken_back.insert(id);
+                server.cancel(id)?;
+            }
+            Ok(())
+        });
+        if let Err(why) = sent {
+            return note_silence(scene, token, why);
         }
     }
     server.close_input();
-    while let Ok(Answer(answer)) = server.receive(HANG) {
-        let token = answer["id"].as_i64().and_then(|id| open.remove(&id));
-        match token {
-            Some(token) => note(scene, token, &answer),
-            None => scene.bad(format!("an answer that nobody asked for: {answer:.300}")),
+    let end = loop {
+        match server.receive(HANG) {
+            Ok(Answer(answer)) => match answer["id"].as_i64().and_then(|id| open.remove(&id)) {
+                Some(token) => _ = note(scene, token, &Told { since, answer }),
+                None => scene.bad(format!("an answer that nobody asked for: {answer:.300}")),
+            },
+            Err(end) => break end,
         }
+    };
+    if end == NoAnswer::Late {
+        scene.bad("a server on stdio does not end with its input");
+    }
+    for (_, token) in open.into_iter().filter(|(id, _)| !taken_back.contains(id)) {
+        scene.bad(format!("append {token} was neither answered nor taken back"));
     }
 }
 
@@ -252,18 +314,24 @@ fn read_large(scene: &Scene, chance: &mut Chance) {
         let name = large(chance);
         if chance.below(2) == 0 {
             let arguments = json!({ "path": scene.root.join(name) });
-            let answer = call(scene, &mut client, "read_text_file", &arguments, true);
-            let Some(answer) = answer else { return };
-            let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-            if is_done(scene, "a large read", &answer) && !is_whole(text) {
+            let told = call(scene, &mut client, "read_text_file", &arguments, true);
+            let Some(told) = told else { return };
+            let text = told.answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            if is_done(scene, "a large read", &told) && !is_whole(text) {
                 scene.bad(format!("{name} was read in part: {} bytes", text.len()));
             }
         } else {
             count(&scene.calls);
+            let since = scene.weather.now();
             let range = json!({ "name": name, "start_line": 100, "end_line": 200 });
-            match client.send(&plain("read_file", &range)) {
-                Ok(answer) if answer.status == 200 => {}
+            let answer = match client.send(&plain("read_file", &range)) {
+                Ok(answer) if answer.status == 200 => as_message(&answer.json()),
                 other => return scene.bad(format!("lines of {name}: {other:?}")),
+            };
+            let told = Told { since, answer };
+            let text = told.answer["result"]["content"].as_str().unwrap_or_default();
+            if is_done(scene, "lines of a large file", &told) && !are_lines(text, 101) {
+                scene.bad(format!("other lines of {name}: {text:.500}"));
             }
         }
     }
@@ -291,12 +359,13 @@ fn read_slowly(scene: &Scene, chance: &mut Chance) {
 fn write_large(scene: &Scene, chance: &mut Chance) {
     let Some(mut client) = scene.connect() else { return };
     for _ in 0..3 {
-        let size = 1 + usize::try_from(chance.below(4 << 20)).unwrap();
+        // Never so small that a reader of lines would not find them.
+        let size = (16 << 10) + usize::try_from(chance.below(4 << 20)).unwrap();
         let content = whole_text(chance.below(1 << 40), size);
         let arguments = json!({ "path": scene.root.join(large(chance)), "content": content });
         let is_new = chance.below(2) == 0;
         match call(scene, &mut client, "write_text_file", &arguments, is_new) {
-            Some(answer) => _ = is_done(scene, "a large write", &answer),
+            Some(told) => _ = is_done(scene, "a large write", &told),
             None => return,
         }
     }
@@ -318,8 +387,8 @@ fn edit_source(scene: &Scene, client: &mut Client, name: &str, number: u64) {
         "start_line": 2,
         "code_block": note,
     });
-    if let Some(answer) = call(scene, client, "ai_edit_code", &arguments, true) {
-        is_done(scene, "an edit of a source", &answer);
+    if let Some(told) = call(scene, client, "ai_edit_code", &arguments, true) {
+        is_done(scene, "an edit of a source", &told);
     }
 }
 
@@ -333,10 +402,10 @@ fn use_code_tools(scene: &Scene, chance: &mut Chance) {
             2 => ("ai_get_code_context", json!({ "query": "where is the total of two numbers" })),
             _ => ("ai_get_code_context", json!({ "files": [format!("sources/{name}")] })),
         };
-        let Some(answer) = call(scene, &mut client, tool, &arguments, chance.below(2) == 0) else {
+        let Some(told) = call(scene, &mut client, tool, &arguments, chance.below(2) == 0) else {
             return;
         };
-        is_done(scene, tool, &answer);
+        is_done(scene, tool, &told);
         edit_source(scene, &mut client, name, chance.below(1000));
     }
     pause(chance, 50);
@@ -346,7 +415,7 @@ fn list(scene: &Scene, chance: &mut Chance) {
     let Some(mut client) = scene.connect() else { return };
     for _ in 0..10 {
         match call(scene, &mut client, "list_files", &json!({}), chance.below(2) == 0) {
-            Some(answer) => _ = is_done(scene, "a listing", &answer),
+            Some(told) => _ = is_done(scene, "a listing", &told),
             None => return,
         }
         pause(chance, 20);
@@ -361,7 +430,6 @@ fn hang_up(scene: &Scene, chance: &mut Chance) {
         count(&scene.hang_ups);
         let request = if chance.below(2) == 0 {
             let token = scene.book.next();
-            scene.book.note(token, Fate::Unknown);
             mcp("edit_file", &append(token), chance.below(2) == 0)
         } else {
             mcp("read_text_file", &json!({ "path": scene.root.join(large(chance)) }), false)
@@ -390,7 +458,7 @@ fn hold_session(scene: &Scene, chance: &mut Chance) {
         Ok(answer) => answer.header("mcp-session-id").map(String::from),
         Err(why) => return scene.bad(format!("no session: {why}")),
     };
-    let Some(session) = session else { return };
+    let Some(session) = session else { return scene.bad("no session for a client that can ask") };
     let headers =
         format!("{accept}MCP-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: {session}\r\n");
     let params = json!({ "name": "write_text_file", "arguments": {

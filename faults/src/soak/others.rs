@@ -1,12 +1,19 @@
 //! Those who do not call: who change files without a lock, and who fill the disk.
 
 use std::fs;
-use std::time::Duration;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rustix::mount::MountFlags;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount_remount};
 
 use super::scene::{Scene, count};
 use crate::chance::Chance;
+use crate::server::HANG;
+
+/// How long a moment is waited for in which nobody writes: only then a disk becomes read-only.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Files that are nobody else's come, change and go.
 pub fn change_files(scene: &Scene, chance: &mut Chance) {
@@ -29,20 +36,56 @@ pub fn break_disk(scene: &Scene, chance: &mut Chance) {
     std::thread::sleep(Duration::from_millis(500) + chance.duration(Duration::from_secs(3)));
     let Some(mount) = scene.mount() else { return };
     let moment = chance.duration(Duration::from_millis(200));
-    count(&scene.faults);
+    let _fault = scene.weather.storm();
     if chance.below(2) == 0 {
-        let filler = mount.join("filler");
-        let zeros = vec![0; 1 << 20];
-        if let Ok(mut file) = fs::File::create(&filler) {
-            while std::io::Write::write_all(&mut file, &zeros).is_ok() {}
+        fill(scene, mount, moment);
+    } else {
+        forbid_writing(scene, mount, moment);
+    }
+}
+
+fn fill(scene: &Scene, mount: &Path, moment: Duration) {
+    let filler = mount.join("filler");
+    let zeros = vec![0; 1 << 20];
+    let end = fs::File::create(&filler).and_then(|mut file| {
+        loop {
+            file.write_all(&zeros)?;
         }
-        std::thread::sleep(moment);
-        let _ = fs::remove_file(&filler);
-    } else if rustix::mount::mount_remount(mount, MountFlags::RDONLY, c"").is_ok() {
-        std::thread::sleep(moment);
-        // It must be writable again, whatever comes.
-        while rustix::mount::mount_remount(mount, MountFlags::empty(), c"").is_err() {
-            std::thread::sleep(Duration::from_millis(10));
+    });
+    match end {
+        Err(error) if error.kind() == ErrorKind::StorageFull => {
+            count(&scene.full);
+            std::thread::sleep(moment);
+        }
+        Err(error) => scene.bad(format!("the disk cannot be filled: {error}")),
+        Ok(()) => {}
+    }
+    if let Err(error) = fs::remove_file(&filler) {
+        scene.bad(format!("the disk stays full: {error}"));
+    }
+}
+
+fn forbid_writing(scene: &Scene, mount: &Path, moment: Duration) {
+    match repeat(QUIET, || mount_remount(mount, MountFlags::RDONLY, c"")) {
+        Ok(()) => count(&scene.read_only),
+        // Somebody had a file open for writing, every time.
+        Err(Errno::BUSY) => return,
+        Err(error) => return scene.bad(format!("the disk cannot be made read-only: {error}")),
+    }
+    std::thread::sleep(moment);
+    // It must be writable again, whatever comes.
+    if let Err(error) = repeat(HANG, || mount_remount(mount, MountFlags::empty(), c"")) {
+        scene.bad(format!("the disk stays read-only: {error}"));
+    }
+}
+
+/// Until it is done, or for so long.
+fn repeat<T>(patience: Duration, act: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let until = Instant::now() + patience;
+    loop {
+        match act() {
+            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+            done => return done,
         }
     }
 }

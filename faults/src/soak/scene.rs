@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::book::{Book, Fate};
 use super::gate::Gate;
+use super::weather::Weather;
 use crate::disks::Mount;
 use crate::folder::{in_memory, names};
 use crate::http::{Client, HttpServer};
@@ -52,14 +53,15 @@ pub const SOURCES: &[(&str, &[&str])] = &[
 enum Disk {
     /// A small one of our own, which can be filled.
     Mounted(Mount),
-    Folder(TempDir),
+    /// And why it is no such disk.
+    Folder(TempDir, String),
 }
 
 impl Disk {
     fn path(&self) -> &Path {
         match self {
             Self::Mounted(mount) => mount.path(),
-            Self::Folder(folder) => folder.path(),
+            Self::Folder(folder, _) => folder.path(),
         }
     }
 }
@@ -74,7 +76,13 @@ pub struct Scene {
     pub kills: AtomicUsize,
     pub hang_ups: AtomicUsize,
     pub refusals: AtomicUsize,
-    pub faults: AtomicUsize,
+    /// Moments in which the disk was full, and in which it was read-only.
+    pub full: AtomicUsize,
+    pub read_only: AtomicUsize,
+    pub weather: Weather,
+    /// Appends to the server that lives through it all, since the last rest.
+    pub acknowledged: AtomicUsize,
+    pub refused: AtomicUsize,
     pub bad: Mutex<Vec<String>>,
     pub root: PathBuf,
     disk: Disk,
@@ -84,10 +92,7 @@ impl Scene {
     pub fn open() -> Self {
         let disk = match Mount::tmpfs("size=160m") {
             Ok(mount) => Disk::Mounted(mount),
-            Err(why) => {
-                println!("no disk that can be filled: {why}");
-                Disk::Folder(in_memory())
-            }
+            Err(why) => Disk::Folder(in_memory(), why),
         };
         let root = disk.path().join("root");
         fs::create_dir_all(root.join("sources")).unwrap();
@@ -108,7 +113,11 @@ impl Scene {
             kills: AtomicUsize::new(0),
             hang_ups: AtomicUsize::new(0),
             refusals: AtomicUsize::new(0),
-            faults: AtomicUsize::new(0),
+            full: AtomicUsize::new(0),
+            read_only: AtomicUsize::new(0),
+            weather: Weather::new(),
+            acknowledged: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
             bad: Mutex::new(Vec::new()),
             root,
             disk,
@@ -118,7 +127,15 @@ impl Scene {
     pub fn about(&self) -> &'static str {
         match self.disk {
             Disk::Mounted(_) => "a small file system of its own",
-            Disk::Folder(_) => "a folder that cannot be filled",
+            Disk::Folder(..) => "a folder that cannot be filled",
+        }
+    }
+
+    /// Why the disk cannot be full or read-only, if it cannot.
+    pub fn never_fails(&self) -> Option<&str> {
+        match &self.disk {
+            Disk::Mounted(_) => None,
+            Disk::Folder(_, why) => Some(why),
         }
     }
 
@@ -126,7 +143,7 @@ impl Scene {
     pub fn mount(&self) -> Option<&Path> {
         match &self.disk {
             Disk::Mounted(mount) => Some(mount.path()),
-            Disk::Folder(_) => None,
+            Disk::Folder(..) => None,
         }
     }
 
@@ -150,6 +167,12 @@ impl Scene {
     /// While all rest: every append, every file.
     pub fn verify(&self, row: &mut Row) {
         row.check(self.server.lock().unwrap().is_running(), || "the server is gone".into());
+        let [done, refused] =
+            [&self.acknowledged, &self.refused].map(|count| count.swap(0, Ordering::Relaxed));
+        // The disk fails for moments only: a server that goes on refusing has not noticed its recovery.
+        row.check(done > refused, || {
+            format!("since the last rest {done} appends were acknowledged, {refused} refused")
+        });
         let is_count = |name: &String| name.starts_with("count-");
         let read = |name: &String| fs::read_to_string(self.root.join(name)).unwrap_or_default();
         let counts: BTreeMap<_, _> = names(&self.root)
@@ -192,9 +215,17 @@ impl Scene {
     pub fn found(&self) -> String {
         let load = |count: &AtomicUsize| grouped(count.load(Ordering::Relaxed));
         let fate = |fate| grouped(self.book.count(fate));
+        let disk = match self.never_fails() {
+            None => format!(
+                "{} moments with a full disk, {} with a read-only one",
+                load(&self.full),
+                load(&self.read_only)
+            ),
+            Some(why) => format!("not tried: a full or read-only disk: {why}"),
+        };
         format!(
             "in {}; {} appends acknowledged, {} refused, {} without an answer; {} calls refused in all; \
-             {} kills, {} connections dropped, {} moments with a full or read-only disk",
+             {} kills, {} connections dropped, {disk}",
             self.about(),
             fate(Fate::Acknowledged),
             fate(Fate::Refused),
@@ -202,7 +233,6 @@ impl Scene {
             load(&self.refusals),
             load(&self.kills),
             load(&self.hang_ups),
-            load(&self.faults),
         )
     }
 }
@@ -211,9 +241,12 @@ pub fn count(what: &AtomicUsize) {
     what.fetch_add(1, Ordering::Relaxed);
 }
 
+/// How each line of such a text ends.
+const LINE: &str = " of many lines, as long as any";
+
 /// A text that tells whether all of it is there.
 pub fn whole_text(number: u64, size: usize) -> String {
-    let line = format!("{number} of many lines, as long as any\n");
+    let line = format!("{number}{LINE}\n");
     let body = line.repeat(size / line.len() + 1);
     format!("{:016x}\n{body}", xxh3_64(body.as_bytes()))
 }
@@ -221,6 +254,13 @@ pub fn whole_text(number: u64, size: usize) -> String {
 pub fn is_whole(text: &str) -> bool {
     let (head, body) = text.split_once('\n').unwrap_or_default();
     format!("{:016x}", xxh3_64(body.as_bytes())) == head
+}
+
+/// Whether these are so many lines of one such text.
+pub fn are_lines(text: &str, count: usize) -> bool {
+    let mut lines = text.split('\n');
+    let first = lines.next().unwrap_or_default();
+    first.ends_with(LINE) && lines.all(|line| line == first) && text.split('\n').count() == count
 }
 
 /// A refusal's code, wherever an answer has it.

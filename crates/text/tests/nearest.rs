@@ -2,6 +2,8 @@
 
 #![allow(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 
+use std::fmt::Write as _;
+
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use text::Ending;
@@ -579,6 +581,74 @@ fn vast_and_repetitive_texts_are_no_trouble() {
 }
 
 /// Lines an agent could quote, each unlike the others.
+/// Numbers by chance, the same in each run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % limit
+    }
+}
+
+/// Lines of `text`, quoted with so many mistakes.
+fn misquoted(text: &str, mistakes: usize, chance: &mut Chance) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    let first = chance.below(all.len() - 1);
+    let most = [3, 12, 80][chance.below(3)].min(all.len() - first);
+    let count = 1 + chance.below(most);
+    let mut lines: Vec<String> =
+        all[first..first + count].iter().map(|line| (*line).to_owned()).collect();
+    for _ in 0..mistakes {
+        let at = chance.below(lines.len());
+        match chance.below(11) {
+            0 if lines.len() > 1 => drop(lines.remove(at)),
+            1 => lines.insert(at, "    something.else(entirely);".into()),
+            2 => lines.insert(at, String::new()),
+            3 => lines[at] = lines[at].replacen(['a', 'e'], "oo", 2),
+            4 => lines[at] = lines[at].replace(' ', "  "),
+            5 => lines.iter_mut().for_each(|line| line.insert_str(0, "    ")),
+            6 => lines[at] = lines[at].to_uppercase(),
+            7 if at > 0 => lines.swap(at - 1, at),
+            8 => lines[0] = lines[0].chars().skip(4).collect(),
+            9 => lines[at] = lines[at].chars().take(9).collect(),
+            _ => lines[at].push_str(" // new"),
+        }
+    }
+    lines.join("\n") + ["", "\n"][chance.below(2)]
+}
+
+/// What is told of each of many quotes that went wrong. Nobody promises it to the letter: it is here so that whoever
+/// changes how lines are weighed sees what that does.
+#[test]
+fn many_misquotes() {
+    let row = |row| [format!("row {row}: {} of {}", row * row % 97, row * 7 % 89), "\n".into()];
+    let rows: String = (0..90).flat_map(row).collect();
+    let prose = "Once upon a time there was a file.\n\nIt had lines, and each line had words.\nNobody knew how many.\n\nThen came an edit, and missed.\nIt was nearly right.\nThe file stayed as it was.\n";
+    let twice =
+        format!("{RUST}\n{}\n{prose}", RUST.replace("prices", "costs").replace("sum", "all"));
+    let texts = [RUST, prose, &rows, &twice];
+    let mut chance = Chance(7);
+    let mut told = String::new();
+    for number in 0..240 {
+        let text = texts[number % texts.len()];
+        let needle = misquoted(text, 1 + number % 4, &mut chance);
+        let places: Vec<_> = places(text, &needle)
+            .iter()
+            .map(|near| {
+                format!(
+                    "{:?} {:?} from {}: {:?}",
+                    near.lines, near.bytes, near.first_difference, near.reasons
+                )
+            })
+            .collect();
+        let begin: String = needle.chars().take(60).collect();
+        let _ = writeln!(told, "{number} {begin:?}\n  {}", places.join("\n  "));
+    }
+    expect_test::expect_file!["misquotes.txt"].assert_eq(&told);
+}
+
 fn source() -> impl Strategy<Value = String> {
     let line = "[ \t]{0,6}[a-zéü_]{3,9}( = |\\(\"|: ')[a-z0-9]{2,8}[;\")']{0,2}( [a-z]{1,5}){0,3}";
     prop::collection::vec(line, 1..12).prop_map(|lines| {

@@ -602,7 +602,7 @@ fn misquoted(text: &str, mistakes: usize, chance: &mut Chance) -> String {
         all[first..first + count].iter().map(|line| (*line).to_owned()).collect();
     for _ in 0..mistakes {
         let at = chance.below(lines.len());
-        match chance.below(11) {
+        match chance.below(15) {
             0 if lines.len() > 1 => drop(lines.remove(at)),
             1 => lines.insert(at, "    something.else(entirely);".into()),
             2 => lines.insert(at, String::new()),
@@ -613,6 +613,13 @@ fn misquoted(text: &str, mistakes: usize, chance: &mut Chance) -> String {
             7 if at > 0 => lines.swap(at - 1, at),
             8 => lines[0] = lines[0].chars().skip(4).collect(),
             9 => lines[at] = lines[at].chars().take(9).collect(),
+            10 => lines[at] = lines[at].replace("    ", "\t"),
+            11 if at > 0 => {
+                let joined = lines.remove(at - 1) + "\\n";
+                lines[at - 1].insert_str(0, &joined);
+            }
+            12 => lines[0].insert_str(0, "extra "),
+            13 => lines[at].push_str("extra"),
             _ => lines[at].push_str(" // new"),
         }
     }
@@ -631,7 +638,7 @@ fn many_misquotes() {
     let texts = [RUST, prose, &rows, &twice];
     let mut chance = Chance(7);
     let mut told = String::new();
-    for number in 0..240 {
+    for number in 0..320 {
         let text = texts[number % texts.len()];
         let needle = misquoted(text, 1 + number % 4, &mut chance);
         let places: Vec<_> = places(text, &needle)

@@ -17,6 +17,8 @@ struct Subject {
     /// The packages whose tests are run, and which of these.
     packages: &'static [&'static str],
     tests: &'static [&'static str],
+    /// How many are tried at once: some tests mostly wait.
+    jobs: &'static str,
     /// Sources that are no part of the product, or not for this platform.
     left_out: &'static [&'static str],
 }
@@ -26,12 +28,14 @@ const SUBJECTS: [Subject; 3] = [
         name: "text",
         packages: &["text"],
         tests: &["--lib", "--tests"],
+        jobs: "1",
         left_out: &["**/by_line/model.rs"],
     },
     Subject {
         name: "files",
         packages: &["files"],
         tests: &["--lib", "--tests"],
+        jobs: "3",
         left_out: &["**/faulty.rs", "**/memory.rs", "**/windows/**"],
     },
     Subject {
@@ -48,7 +52,12 @@ const SUBJECTS: [Subject; 3] = [
             "--test=refusals",
             "--test=resources",
             "--test=text_tools",
+            // The same cases once are enough.
+            "--",
+            "--skip=every_case_on_stdio",
+            "--skip=every_case_over_http",
         ],
+        jobs: "2",
         left_out: &[],
     },
 ];
@@ -197,7 +206,7 @@ impl Run {
         let mut mutants = self.mutants();
         mutants.arg("--output").arg(&self.folder);
         mutants.args(["--iterate", "--profile=mutants", "--no-shuffle"]);
-        mutants.args(["--minimum-test-timeout=20", "--test-package"]);
+        mutants.args(["--minimum-test-timeout=20", "--jobs", self.subject.jobs, "--test-package"]);
         mutants.arg(self.subject.packages.join(","));
         mutants.args(self.subject.tests.iter().map(|test| format!("--cargo-test-arg={test}")));
         println!("\n$ {mutants:?}");

@@ -635,10 +635,11 @@ fn many_misquotes() {
     let prose = "Once upon a time there was a file.\n\nIt had lines, and each line had words.\nNobody knew how many.\n\nThen came an edit, and missed.\nIt was nearly right.\nThe file stayed as it was.\n";
     let twice =
         format!("{RUST}\n{}\n{prose}", RUST.replace("prices", "costs").replace("sum", "all"));
-    let texts = [RUST, prose, &rows, &twice];
+    let windows = RUST.replace('\n', "\r\n");
+    let texts = [RUST, prose, &rows, &twice, &windows];
     let mut chance = Chance(7);
     let mut told = String::new();
-    for number in 0..320 {
+    for number in 0..400 {
         let text = texts[number % texts.len()];
         let needle = misquoted(text, 1 + number % 4, &mut chance);
         let places: Vec<_> = places(text, &needle)

@@ -40,9 +40,9 @@ pub fn concurrent(scale: Scale) -> JoinHandle<Row> {
     }
     scene.row.tries = connections * rounds;
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    for file in 0..FILES {
-        let path = scene.folder().join(format!("file-{file}.txt"));
-        for line in std::fs::read_to_string(path).unwrap_or_default().lines() {
+    let files: Vec<_> = (0..FILES).map(|file| format!("file-{file}.txt")).collect();
+    for file in &files {
+        for line in std::fs::read_to_string(scene.folder().join(file)).unwrap_or_default().lines() {
             *found.entry(line.to_owned()).or_default() += 1;
         }
     }
@@ -54,7 +54,8 @@ pub fn concurrent(scale: Scale) -> JoinHandle<Row> {
     let rate = f64::from(u32::try_from(scene.row.tries).unwrap()) / took.as_secs_f64();
     let edits = grouped(added.len());
     let found = format!("{edits} edits answered, each there once; {rate:.0} calls a second");
-    scene.close(found, PROCESS + CONNECTION * connections as u64 / 2)
+    let files: Vec<_> = files.iter().map(String::as_str).chain(["kilobyte.txt"]).collect();
+    scene.close(found, &files, PROCESS + CONNECTION * connections as u64 / 2)
 }
 
 /// A part of the crowd: everybody asks before anybody listens. The lines whose edits were answered, and what was wrong.
@@ -181,11 +182,10 @@ pub fn non_readers(scale: Scale) -> JoinHandle<Row> {
         times
     });
     drop(clients);
-    scene.check_names(&["huge.txt"]);
     let slowest = times.iter().max().copied().unwrap_or_default();
     let found =
         format!("{whole_reads} who took their 10 MB got them, the slowest in {slowest:.1?}");
-    scene.close(found, PROCESS + ANSWERS + CONNECTION * (silent + slow) as u64)
+    scene.close(found, &["huge.txt"], PROCESS + ANSWERS + CONNECTION * (silent + slow) as u64)
 }
 
 /// KiB of bodies that there is room for.
@@ -236,10 +236,9 @@ pub fn stalled_bodies(scale: Scale) -> JoinHandle<Row> {
     drop(clients);
     // A request that finds no room is told so when its time is up, which is ten seconds.
     scene.row.check(slowest < Duration::from_mins(1), || format!("one took {slowest:?}"));
-    scene.check_names(&["large.txt"]);
     let found = format!("{edits} edits of 5 MB were made, the slowest in {slowest:.1?}");
     // What an edit has in hand: the text, the file before and after, the diff.
-    scene.close(found, PROCESS + BODIES + (40 << 10) + CONNECTION * number as u64)
+    scene.close(found, &["large.txt"], PROCESS + BODIES + (40 << 10) + CONNECTION * number as u64)
 }
 
 pub fn queued(scale: Scale) -> JoinHandle<Row> {
@@ -279,7 +278,6 @@ pub fn queued(scale: Scale) -> JoinHandle<Row> {
     let mut expected: Vec<_> = (0..number).map(|number| format!("client {number}")).collect();
     expected.sort_unstable();
     scene.row.check(found == expected, || format!("{} lines of {number}", found.len()));
-    scene.check_names(&["locked.txt"]);
     let found = "they wait, and all are made when it is free".into();
-    scene.close(found, PROCESS + CONNECTION * number as u64 / 2)
+    scene.close(found, &["locked.txt"], PROCESS + CONNECTION * number as u64 / 2)
 }

@@ -174,8 +174,7 @@ pub fn rebinding(scale: Scale) -> JoinHandle<Row> {
             other => scene.bad(format!("a page at {origin} asks: {other:?}")),
         }
     }
-    scene.check_names(&[]);
-    scene.close(format!("{} requests: {statuses}", requests.len() + 2), PROCESS + CONNECTION)
+    scene.close(format!("{} requests: {statuses}", requests.len() + 2), &[], PROCESS + CONNECTION)
 }
 
 const TOKEN: &str = "3f7Kq-aZ19.correct_horse~battery+staple/0123456789=";
@@ -265,9 +264,8 @@ pub fn guessing(scale: Scale) -> JoinHandle<Row> {
     let ratio = median(&mut times[0]) / median(&mut times[1]);
     let lines = scene.server.log_lines();
     scene.row.check(lines * 4 < number, || format!("{lines} lines in the log"));
-    scene.check_names(&[]);
     let found = format!(
         "all 401; almost right takes {ratio:.2} times as long as all wrong; {lines} lines in the log"
     );
-    scene.close(found, PROCESS + CONNECTION)
+    scene.close(found, &[], PROCESS + CONNECTION)
 }

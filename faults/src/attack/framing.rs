@@ -281,10 +281,9 @@ fn send_malformed(scale: Scale) -> JoinHandle<Row> {
             }
         }
     }
-    scene.check_names(&[]);
     let found = format!("{} kinds: {statuses}", cases.len());
     // Some of them hold a body for which a large one's room is taken.
-    scene.close(found, PROCESS + CONNECTION * 2 * cases.len() as u64 + (16 << 10))
+    scene.close(found, &[], PROCESS + CONNECTION * 2 * cases.len() as u64 + (16 << 10))
 }
 
 fn exchange(port: u16, bytes: &[u8], then: Then) -> std::io::Result<Vec<Answer>> {
@@ -371,8 +370,7 @@ pub fn headers(scale: Scale) -> JoinHandle<Row> {
     drop(clients);
     let found =
         format!("floods: {statuses}; {} slow ones, {} given up", grouped(slow), grouped(closed));
-    scene.check_names(&[]);
-    scene.close(found, PROCESS + CONNECTION * slow as u64 / 4)
+    scene.close(found, &[], PROCESS + CONNECTION * slow as u64 / 4)
 }
 
 pub fn pipelining(scale: Scale) -> JoinHandle<Row> {
@@ -435,8 +433,7 @@ pub fn pipelining(scale: Scale) -> JoinHandle<Row> {
         .collect();
     std::thread::sleep(Duration::from_secs(1));
     drop(clients);
-    scene.check_names(&["lines.txt"]);
     let found =
         format!("all in order; {silent} connections with 200 answers each that nobody took");
-    scene.close(found, PROCESS + CONNECTION * silent + (16 << 10))
+    scene.close(found, &["lines.txt"], PROCESS + CONNECTION * silent + (16 << 10))
 }

@@ -65,10 +65,9 @@ pub fn json_bombs(scale: Scale) -> JoinHandle<Row> {
             slowest = slowest.max(since.elapsed());
         }
     }
-    scene.check_names(&[]);
     let found = format!("{statuses}, the slowest in {slowest:.1?}");
     // The body, and what the least of it is read into.
-    scene.close(found, PROCESS + (64 << 10) + CONNECTION)
+    scene.close(found, &[], PROCESS + (64 << 10) + CONNECTION)
 }
 
 /// Numbers by chance that are the same in every run.
@@ -196,8 +195,7 @@ pub fn garbage(scale: Scale) -> JoinHandle<Row> {
         }
         scene.row.bad.extend(bad);
     }
-    scene.check_names(&[]);
-    scene.close(format!("{statuses}"), PROCESS + 10 * CONNECTION)
+    scene.close(format!("{statuses}"), &[], PROCESS + 10 * CONNECTION)
 }
 
 fn make_noise(port: u16, seed: u64, number: usize) -> Outcome {

@@ -49,22 +49,12 @@ impl Scene {
         self.row.bad.push(what.into());
     }
 
-    /// That nothing is in the folder that has no business there.
-    pub fn check_names(&mut self, allowed: &[&str]) {
-        let entries = std::fs::read_dir(self.folder.path()).unwrap();
-        for name in entries.map(|entry| entry.unwrap().file_name()) {
-            let name = name.to_string_lossy();
-            let known = ["steady.txt", "worker.txt"].iter().chain(allowed);
-            if !known.into_iter().any(|known| *known == name) {
-                self.row.bad.push(format!("`{name}` was made"));
-            }
-        }
-    }
-
-    /// The attack is over. `found` is what came of it, `allowed` how many KiB the server may have had at its peak.
-    pub fn close(mut self, found: String, allowed: u64) -> JoinHandle<Row> {
+    /// The attack is over. `found` is what came of it, `files` what it may have left, `allowed` how many KiB the server may
+    /// have had at its peak.
+    pub fn close(mut self, found: String, files: &[&str], allowed: u64) -> JoinHandle<Row> {
         let work = self.worker.finish(self.folder.path());
         self.row.bad.extend(work.bad);
+        self.row.bad.extend(strangers(self.folder.path(), files));
         let alive = self.server.is_running();
         self.row.check(alive, || "the server is gone".into());
         let peak = self.server.memory("VmHWM");
@@ -87,6 +77,21 @@ impl Scene {
             );
             row
         })
+    }
+}
+
+/// What is in the folder and has no business there. An edit that nobody waited for may still be under way.
+fn strangers(folder: &Path, allowed: &[&str]) -> Vec<String> {
+    let known = [&["steady.txt", "worker.txt"], allowed].concat();
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let strange: Vec<_> = names.filter(|name| !known.contains(&name.as_str())).collect();
+        if strange.is_empty() || Instant::now() > until {
+            return strange.iter().map(|name| format!("`{name}` was made")).collect();
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -92,7 +92,7 @@ fn beginning(name: &OsStr) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, thread, time::Duration};
+    use std::{fs, path::Path, thread, time::Duration};
 
     fn open(dir: &tempfile::TempDir) -> Dir {
         Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap()
@@ -114,39 +114,40 @@ mod tests {
         assert_eq!(listed, names);
     }
 
+    fn told(known: &FolderNames, folder: &Dir) -> String {
+        let names = known.of(folder).unwrap();
+        names.iter().map(|name| name.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn stamp(known: &FolderNames) -> Option<Stamp> {
+        known.0.lock().unwrap().as_ref().map(|(stamp, _)| *stamp)
+    }
+
     #[test]
     fn names_are_remembered_until_one_comes_or_goes() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = |name: &str| dir.path().join(name);
-        fs::write(path("a"), "").unwrap();
-        let (folder, known) = (open(&dir), FolderNames::default());
-        let names = || {
-            let names = known.of(&folder).unwrap();
-            names.iter().map(|name| name.to_str().unwrap()).collect::<Vec<_>>().join(" ")
-        };
-        let stamp = || known.0.lock().unwrap().as_ref().map(|(stamp, _)| *stamp);
-        let settle = || thread::sleep(Duration::from_millis(2100));
-        assert_eq!((names().as_str(), stamp()), ("a", None), "it is young");
-        fs::write(path("b"), "").unwrap();
-        assert_eq!((names().as_str(), stamp()), ("a b", None), "it is young");
-        settle();
-        assert_eq!(names(), "a b");
-        assert_eq!(stamp(), os::stamp_of_folder(&folder));
-        fs::write(path("a"), "changed").unwrap();
-        assert_eq!(names(), "a b");
-
-        let changes: [(&str, &dyn Fn() -> io::Result<()>); 4] = [
-            ("a b c", &|| fs::write(path("c"), "")),
-            ("b c", &|| fs::remove_file(path("a"))),
-            ("c d", &|| fs::rename(path("b"), path("d"))),
-            ("d", &|| fs::rename(path("c"), path("d"))),
+        let changes: [(&str, fn(&Path) -> io::Result<()>); 5] = [
+            ("a b", |folder| fs::write(folder.join("a"), "changed")),
+            ("a b c", |folder| fs::write(folder.join("c"), "")),
+            ("b", |folder| fs::remove_file(folder.join("a"))),
+            ("a c", |folder| fs::rename(folder.join("b"), folder.join("c"))),
+            ("a", |folder| fs::rename(folder.join("b"), folder.join("a"))),
         ];
-        for (after, change) in changes {
-            settle();
-            assert_eq!(stamp().is_some(), os::dates_folders(&folder));
-            names();
-            change().unwrap();
-            assert_eq!(names(), after);
+        let scenes = changes.map(|(after, change)| {
+            let dir = tempfile::tempdir().unwrap();
+            let (folder, known) = (open(&dir), FolderNames::default());
+            for (name, names) in [("a", "a"), ("b", "a b")] {
+                fs::write(dir.path().join(name), "").unwrap();
+                assert_eq!((told(&known, &folder).as_str(), stamp(&known)), (names, None), "young");
+            }
+            (dir, folder, known, after, change)
+        });
+        thread::sleep(Duration::from_millis(2100));
+        for (dir, folder, known, after, change) in scenes {
+            assert_eq!(told(&known, &folder), "a b");
+            assert_eq!(stamp(&known), os::stamp_of_folder(&folder));
+            assert_eq!(stamp(&known).is_some(), os::dates_folders(&folder));
+            change(dir.path()).unwrap();
+            assert_eq!(told(&known, &folder), after);
         }
     }
 }

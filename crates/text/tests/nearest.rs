@@ -49,6 +49,7 @@ fn blanks() {
     check("x\n    a\n    b\n", "  a\n  b\n", 2..=3, &depth(file, 2, false));
     check("\ta\n\tb\n", "\t\ta\n\t\tb\n", 1..=2, &depth(needle, 1, true));
     check("a:\n  b\n   c\n", "a:\n b\n c\n", 1..=3, &[Reason::Indentation]);
+    check("x\n\t foo bar\n", " \tfoo bar\n", 2..=2, &[Reason::Indentation]);
     check("let a  = 1;\n", "let a = 1;", 1..=1, &[Reason::InnerBlanks]);
     check("f( a, b )\n", "f(a, b)", 1..=1, &[Reason::InnerBlanks]);
     check("one  \ntwo\n", "one\ntwo", 1..=2, &[Reason::TrailingBlanks { side: file }]);
@@ -64,6 +65,28 @@ fn blanks() {
         1..=3,
         &[Reason::TrailingBlanks { side: file }, Reason::Tabs { side: file }],
     );
+}
+
+#[test]
+fn blanks_and_escapes_at_the_ends() {
+    let found = |text, needle| {
+        let places = places(text, needle);
+        assert_eq!(places.len(), 1, "{places:?}");
+        &text[places[0].bytes.clone()]
+    };
+    // A place has the escapes that the needle has.
+    let text = "say(\"\\tTotal: 12\\n\");\n";
+    assert_eq!(found(text, "\\ttotal: 12\\n"), "\\tTotal: 12\\n");
+    assert_eq!(found(text, "total: 12"), "Total: 12");
+    // A line break at the needle's start stands behind the blanks of a line, which are none of its own.
+    assert_eq!(found("x  \n\tfoo bar quux\n", "\n  FOO bar quux"), "\n\tfoo bar quux");
+    assert_eq!(found("x  \n\tfoo bar quux\n", "\\n  FOO bar quux"), "\n\tfoo bar quux");
+}
+
+#[test]
+fn the_place_with_fewer_differences_is_nearer() {
+    let text = "Send Mail to all\nx\nsend Mail to all\n";
+    check(text, "send mail to all", 3..=3, &[Reason::Case]);
 }
 
 #[test]
@@ -152,6 +175,17 @@ fn dots() {
     // Only alike when folded, and the brace nearest to what is before it.
     check(RUST, &format!("{head}\n...\n}}"), 4..=10, &elided(1, 4..9));
     check("a(1)\nx\n\ta(1)\ny\nz\n", "a(1)\n...\n\tz", 3..=5, &elided(1, 3..4));
+    // What begins with too little could be anywhere; and dots beside words are words.
+    check("Alpha\nx\ny\nFoo bar\n", "alpha\n...\nfoo bar", 1..=4, &elided(1, 1..3));
+    let told = [Reason::Lines { file: 1..3, needle: 1..2 }, Reason::Case];
+    check("A\nx\ny\nFoo bar\n", "a\n...\nfoo bar", 1..=4, &told);
+    let text = "first line here\nmiddle\nlast line here\n";
+    check(
+        text,
+        "first line here\n... and so on\nlast line here\n",
+        1..=3,
+        &[Reason::Lines { file: 1..2, needle: 1..2 }],
+    );
 }
 
 #[test]

@@ -125,6 +125,9 @@ fn one_of_several_can_be_picked() {
         why: Mismatch::Count,
     };
     refused("a", &[StringEdit { count: Some(2), ..replace("a", "b") }], &one);
+    // Nothing is once in nothing.
+    refused("", &[StringEdit { count: Some(2), ..replace("", "b") }], &one);
+    check("", &[StringEdit { count: Some(1), ..replace("", "b") }], "b");
 }
 
 #[test]

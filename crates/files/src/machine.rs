@@ -127,6 +127,19 @@ mod tests {
     }
 
     #[test]
+    fn a_look_tells_files_and_folders_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let look = |path: &Path| (is_folder(path), is_file(path), is_anything(path));
+        assert_eq!(look(&file), (false, false, false));
+        fs::write(&file, "").unwrap();
+        assert_eq!(look(&file), (false, true, true));
+        assert_eq!(look(dir.path()), (true, false, true));
+        // What is missing is not for want of rights.
+        assert!(is_readable(&file) && is_readable(dir.path()) && is_readable(Path::new("none")));
+    }
+
+    #[test]
     fn programs() {
         let dir = tempfile::tempdir().unwrap();
         let ours = std::env::current_exe().unwrap();

@@ -14,6 +14,16 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
+    fn named(name: String) -> Self {
+        let reach = match name.as_str() {
+            "unknown" => Reach::Unknown,
+            name if NETWORK.contains(&name) => Reach::Network,
+            name if name.starts_with("type ") => Reach::Unknown,
+            _ => Reach::Local,
+        };
+        Self { name, reach }
+    }
+
     /// Whether all of it is gone when the machine is started anew.
     pub fn is_memory(&self) -> bool {
         matches!(self.name.as_str(), "tmpfs" | "ramfs")
@@ -39,14 +49,7 @@ pub enum Reach {
 const NETWORK: [&str; 9] = ["nfs", "cifs", "smb", "smb2", "fuse", "9p", "lustre", "ceph", "afs"];
 
 pub fn file_system(root: &Root) -> FileSystem {
-    let name = os::file_system(root.dir());
-    let reach = match name.as_str() {
-        "unknown" => Reach::Unknown,
-        name if NETWORK.contains(&name) => Reach::Network,
-        name if name.starts_with("type ") => Reach::Unknown,
-        _ => Reach::Local,
-    };
-    FileSystem { name, reach }
+    FileSystem::named(os::file_system(root.dir()))
 }
 
 /// How many bytes we may still write; `None` where the system does not tell.
@@ -86,6 +89,23 @@ pub fn count_leftovers(root: &Root) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_systems_are_known_by_name() {
+        let of = |name: &str| FileSystem::named(name.into());
+        for (name, reach) in [
+            ("ext4", Reach::Local),
+            ("tmpfs", Reach::Local),
+            ("nfs", Reach::Network),
+            ("fuse", Reach::Network),
+            ("unknown", Reach::Unknown),
+            ("type 0x1234", Reach::Unknown),
+        ] {
+            assert_eq!(of(name).reach, reach, "{name}");
+        }
+        assert!(of("tmpfs").is_memory() && !of("ext4").is_memory() && !of("proc").is_memory());
+        assert!(of("proc").is_made_up() && !of("ext4").is_made_up() && !of("tmpfs").is_made_up());
+    }
 
     #[test]
     fn a_folder_is_probed_and_left_as_it_was() {

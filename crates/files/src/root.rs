@@ -313,6 +313,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_of_a_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        assert!(root.is_writable());
+        assert!(root.takes_flat_name("a") && !root.takes_flat_name("a/b"));
+        let file = root.relative("./sub/deep/a b").unwrap();
+        assert_eq!((file.shown().as_str(), file.name().as_str()), ("sub/deep/a b", "a b"));
+        assert_eq!(root.path_of(&file), root.path().join("sub/deep/a b"));
+        assert_eq!(file.parent().shown(), "sub/deep");
+        let folder = root.folder("./sub/./deep").unwrap();
+        assert_eq!(folder.shown(), "sub/deep");
+        assert_eq!(Path::new(&folder.to_string()), Path::new("sub/deep"));
+        assert_eq!(root.flat_name("a").unwrap().parent(), DirPath::root());
+        assert_eq!((DirPath::root().shown().as_str(), &*DirPath::root().to_string()), ("", "."));
+        let parents: Vec<_> = folder.with_parents().map(|folder| folder.shown()).collect();
+        assert_eq!(parents, ["sub", "sub/deep"]);
+    }
+
+    #[test]
+    fn how_long_a_path_may_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let of = |length: usize| "abc/".repeat(length / 4) + &"x".repeat(length % 4);
+        assert_eq!(root.relative(&of(4095)).map(|path| path.shown()), Ok(of(4095)));
+        for refused in [root.relative(&of(4097)).err(), root.folder(&of(4096)).err()] {
+            assert_eq!(refused, Some(PathError::Length));
+        }
+        for (length, expected) in [(255, None), (256, Some(PathError::Length))] {
+            assert_eq!(root.relative(&("a/".to_owned() + &"x".repeat(length))).err(), expected);
+        }
+        assert_eq!(root.folder("a\0").err(), Some(PathError::Characters));
+    }
+
+    #[test]
     fn windows_names() {
         for reserved in ["con", "NUL.txt", "com1", "LPT0.a.b", "Aux.", "a."] {
             assert!(is_reserved_on_windows(reserved), "{reserved}");

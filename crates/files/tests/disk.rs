@@ -896,6 +896,18 @@ fn lines_of_a_large_file_are_those_of_the_whole_file() {
 }
 
 #[test]
+fn who_asks_for_durability_waits_for_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Arc::new(Root::open(dir.path()).unwrap());
+    for (durability, waits) in
+        [(Durability::None, false), (Durability::Data, true), (Durability::Full, true)]
+    {
+        let store = DiskStore::open(Arc::clone(&root), DiskOptions { max_size: 1, durability });
+        assert_eq!(store.waits_for_disk(), waits, "{durability:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_excerpted_is_left_to_a_read() {
     let dir = tempfile::tempdir().unwrap();
     let root = Arc::new(Root::open(dir.path()).unwrap());

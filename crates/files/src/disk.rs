@@ -584,4 +584,41 @@ mod tests {
         );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
     }
+
+    /// Nobody can be made to write at will between the last look and the replacing, so that step is run by itself.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_written_into_a_file_as_it_is_replaced_is_put_back_or_told() {
+        let options = DiskOptions { max_size: 100, durability: Durability::Full };
+        let call = Call::until(Instant::now() + Duration::from_secs(10));
+        for (theirs, left, is_told) in [
+            ("old", "new", false),
+            ("old, and more", "old, and more", false),
+            ("odd", "odd", false),
+            // Emptied to be filled anew: the writer has another file now.
+            ("", "new", true),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a");
+            fs::write(&path, "old").unwrap();
+            let store = DiskStore::open(Arc::new(Root::open(dir.path()).unwrap()), options);
+            let (mut targets, _) =
+                store.find_targets(&[FilePath::flat("a").unwrap()]).ok().unwrap();
+            lock_all(&mut targets, &call).unwrap();
+            let target = &mut targets[0];
+            target.load(100).ok().unwrap();
+            target.plan(Change::write(b"new"), 100).unwrap();
+            let mut temp = store.stage(target, store.temps()).ok().unwrap().unwrap();
+            temp.give_name().ok().unwrap();
+            if theirs != "old" {
+                fs::write(&path, theirs).unwrap();
+            }
+            let outcome = store.publish(target, Some(&mut temp));
+            assert_eq!(fs::read_to_string(&path).unwrap(), left);
+            match outcome {
+                Ok(saved) => assert_eq!((saved.contested, left), (is_told, "new")),
+                Err(halt) => assert!(matches!(halt, Halt::Retry) && left == theirs),
+            }
+        }
+    }
 }

@@ -304,4 +304,14 @@ mod tests {
         assert!(!stamp(98_000_000_001).is_settled(now));
         assert!(!stamp(200_000_000_000).is_settled(now), "from the future");
     }
+
+    #[test]
+    fn a_file_is_fresh_for_a_moment() {
+        let stamp = |modified| Stamp { modified, ..Stamp::MISSING };
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        assert!(stamp(100_000_000_000).is_fresh(now));
+        assert!(stamp(99_950_000_001).is_fresh(now));
+        assert!(!stamp(99_950_000_000).is_fresh(now));
+        assert!(!stamp(200_000_000_000).is_fresh(now), "from the future");
+    }
 }

@@ -105,3 +105,69 @@ fn sweep(dir: &Dir) -> Found {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_folder_is_clean_until_it_changes_or_trust_ends() {
+        let now = Instant::now();
+        let later = now + Duration::from_millis(1);
+        let stamp = |size| Some(Stamp { size, ..Stamp::MISSING });
+        let folder = |trusted_until| Folder { clean: stamp(1), trusted_until, rests_until: now };
+        assert!(folder(None).is_clean(stamp(1), now));
+        assert!(!folder(None).is_clean(stamp(2), now));
+        assert!(!folder(None).is_clean(None, now));
+        assert!(!Folder { clean: None, ..folder(None) }.is_clean(None, now));
+        assert!(folder(Some(later)).is_clean(stamp(1), now));
+        assert!(!folder(Some(now)).is_clean(stamp(1), now));
+        assert!(!folder(Some(now)).is_clean(stamp(1), later));
+    }
+
+    #[test]
+    fn what_is_left_behind_goes_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
+        let looked = || {
+            let Found { names, is_clean } = sweep(&folder);
+            (names, is_clean)
+        };
+        for name in ["a", ".fe-1-0123456789abcdef.tm", ".fe-1-0123456789abcdef.tmp.bak"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(looked(), (3, true));
+        fs::write(dir.path().join(".fe-1-0123456789abcdef.tmp"), "").unwrap();
+        assert_eq!(looked(), (4, false));
+        assert_eq!(looked(), (3, true));
+    }
+
+    #[test]
+    fn a_folder_is_looked_at_again_once_somebody_else_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
+        let (sweeps, path) = (Sweeps::default(), Path::new("here"));
+        let trust = |sweeps: &Sweeps| sweeps.folders()[path].trusted_until;
+        sweeps.sweep(&folder, path);
+        let before = os::stamp_of_folder(&folder);
+        assert_eq!(sweeps.folders()[path].clean, before);
+        // A change of our own: it stays clean, for a while.
+        fs::write(dir.path().join("ours"), "").unwrap();
+        let now = Instant::now();
+        sweeps.changed_by_us(&folder, path, before.as_ref());
+        assert_eq!(sweeps.folders()[path].clean, os::stamp_of_folder(&folder));
+        assert!(before.is_none() || trust(&sweeps).is_some_and(|until| until >= now + TRUST));
+        // One that was not what we changed is not known.
+        sweeps.changed_by_us(&folder, path, Some(&Stamp::MISSING));
+        assert_eq!(sweeps.folders()[path].clean, os::stamp_of_folder(&folder));
+        sweeps.changed_by_us(&folder, Path::new("elsewhere"), before.as_ref());
+        assert_eq!(sweeps.folders().len(), 1);
+        // The clock of a file system may tick a hundred times a second only.
+        std::thread::sleep(Duration::from_millis(30));
+        fs::write(dir.path().join(".fe-1-0123456789abcdef.tmp"), "").unwrap();
+        sweeps.sweep(&folder, path);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(sweeps.folders()[path].clean, None);
+    }
+}

@@ -181,4 +181,47 @@ mod tests {
         target.times = Times::Telling;
         assert!(target.check_unchanged().is_ok());
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_written_after_it_was_read_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        fs::write(&path, "one").unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let claim = |name| {
+            let place = resolve(root.dir(), Path::new(name)).unwrap();
+            let mut target = Target::claim(place).ok().unwrap();
+            target.load(100).ok().unwrap();
+            target
+        };
+        let target = claim("a.txt");
+        assert_eq!((target.size(), target.written_late(100).unwrap()), (3, None));
+        fs::write(&path, "longer").unwrap();
+        assert_eq!(target.written_late(100).unwrap().as_deref(), Some(&b"longer"[..]));
+        assert_eq!(target.size(), 3);
+        let missing = claim("b.txt");
+        assert_eq!((missing.size(), missing.written_late(100).unwrap()), (0, None));
+    }
+
+    #[test]
+    fn a_file_has_one_change() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.txt"), "one").unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let plan = |changes: &[Change]| {
+            let place = resolve(root.dir(), Path::new("a.txt")).unwrap();
+            let mut target = Target::claim(place).ok().unwrap();
+            target.load(100).ok().unwrap();
+            let outcome = changes.iter().try_for_each(|change| target.plan(change.clone(), 5));
+            (outcome.is_ok(), target.change == Change::Keep)
+        };
+        let write = |text: &str| Change::write(text.as_bytes());
+        assert_eq!(plan(&[Change::Keep, write("one")]), (true, true));
+        assert_eq!(plan(&[write("two"), Change::Keep, write("one"), write("two")]), (true, false));
+        assert_eq!(plan(&[write("two"), write("three")]), (false, false));
+        assert_eq!(plan(&[write("two"), Change::Remove]), (false, false));
+        assert_eq!(plan(&[write("three")]), (true, false));
+        assert_eq!(plan(&[write("three!")]), (false, true));
+    }
 }

@@ -194,6 +194,14 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_its_own_hash() {
+        use std::hash::BuildHasher as _;
+        let hasher = BuildHasherDefault::<AsItIs>::default();
+        assert_eq!(hasher.hash_one(Key(7, 8)), 7);
+        assert_ne!(hasher.hash_one("a"), hasher.hash_one("b"));
+    }
+
+    #[test]
     fn a_count_is_kept_while_the_stamp_is_the_same() {
         let (store, counts) = (MemoryStore::new(10), LineCounts::new());
         let call = Call::until(Instant::now() + Duration::from_secs(10));

@@ -133,4 +133,15 @@ mod tests {
         assert!(after.at >= before.at && after.cpu >= before.cpu);
         drop(block);
     }
+
+    #[test]
+    fn children_are_those_that_we_started() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let found = children();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&id) && !found.contains(&1), "{found:?}");
+        assert!(!children().contains(&id));
+    }
 }

@@ -1,0 +1,137 @@
+//! What becomes of files and folders that we have no right to. Who runs the tests may be root, who has every right, and
+//! gives them up here.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::{
+    fs::{self, Permissions},
+    ops::ControlFlow,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    thread,
+};
+
+use common::{Disk, append, at, call};
+use files::{
+    DirPath, Root, Store, StoreError, machine, probe,
+    tree::{Globs, Skipped, TreeOptions, visit},
+};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
+/// As somebody whom the modes of files are meant for; threads that are started by this one are, too.
+fn with_few_rights<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    let few = || {
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        set_capabilities(None, sets).unwrap();
+        act()
+    };
+    thread::scope(|scope| scope.spawn(few).join().unwrap())
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+fn is_denied<T>(outcome: &Result<T, StoreError>) -> bool {
+    matches!(outcome, Err(StoreError::Denied { .. }))
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_denied() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    set_mode(&disk.dir.path().join("a"), 0o000);
+    with_few_rights(|| {
+        assert!(is_denied(&disk.read("a")));
+        assert!(is_denied(&disk.append("a", "two")));
+        let listed = disk.store.read_listed(&at("a"), &mut Vec::new(), &call());
+        assert!(is_denied(&listed));
+        assert!(!machine::is_readable(&disk.dir.path().join("a")));
+    });
+    assert_eq!((disk.text("a").as_str(), disk.names(".")), ("one", vec!["a".to_owned()]));
+}
+
+#[test]
+fn a_file_that_may_only_be_read_is_not_replaced() {
+    let disk = Disk::new();
+    disk.put("a", "one");
+    set_mode(&disk.dir.path().join("a"), 0o444);
+    with_few_rights(|| {
+        assert_eq!(disk.read("a").unwrap().unwrap(), "one");
+        assert!(is_denied(&disk.append("a", "two")));
+    });
+    assert_eq!((disk.text("a").as_str(), disk.names(".")), ("one", vec!["a".to_owned()]));
+}
+
+#[test]
+fn nothing_is_made_in_a_folder_that_may_only_be_read() {
+    for disk in [Disk::new(), Disk::with_named_temps()] {
+        let dir = disk.dir.path();
+        disk.put("a", "one");
+        set_mode(dir, 0o555);
+        with_few_rights(|| {
+            assert!(is_denied(&disk.append("a", "two")));
+            assert!(is_denied(&disk.append("b", "two")));
+            assert_eq!(disk.read("a").unwrap().unwrap(), "one");
+            let root = Root::open(dir).unwrap();
+            assert!(!root.is_writable());
+            assert!(probe::has_hard_links(&root).is_err());
+            let folder = root.folder("sub/deep").unwrap();
+            assert!(is_denied(&disk.store.make_folders(&folder, &call())));
+        });
+        set_mode(dir, 0o755);
+        assert!(Root::open(dir).unwrap().is_writable());
+        assert_eq!((disk.text("a").as_str(), disk.names(".")), ("one", vec!["a".to_owned()]));
+    }
+}
+
+#[test]
+fn a_folder_that_may_not_be_entered_is_passed_by() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    for folder in ["closed", "open"] {
+        fs::create_dir(dir.join(folder)).unwrap();
+        disk.put(&format!("{folder}/a"), "text");
+    }
+    disk.put("closed.txt", "text");
+    for name in ["closed", "closed.txt"] {
+        set_mode(&dir.join(name), 0o000);
+    }
+    let root = Root::open(dir).unwrap();
+    with_few_rights(|| {
+        let inside = root.relative("closed/a").unwrap();
+        assert!(is_denied(&disk.store.read(&inside, &call())));
+        assert!(is_denied(&append(&disk.store, &inside, "!", &call())));
+        let all = |_| ControlFlow::Continue(());
+        let listed = disk.store.list(&root.folder("closed").unwrap(), &call(), &mut all.clone());
+        assert!(is_denied(&listed));
+
+        let mut walked = Vec::new();
+        let each = &mut |entry: files::Entry| {
+            walked.push(entry.name.into_string().unwrap());
+            ControlFlow::Continue(())
+        };
+        disk.store.walk("", &call(), each).unwrap();
+        assert_eq!(walked, ["closed.txt", "open/a"]);
+
+        let options = TreeOptions {
+            within: DirPath::root(),
+            globs: Globs::default(),
+            hidden: false,
+            ignored: false,
+            max_size: 1000,
+        };
+        let visited = visit(&root, &options, &call(), Vec::new, |texts, file| {
+            texts.extend(file.text().map(String::from));
+            ControlFlow::Continue(())
+        });
+        let visited = visited.unwrap();
+        assert_eq!(visited.states.concat(), ["text"]);
+        assert_eq!(visited.skipped, Skipped { unreadable: 2, ..Skipped::default() });
+    });
+    set_mode(&dir.join("closed"), 0o755);
+}

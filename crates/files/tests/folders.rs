@@ -307,6 +307,44 @@ fn folders_are_taken_back_when_the_disk_is_full() {
 }
 
 #[test]
+fn a_folder_that_is_moved_away_gets_nothing_more() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    fs::create_dir(dir.join("sub")).unwrap();
+    disk.put("sub/a", "one");
+    let runs = Cell::new(0);
+    let outcome = change(&disk.store, &file(dir, "sub/a"), |version| {
+        runs.set(runs.get() + 1);
+        if runs.get() == 1 {
+            fs::rename(dir.join("sub"), dir.join("moved")).unwrap();
+            fs::create_dir(dir.join("sub")).unwrap();
+            disk.put("sub/a", "another");
+        }
+        let found = String::from_utf8(version.unwrap().bytes.to_vec()).unwrap();
+        Ok(write(&(found + "!")))
+    });
+    assert!(!outcome.unwrap().created);
+    assert_eq!((disk.text("moved/a").as_str(), disk.text("sub/a").as_str()), ("one", "another!"));
+    assert_eq!(runs.get(), 2);
+}
+
+#[test]
+fn files_of_one_name_in_two_folders_are_two() {
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    for folder in ["x", "y"] {
+        fs::create_dir(dir.join(folder)).unwrap();
+    }
+    let paths = [file(dir, "x/a"), file(dir, "y/a")];
+    for round in ["one", "two"] {
+        let texts = ["x", "y"].map(|folder| format!("{folder} {round}"));
+        let changes: Vec<_> = texts.iter().map(|text| write(text)).collect();
+        disk.store.update(&paths, &call(), &mut |_| Ok(changes.clone())).unwrap();
+        assert_eq!([disk.text("x/a"), disk.text("y/a")], texts);
+    }
+}
+
+#[test]
 fn folders_that_others_use_are_not_taken_back() {
     let disk = Disk::new();
     let path = file(disk.dir.path(), "x/y/z/a");

@@ -62,6 +62,17 @@ fn an_edit_takes_four_messages() {
     assert_eq!(saved, expected);
 }
 
+/// It would have to be asked for, and answers with the whole text.
+#[test]
+fn an_editor_tells_nothing_of_a_text_but_the_text() {
+    let store = store(FakeEditor::quiet(&[("a", "one")]));
+    assert_eq!(store.size(&at("a")), None);
+    assert!(store.excerpt(&at("a"), text::LineRange { first: 0, last: 0 }, &call()).is_none());
+    let mut buffer = b"before".to_vec();
+    let stamp = store.read_listed(&at("a"), &mut buffer, &call()).unwrap();
+    assert_eq!((stamp.is_some(), buffer.as_slice()), (true, &b"one"[..]));
+}
+
 #[test]
 fn a_new_file_is_created_and_said_to_be() {
     let store = store(FakeEditor::default());

@@ -14,9 +14,9 @@ use std::{
     thread,
 };
 
-use common::{Disk, append, at, call};
+use common::{Disk, append, at, call, open_with};
 use files::{
-    DirPath, Root, Store, StoreError, machine, probe,
+    DirPath, Durability, Durable, Root, Store, StoreError, machine, probe,
     tree::{Globs, Skipped, TreeOptions, visit},
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -93,13 +93,13 @@ fn nothing_is_made_in_a_folder_that_may_only_be_read() {
 fn a_folder_that_may_not_be_entered_is_passed_by() {
     let disk = Disk::new();
     let dir = disk.dir.path();
-    for folder in ["closed", "open"] {
+    for folder in ["closed", "open", "unlisted"] {
         fs::create_dir(dir.join(folder)).unwrap();
         disk.put(&format!("{folder}/a"), "text");
     }
     disk.put("closed.txt", "text");
-    for name in ["closed", "closed.txt"] {
-        set_mode(&dir.join(name), 0o000);
+    for (name, mode) in [("closed", 0o000), ("closed.txt", 0o000), ("unlisted", 0o311)] {
+        set_mode(&dir.join(name), mode);
     }
     let root = Root::open(dir).unwrap();
     with_few_rights(|| {
@@ -131,7 +131,25 @@ fn a_folder_that_may_not_be_entered_is_passed_by() {
         });
         let visited = visited.unwrap();
         assert_eq!(visited.states.concat(), ["text"]);
-        assert_eq!(visited.skipped, Skipped { unreadable: 2, ..Skipped::default() });
+        assert_eq!(visited.skipped, Skipped { unreadable: 3, ..Skipped::default() });
     });
-    set_mode(&dir.join("closed"), 0o755);
+    for name in ["closed", "unlisted"] {
+        set_mode(&dir.join(name), 0o755);
+    }
+}
+
+/// The folder cannot be opened, which takes the right to read it; a name in it can be made all the same.
+#[test]
+fn what_cannot_be_made_durable_is_told() {
+    let disk = Disk::new();
+    let (dir, folder) = (disk.dir.path(), disk.dir.path().join("unlisted"));
+    fs::create_dir(&folder).unwrap();
+    let store = open_with(dir, Durability::Full);
+    let path = Root::open(dir).unwrap().relative("unlisted/a").unwrap();
+    let write = || append(&store, &path, "one", &call()).unwrap().durable;
+    assert_eq!(write(), Durable::Yes);
+    set_mode(&folder, 0o311);
+    assert_eq!(with_few_rights(write), Durable::Unknown);
+    set_mode(&folder, 0o755);
+    assert_eq!(disk.text("unlisted/a"), "oneone");
 }

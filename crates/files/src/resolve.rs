@@ -142,3 +142,18 @@ fn names_a_folder(path: &Path) -> bool {
     let bytes = bytes.strip_suffix(b".").unwrap_or(bytes);
     bytes.is_empty() || bytes.last().is_some_and(|&last| std::path::is_separator(char::from(last)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_signal_interrupts_is_done_again() {
+        let mut outcomes =
+            vec![Ok(7), Err(io::ErrorKind::Interrupted), Err(io::ErrorKind::Interrupted)];
+        assert_eq!(uninterrupted(|| outcomes.pop().unwrap().map_err(Into::into)).unwrap(), 7);
+        let mut outcomes = vec![Ok(7), Err(io::ErrorKind::NotFound)];
+        let failed = uninterrupted(|| outcomes.pop().unwrap().map_err(Into::into));
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -130,6 +130,9 @@ mod tests {
         let after = now().unwrap();
         assert!(after.memory >= before.memory + (4 << 20), "{before:?} {after:?}");
         assert!(after.memory_available > after.memory);
+        let machine = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let total: u64 = machine.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(after.memory_available <= after.memory + (total << 10), "{after:?}");
         assert!(after.at >= before.at && after.cpu >= before.cpu);
         drop(block);
     }

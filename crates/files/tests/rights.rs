@@ -9,7 +9,7 @@ mod common;
 use std::{
     fs::{self, Permissions},
     ops::ControlFlow,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
     path::Path,
     thread,
 };
@@ -152,4 +152,32 @@ fn what_cannot_be_made_durable_is_told() {
     assert_eq!(with_few_rights(write), Durable::Unknown);
     set_mode(&folder, 0o755);
     assert_eq!(disk.text("unlisted/a"), "oneone");
+}
+
+/// Whoever may not give files away has a new one for their own: what was meant for others is taken back, and told.
+#[test]
+fn a_file_of_somebody_else_becomes_ours() {
+    let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    if us.0 != 0 {
+        common::not_checked("files of somebody else, which takes root to make");
+        return;
+    }
+    for (owner, before, after, lost) in [
+        (us, 0o6676, 0o6676, &[][..]),
+        ((1234, us.1), 0o6676, 0o0676, &["owner", "mode"]),
+        ((1234, 4321), 0o0666, 0o0666, &["owner", "group"]),
+        ((1234, 4321), 0o2676, 0o0666, &["owner", "group", "mode"]),
+    ] {
+        for disk in [Disk::new(), Disk::with_named_temps()] {
+            let path = disk.dir.path().join("a");
+            disk.put("a", "one");
+            chown(&path, Some(owner.0), Some(owner.1)).unwrap();
+            set_mode(&path, before);
+            let saved = with_few_rights(|| disk.append("a", " two")).unwrap();
+            let found = fs::metadata(&path).unwrap();
+            assert_eq!((found.uid(), found.gid()), us, "{before:o}");
+            assert_eq!(format!("{:o}", found.mode() & 0o7777), format!("{after:o}"));
+            assert_eq!((saved.lost.as_slice(), disk.text("a").as_str()), (lost, "one two"));
+        }
+    }
 }

@@ -352,6 +352,42 @@ mod tests {
         file
     }
 
+    #[test]
+    fn a_file_that_nobody_may_write_is_protected() {
+        let file = file(b"");
+        for mode in 0..=0o777 {
+            rustix::fs::fchmod(&file, Mode::from(mode)).unwrap();
+            assert_eq!(stat_open(&file).unwrap().is_protected(), mode & 0o222 == 0, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn only_files_are_opened_and_all_names_are_read() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        let dir = Dir::open_ambient_dir(place.path(), cap_std::ambient_authority()).unwrap();
+        let opens = |name: &str| open_read(&dir, name.as_ref()).unwrap().is_some();
+        assert!(opens("file") && !opens("link") && !opens("missing"));
+        assert!(open(&dir, "folder".as_ref(), OFlags::RDWR).unwrap().is_none());
+        #[cfg(target_os = "linux")]
+        {
+            // Nobody will ever write into it.
+            let path = at("fifo");
+            let mode = Mode::RUSR | Mode::WUSR;
+            rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).unwrap();
+            assert!(opens("fifo"));
+            let mut names = Vec::new();
+            read_names(&dir, &mut |name, is_folder| names.push((name.to_owned(), is_folder)))
+                .unwrap();
+            names.sort();
+            let expected = [("fifo", false), ("file", false), ("folder", true), ("link", false)];
+            assert_eq!(names, expected.map(|(name, is_folder)| (name.into(), is_folder)));
+        }
+    }
+
     /// Neither the size that was told nor where the file was read to before matters.
     #[test]
     fn a_file_is_read_to_its_end_or_to_the_limit() {

@@ -62,6 +62,9 @@ const SUBJECTS: [Subject; 3] = [
     },
 ];
 
+/// The same program, as a rule: what is joined so are flags, and those have no bit in common.
+const EQUAL: &str = r"replace \| with \^";
+
 /// How many in a hundred have to be noticed.
 const LEAST: usize = 90;
 
@@ -131,6 +134,8 @@ struct Run {
     subject: &'static Subject,
     folder: PathBuf,
     all: Vec<String>,
+    /// Those in code for other systems, which is not compiled.
+    elsewhere: Vec<String>,
     known: BTreeMap<String, Fate>,
 }
 
@@ -142,9 +147,13 @@ impl Run {
             let _ = fs::remove_dir_all(&folder);
         }
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let mut run = Self { subject, folder, all: Vec::new(), known: BTreeMap::new() };
+        let (all, elsewhere) = (Vec::new(), Vec::new());
+        let mut run = Self { subject, folder, all, elsewhere, known: BTreeMap::new() };
         let listed = run.mutants().arg("--list").output().map_err(|e| e.to_string())?;
-        run.all = String::from_utf8_lossy(&listed.stdout).lines().map(String::from).collect();
+        let listed_names = String::from_utf8_lossy(&listed.stdout);
+        let (elsewhere, here) =
+            listed_names.lines().map(String::from).partition(|name| is_elsewhere(name));
+        (run.elsewhere, run.all) = (elsewhere, here);
         // To know nothing of them would be to forget what became of them.
         if !listed.status.success() || run.all.is_empty() {
             return Err(format!("no mutants: {}", String::from_utf8_lossy(&listed.stderr)));
@@ -157,6 +166,7 @@ impl Run {
         let mut mutants = cargo();
         mutants.args(["mutants", "--package", self.subject.name]);
         mutants.args(self.subject.left_out.iter().flat_map(|glob| ["--exclude", glob]));
+        mutants.args(["--exclude-re", EQUAL]);
         mutants.current_dir(root());
         mutants
     }
@@ -193,10 +203,11 @@ impl Run {
             None => !again && index % share == 0,
         };
         let left_out = self.all.iter().enumerate().filter(|it| !is_wanted(*it));
-        let left_out: Vec<_> = left_out.map(|(_, name)| name.as_str()).collect();
+        let mut left_out: Vec<_> = left_out.map(|(_, name)| name.as_str()).collect();
         if left_out.len() == self.all.len() {
             return Ok(());
         }
+        left_out.extend(self.elsewhere.iter().map(String::as_str));
         // `--iterate` goes on where a run ended, and that is what it looks into.
         let _ = fs::remove_dir_all(self.told());
         let skipped = self.told().join("previously_caught.txt");
@@ -247,6 +258,29 @@ impl Run {
         let tried = self.noticed() + self.count(Fate::Missed);
         tried == 0 || self.noticed() * 100 < tried * LEAST
     }
+}
+
+/// Whether a mutant is in an item, or a block, that is for another system or processor than this.
+fn is_elsewhere(name: &str) -> bool {
+    const ELSEWHERE: [&str; 3] = [
+        "#[cfg(windows)]",
+        "#[cfg(not(target_os = \"linux\"))]",
+        "#[cfg(not(target_arch = \"x86_64\"))]",
+    ];
+    let mut parts = name.split(':');
+    let (path, line) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let source = fs::read_to_string(root().join(path)).unwrap_or_default();
+    let lines: Vec<_> = source.lines().take(line.parse().unwrap_or(0)).collect();
+    let Some(first) = lines.iter().rposition(|line| ELSEWHERE.contains(&line.trim())) else {
+        return false;
+    };
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    // It ends with a brace of its own, or a semicolon.
+    let ends = |line: &&str| {
+        let is_last = line.trim_start() == "}" || line.ends_with(';');
+        is_last && indent(line) == indent(lines[first])
+    };
+    !lines[first..].iter().any(ends)
 }
 
 /// Without line and column: these move with every change.

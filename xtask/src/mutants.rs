@@ -262,8 +262,9 @@ impl Run {
 
 /// Whether a mutant is in an item, or a block, that is for another system or processor than this.
 fn is_elsewhere(name: &str) -> bool {
-    const ELSEWHERE: [&str; 3] = [
+    const ELSEWHERE: [&str; 4] = [
         "#[cfg(windows)]",
+        "#[cfg(not(any(target_os = \"linux\", target_vendor = \"apple\")))]",
         "#[cfg(not(target_os = \"linux\"))]",
         "#[cfg(not(target_arch = \"x86_64\"))]",
     ];

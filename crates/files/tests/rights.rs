@@ -19,7 +19,10 @@ use files::{
     DirPath, Durability, Durable, Root, Store, StoreError, machine, probe,
     tree::{Globs, Skipped, TreeOptions, visit},
 };
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use rustix::{
+    fs::{XattrFlags, getxattr, setxattr},
+    thread::{CapabilitySet, CapabilitySets, set_capabilities},
+};
 
 /// As somebody whom the modes of files are meant for; threads that are started by this one are, too.
 fn with_few_rights<T: Send>(act: impl FnOnce() -> T + Send) -> T {
@@ -180,4 +183,19 @@ fn a_file_of_somebody_else_becomes_ours() {
             assert_eq!((saved.lost.as_slice(), disk.text("a").as_str()), (lost, "one two"));
         }
     }
+}
+
+#[test]
+fn an_attribute_that_only_root_may_set_is_told_to_be_lost() {
+    let disk = Disk::new();
+    let path = disk.dir.path().join("a");
+    disk.put("a", "one");
+    let set = |name: &str| setxattr(&path, name, b"x", XattrFlags::empty());
+    if set("security.ours").is_err() || set("user.ours").is_err() {
+        return common::not_checked("attributes that only root may set");
+    }
+    let saved = with_few_rights(|| disk.append("a", " two")).unwrap();
+    assert_eq!((saved.lost, disk.text("a").as_str()), (vec!["extended attributes"], "one two"));
+    let mut value = [0; 1];
+    assert_eq!(getxattr(&path, "user.ours", &mut value), Ok(1));
 }

@@ -44,10 +44,17 @@ const SUBJECTS: [Subject; 3] = [
         tests: &[
             "--lib",
             "--test=cases",
+            "--test=code_context",
+            "--test=code_tools",
+            "--test=contract",
             "--test=generation",
             "--test=in_an_editor",
             "--test=on_disk",
+            "--test=protocol",
             "--test=refusals",
+            "--test=resources",
+            "--test=text_tools",
+            "--test=what_the_model_sees",
         ],
         jobs: "1",
         left_out: &[],
@@ -219,7 +226,7 @@ impl Run {
         // Only tests of the crate itself are tried beforehand by `cargo mutants`.
         if self.subject.packages != [self.subject.name] {
             self.try_unchanged()?;
-            mutants.args(["--baseline=skip", "--timeout=120"]);
+            mutants.args(["--baseline=skip", "--timeout=60"]);
         }
         println!("\n$ {mutants:?}");
         // Those that nobody noticed make it fail, which is not for it to say.

@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn names_are_remembered_until_one_comes_or_goes() {
-        let changes: [(&str, fn(&Path) -> io::Result<()>); 5] = [
+        type Act = fn(&Path) -> io::Result<()>;
+        let changes: [(&str, Act); 5] = [
             ("a b", |folder| fs::write(folder.join("a"), "changed")),
             ("a b c", |folder| fs::write(folder.join("c"), "")),
             ("b", |folder| fs::remove_file(folder.join("a"))),

@@ -347,6 +347,18 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_below_is_relative() {
+        for (path, expected) in [
+            ("a/./b", None),
+            ("/a", Some(PathError::Outside)),
+            ("a/../../b", Some(PathError::Outside)),
+            ("a/..", Some(PathError::Folder)),
+        ] {
+            assert_eq!(FilePath::below(Path::new(path)).err(), expected, "{path}");
+        }
+    }
+
+    #[test]
     fn windows_names() {
         for reserved in ["con", "NUL.txt", "com1", "LPT0.a.b", "Aux.", "a."] {
             assert!(is_reserved_on_windows(reserved), "{reserved}");

@@ -21,7 +21,8 @@ const MB: u64 = 1 << 20;
 /// A server that has just answered does not idle yet: it lets go of its code after half a second, and looks every half.
 const IDLE: Duration = Duration::from_millis(1500);
 
-/// It has ten seconds to fall back to idle; a few are enough.
+/// It has ten seconds to fall back to idle; a few are enough, unless the machine is busy.
+const SETTLING: Duration = Duration::from_secs(10);
 const SETTLED: Duration = Duration::from_secs(6);
 const CLIENTS: usize = 64;
 const CALLS_OF_EACH: usize = 200;
@@ -108,8 +109,13 @@ fn measure_memory(binary: &Path, folder: &Path, rows: &mut Vec<Row>) -> Result<(
     })?;
     drop(others);
     std::thread::sleep(SETTLED);
-    let settled = server.process.memory("VmRSS")?;
-    let what = "6 s after 64 × 200 calls among 1,000 idle connections";
+    let mut settled = server.process.memory("VmRSS")?;
+    // What connections kept that ended late is given back late.
+    if settled >= idle + MB {
+        std::thread::sleep(SETTLING - SETTLED);
+        settled = server.process.memory("VmRSS")?;
+    }
+    let what = "within 10 s of 64 × 200 calls among 1,000 idle connections";
     rows.push(limited(what, settled, "under idle + 1 MB", idle + MB));
     Ok(())
 }

@@ -21,9 +21,9 @@ const MB: u64 = 1 << 20;
 /// A server that has just answered does not idle yet: it lets go of its code after half a second, and looks every half.
 const IDLE: Duration = Duration::from_millis(1500);
 
-/// It has ten seconds to fall back to idle; a few are enough, unless the machine is busy.
-const SETTLING: Duration = Duration::from_secs(10);
+/// It has ten seconds to fall back to idle; six are enough, unless the machine is busy.
 const SETTLED: Duration = Duration::from_secs(6);
+const SETTLED_LATE: Duration = Duration::from_secs(4);
 const CLIENTS: usize = 64;
 const CALLS_OF_EACH: usize = 200;
 const IDLE_CONNECTIONS: usize = 1000;
@@ -112,7 +112,7 @@ fn measure_memory(binary: &Path, folder: &Path, rows: &mut Vec<Row>) -> Result<(
     let mut settled = server.process.memory("VmRSS")?;
     // What connections kept that ended late is given back late.
     if settled >= idle + MB {
-        std::thread::sleep(SETTLING - SETTLED);
+        std::thread::sleep(SETTLED_LATE);
         settled = server.process.memory("VmRSS")?;
     }
     let what = "within 10 s of 64 × 200 calls among 1,000 idle connections";

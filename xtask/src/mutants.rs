@@ -14,58 +14,50 @@ use crate::{Outcome, cargo, report, root, target_folder};
 /// What is mutated, and what has to notice.
 struct Subject {
     name: &'static str,
-    /// The packages whose tests are run, and which of these.
-    packages: &'static [&'static str],
-    tests: &'static [&'static str],
-    /// How many are tried at once: some tests mostly wait.
-    jobs: &'static str,
     /// Sources that are no part of the product, or not for this platform.
     left_out: &'static [&'static str],
+    /// The same program, whatever is tried: names of mutants, as a regular expression.
+    equal: Option<&'static str>,
+    /// Tests of other packages, for those that the crate's own do not notice: they take longer.
+    beyond: Option<Beyond>,
+}
+
+struct Beyond {
+    package: &'static str,
+    tests: &'static [&'static str],
 }
 
 const SUBJECTS: [Subject; 3] = [
-    Subject {
-        name: "text",
-        packages: &["text"],
-        tests: &["--lib", "--tests"],
-        jobs: "1",
-        left_out: &["**/by_line/model.rs"],
-    },
+    Subject { name: "text", left_out: &["**/by_line/model.rs"], equal: None, beyond: None },
     Subject {
         name: "files",
-        packages: &["files"],
-        tests: &["--lib", "--tests"],
-        jobs: "3",
         left_out: &["**/faulty.rs", "**/memory.rs", "**/windows/**"],
+        // What is joined so are flags, which have no bit in common.
+        equal: Some(r"replace \| with \^"),
+        beyond: None,
     },
     Subject {
         name: "tools",
-        packages: &["tools", "file-editor"],
-        tests: &[
-            "--lib",
-            "--test=cases",
-            "--test=code_context",
-            "--test=code_tools",
-            "--test=contract",
-            "--test=generation",
-            "--test=in_an_editor",
-            "--test=on_disk",
-            "--test=protocol",
-            "--test=refusals",
-            "--test=resources",
-            "--test=text_tools",
-            "--test=what_the_model_sees",
-        ],
-        jobs: "1",
         left_out: &[],
+        equal: None,
+        beyond: Some(Beyond {
+            package: "file-editor",
+            tests: &[
+                "code_context",
+                "code_tools",
+                "contract",
+                "generation",
+                "protocol",
+                "resources",
+                "text_tools",
+                "what_the_model_sees",
+            ],
+        }),
     },
 ];
 
-/// The same program, as a rule: what is joined so are flags, and those have no bit in common.
-const EQUAL: &str = r"replace \| with \^";
-
-/// The same cases once, in process, are enough.
-const SKIPPED: [&str; 3] = ["--", "--skip=every_case_on_stdio", "--skip=every_case_over_http"];
+/// Which tests are run first, and how long one may take.
+const ORDER: &str = "xtask/mutants.toml";
 
 /// How many in a hundred have to be noticed.
 const LEAST: usize = 90;
@@ -107,10 +99,12 @@ pub fn run(arguments: &[&str]) -> Outcome {
 }
 
 fn install() -> Outcome {
-    if cargo().args(["mutants", "--version"]).output().is_ok_and(|it| it.status.success()) {
-        return Ok(());
+    for tool in ["mutants", "nextest"] {
+        if !cargo().args([tool, "--version"]).output().is_ok_and(|it| it.status.success()) {
+            crate::run(cargo().args(["install", "--locked", &format!("cargo-{tool}")]))?;
+        }
     }
-    crate::run(cargo().args(["install", "--locked", "cargo-mutants"]))
+    Ok(())
 }
 
 /// What became of a mutant: the files that `cargo mutants` lists them in.
@@ -168,7 +162,7 @@ impl Run {
         let mut mutants = cargo();
         mutants.args(["mutants", "--package", self.subject.name]);
         mutants.args(self.subject.left_out.iter().flat_map(|glob| ["--exclude", glob]));
-        mutants.args(["--exclude-re", EQUAL]);
+        mutants.args(self.subject.equal.iter().flat_map(|names| ["--exclude-re", names]));
         mutants.current_dir(root());
         mutants
     }
@@ -198,53 +192,59 @@ impl Run {
         Ok(())
     }
 
-    /// Those of which nothing is known; or those that were missed.
+    /// Those of which nothing is known; or those that were missed. Where tests of another package may notice, they are
+    /// shown what the crate's own have missed.
     fn try_some(&mut self, share: usize, again: bool) -> Outcome {
-        let is_wanted = |(index, name): (usize, &String)| match self.known.get(name) {
+        let is_wanted = |(index, name): &(usize, &String)| match self.known.get(*name) {
             Some(fate) => again && *fate == Fate::Missed,
             None => !again && index % share == 0,
         };
-        let left_out = self.all.iter().enumerate().filter(|it| !is_wanted(*it));
-        let mut left_out: Vec<_> = left_out.map(|(_, name)| name.as_str()).collect();
-        if left_out.len() == self.all.len() {
+        let wanted = self.all.iter().enumerate().filter(is_wanted);
+        let wanted: BTreeSet<_> = wanted.map(|(_, name)| name.clone()).collect();
+        if wanted.is_empty() {
             return Ok(());
         }
-        left_out.extend(self.elsewhere.iter().map(String::as_str));
+        self.try_each(&wanted, None)?;
+        let Some(beyond) = &self.subject.beyond else { return Ok(()) };
+        let missed = self.known.iter().filter(|(_, fate)| **fate == Fate::Missed);
+        let missed: BTreeSet<_> = missed.map(|(name, _)| name.clone()).collect();
+        if missed.is_empty() { Ok(()) } else { self.try_each(&missed, Some(beyond)) }
+    }
+
+    fn try_each(&mut self, wanted: &BTreeSet<String>, beyond: Option<&Beyond>) -> Outcome {
+        let left_out = self.all.iter().filter(|name| !wanted.contains(*name));
+        let left_out: Vec<_> = left_out.chain(&self.elsewhere).map(String::as_str).collect();
         // `--iterate` goes on where a run ended, and that is what it looks into.
         let _ = fs::remove_dir_all(self.told());
         let skipped = self.told().join("previously_caught.txt");
         fs::create_dir_all(self.told())
             .and_then(|()| fs::write(&skipped, left_out.join("\n")))
             .map_err(|e| format!("{}: {e}", skipped.display()))?;
+        let order = format!("--config-file={}", root().join(ORDER).display());
+        let mut tests = vec![order];
         let mut mutants = self.mutants();
         mutants.arg("--output").arg(&self.folder);
-        mutants.args(["--iterate", "--profile=mutants", "--no-shuffle"]);
-        mutants.args(["--minimum-test-timeout=20", "--jobs", self.subject.jobs, "--test-package"]);
-        mutants.arg(self.subject.packages.join(","));
-        mutants.args(self.subject.tests.iter().map(|test| format!("--cargo-arg={test}")));
-        mutants.args(SKIPPED.map(|test| format!("--cargo-test-arg={test}")));
-        // Only tests of the crate itself are tried beforehand by `cargo mutants`.
-        if self.subject.packages != [self.subject.name] {
-            self.try_unchanged()?;
-            mutants.args(["--baseline=skip", "--timeout=60"]);
+        mutants.args(["--iterate", "--no-shuffle", "--profile=mutants", "--test-tool=nextest"]);
+        mutants.args([
+            "--jobs=2",
+            "--test-package",
+            beyond.map_or(self.subject.name, |it| it.package),
+        ]);
+        if let Some(beyond) = beyond {
+            tests.extend(beyond.tests.iter().map(|test| format!("--test={test}")));
+            // Only tests of the crate itself are tried beforehand by `cargo mutants`.
+            try_unchanged(beyond, &tests)?;
+            mutants.args(["--baseline=skip", "--timeout=300"]);
+        } else {
+            mutants.arg("--minimum-test-timeout=120");
         }
+        mutants.args(tests.iter().map(|test| format!("--cargo-arg={test}")));
         println!("\n$ {mutants:?}");
         // Those that nobody noticed make it fail, which is not for it to say.
-        // Nor may a test be content with what it could not check.
-        let status = mutants.env("PROPTEST_CASES", "64").env("CI", "true").status();
-        match status.map_err(|e| format!("cargo mutants: {e}"))?.code() {
+        match strictly(&mut mutants).status().map_err(|e| format!("cargo mutants: {e}"))?.code() {
             Some(0 | 2 | 3) => self.learn(),
             code => Err(format!("cargo mutants ended with {code:?}")),
         }
-    }
-
-    /// Where the tests fail anyway, every mutant would seem to be noticed.
-    fn try_unchanged(&self) -> Outcome {
-        let mut test = cargo();
-        test.args(["test", "--quiet", "--profile=mutants"]).args(self.subject.tests);
-        test.args(self.subject.packages.iter().flat_map(|package| ["--package", package]));
-        test.args(SKIPPED).current_dir(root());
-        crate::run(test.env("PROPTEST_CASES", "64").env("CI", "true"))
     }
 
     fn count(&self, fate: Fate) -> usize {
@@ -275,6 +275,18 @@ impl Run {
         let tried = self.noticed() + self.count(Fate::Missed);
         tried == 0 || self.noticed() * 100 < tried * LEAST
     }
+}
+
+/// Where the tests fail anyway, every mutant would seem to be noticed.
+fn try_unchanged(beyond: &Beyond, tests: &[String]) -> Outcome {
+    let mut run = cargo();
+    run.args(["nextest", "run", "--cargo-profile=mutants", "--package", beyond.package]);
+    crate::run(strictly(run.args(tests).current_dir(root())))
+}
+
+/// No test may be content with what it could not check.
+fn strictly(command: &mut Command) -> &mut Command {
+    command.env("PROPTEST_CASES", "64").env("CI", "true")
 }
 
 /// Whether a mutant is in an item, or a block, that is for another system or processor than this.

@@ -1,11 +1,6 @@
 //! Several real processes on one folder. A test starts this binary again to run one of the `child_` tests, which do
 //! nothing when they are run by themselves.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     env, fs,
     os::unix::{
@@ -18,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Disk, append, at, call};
+use crate::common::{Disk, append, at, call};
 use files::{Change, Durability, Folders, Root, Stage, StageError, StoreError};
 
 const FOLDER: &str = "FILES_TEST_FOLDER";
@@ -26,7 +21,7 @@ const ARGUMENT: &str = "FILES_TEST_ARGUMENT";
 
 fn start(child: &str, folder: &Path, argument: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args([child, "--exact", "--nocapture", "--test-threads=1"]);
+    command.args([&format!("processes::{child}"), "--exact", "--nocapture", "--test-threads=1"]);
     command.env(FOLDER, folder).env(ARGUMENT, argument).stdout(Stdio::null());
     command
 }
@@ -45,7 +40,7 @@ fn assert_well(mut child: Child) {
 fn child_appends() {
     let Some((folder, argument)) = given() else { return };
     let (letter, temps) = argument.split_at(1);
-    let store = common::open(&folder.join("root"));
+    let store = crate::common::open(&folder.join("root"));
     let store = if temps == "named" { store.with_named_temps() } else { store };
     let created =
         (0..50).filter(|_| append(&store, &at("a"), letter, &call()).unwrap().created).count();
@@ -86,7 +81,7 @@ fn processes_lose_nothing_with_named_temps() {
 #[test]
 fn child_never_stops() {
     let Some((folder, _)) = given() else { return };
-    let store = common::open(&folder).with_named_temps();
+    let store = crate::common::open(&folder).with_named_temps();
     loop {
         append(&store, &at("a"), "x", &call()).ok();
         append(&store, &at("b"), &"x".repeat(900), &call()).ok();
@@ -119,8 +114,12 @@ fn a_killed_process_leaves_whole_files_and_free_locks() {
 fn child_edits() {
     let Some((folder, argument)) = given() else { return };
     let text = if argument.is_empty() { "!" } else { &argument };
-    let outcome =
-        append(&common::open_with(&folder.join("root"), Durability::Full), &at("a"), text, &call());
+    let outcome = append(
+        &crate::common::open_with(&folder.join("root"), Durability::Full),
+        &at("a"),
+        text,
+        &call(),
+    );
     let note = match outcome {
         Ok(_) => "saved".to_string(),
         Err(StoreError::Denied { .. }) => "denied".to_string(),
@@ -209,7 +208,7 @@ fn child_makes_folders() {
     let Some((folder, letter)) = given() else { return };
     let root = folder.join("root");
     let path = Root::open(&root).unwrap().absolute(root.join("x/y/a").to_str().unwrap()).unwrap();
-    let store = common::open(&root);
+    let store = crate::common::open(&root);
     let outcome =
         Stage::new(&store).with_folders(Folders::Made).update_one(&path, &call(), |version| {
             let old = version.map(|version| version.bytes.to_vec()).unwrap_or_default();

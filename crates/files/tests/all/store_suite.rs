@@ -1,9 +1,5 @@
 //! What every store must do, run against each of them.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     ops::ControlFlow,
     path::Path,
@@ -15,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use common::{
+use crate::common::{
     Disk, MAX, append, at, call, call_for,
     fake_editor::{FakeEditor, plain},
 };

@@ -1,17 +1,12 @@
 //! Which absolute paths are files of a root, and which file each of them is.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     fs,
     os::unix::fs::symlink,
     path::{Component, Path},
 };
 
-use common::{Disk, append, call};
+use crate::common::{Disk, append, call};
 use files::{PathError, Root, Store, StoreError};
 use proptest::prelude::*;
 
@@ -240,7 +235,7 @@ fn a_path_that_is_inside_by_its_letters_only_is_refused_when_it_is_opened() {
     symlink("..", inner.join("up")).unwrap();
     symlink(".", inner.join("here")).unwrap();
     let root = Root::open(&inner).unwrap();
-    let store = common::open(&inner);
+    let store = crate::common::open(&inner);
     // `here/..` is above the root, though its letters lead back to it.
     for below in ["up/secret", "sub/../up/secret", "here/../secret", "sub/../here/../secret"] {
         let path = root.absolute(inner.join(below).to_str().unwrap()).unwrap();

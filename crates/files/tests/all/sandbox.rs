@@ -1,11 +1,6 @@
 //! The second wall, tried by code that goes past the first: what it does outside the root works without the wall, and
 //! none of it behind. Each time a thread goes behind it; the test and its other threads stay before.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     fs::{self, File, OpenOptions, hard_link, rename},
     io,
@@ -25,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Disk, append, at, call, call_for, not_checked};
+use crate::common::{Disk, append, at, call, call_for, not_checked};
 use files::{
     Access, Callee, Change, DirPath, DiskStore, Durability, Entry, FilePath, Folders, KnownBy,
     Root, Sandbox, Saved, Stage, StageError, Store, StoreError, usage,
@@ -331,7 +326,7 @@ fn our_own_work_is_done_as_well_behind_the_wall_as_before_it() {
                 disk.put("edited", "one");
                 disk.put("removed", "one");
                 symlink("edited", dir.join("link")).unwrap();
-                let store = temps(common::open_with(dir, durability));
+                let store = temps(crate::common::open_with(dir, durability));
                 if before {
                     work(&store, dir);
                 } else if behind_wall(dir, Access::ReadWrite, || work(&store, dir)).is_none() {
@@ -404,7 +399,7 @@ fn the_wall_is_around_the_folder_whatever_its_name() {
     fs::create_dir(&real).unwrap();
     fs::write(real.join("a"), "one").unwrap();
     symlink(&real, &link).unwrap();
-    let store = common::open(&link);
+    let store = crate::common::open(&link);
     let (entered, is_entered) = mpsc::channel();
     let (renaming, is_renamed) = mpsc::channel();
     thread::scope(|scope| {

@@ -1,10 +1,5 @@
 //! A walk on disk: what it shows, in what order, and that it misses nothing whatever becomes of the folders meanwhile.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     cell::Cell,
     collections::BTreeSet,
@@ -17,7 +12,7 @@ use std::{
     thread,
 };
 
-use common::{Disk, call};
+use crate::common::{Disk, call};
 use files::{Call, Entry, Store, StoreError};
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};

@@ -1,10 +1,5 @@
 //! A visit to all files below a folder: which it shows, what it counts, and that it stays where it may be.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
@@ -17,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use common::{call, call_for};
+use crate::common::{call, call_for};
 use files::{
     Call, Cancel, DirPath, PathError, Root, StoreError,
     tree::{Globs, Skipped, TreeFile, TreeOptions, Visited, visit},

@@ -1,10 +1,5 @@
 //! Folders made for a new file, and taken back when it is not written after all.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     cell::Cell,
     fs,
@@ -18,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Disk, MAX, at, call, call_for};
+use crate::common::{Disk, MAX, at, call, call_for};
 use files::{
     Change, Durability, Faulty, FilePath, Folders, Root, Saved, Stage, StageError, Step, Store,
     StoreError, Version,
@@ -80,7 +75,7 @@ fn folders_are_made_for_a_new_file() {
 fn folders_are_made_whatever_the_durability() {
     for durability in [Durability::None, Durability::Data, Durability::Full] {
         let disk = Disk::new();
-        let store = common::open_with(disk.dir.path(), durability);
+        let store = crate::common::open_with(disk.dir.path(), durability);
         change(&store, &file(disk.dir.path(), "x/y/a"), |_| Ok(write("one"))).unwrap();
         assert_eq!(disk.text("x/y/a"), "one");
     }

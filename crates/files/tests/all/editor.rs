@@ -1,12 +1,8 @@
 //! The store over an editor, with a person at it: what survives, what is told, what is never sent twice.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{fs, ops::RangeInclusive, path::Path, sync::Barrier, thread, time::Duration};
 
-use common::{
+use crate::common::{
     MAX, append, at, call, call_for,
     fake_editor::{Answer, Buffers, FakeEditor, plain},
 };

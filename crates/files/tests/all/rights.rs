@@ -1,11 +1,6 @@
 //! What becomes of files and folders that we have no right to. Who runs the tests may be root, who has every right, and
 //! gives them up here.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     fs::{self, Permissions},
     ops::ControlFlow,
@@ -14,7 +9,7 @@ use std::{
     thread,
 };
 
-use common::{Disk, append, at, call, open_with};
+use crate::common::{Disk, append, at, call, open_with};
 use files::{
     DirPath, Durability, Durable, Root, Store, StoreError, machine, probe,
     tree::{Globs, Skipped, TreeOptions, visit},
@@ -162,7 +157,7 @@ fn what_cannot_be_made_durable_is_told() {
 fn a_file_of_somebody_else_becomes_ours() {
     let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     if us.0 != 0 {
-        common::not_checked("files of somebody else, which takes root to make");
+        crate::common::not_checked("files of somebody else, which takes root to make");
         return;
     }
     for (owner, before, after, lost) in [
@@ -192,7 +187,7 @@ fn an_attribute_that_only_root_may_set_is_told_to_be_lost() {
     disk.put("a", "one");
     let set = |name: &str| setxattr(&path, name, b"x", XattrFlags::empty());
     if set("security.ours").is_err() || set("user.ours").is_err() {
-        return common::not_checked("attributes that only root may set");
+        return crate::common::not_checked("attributes that only root may set");
     }
     let saved = with_few_rights(|| disk.append("a", " two")).unwrap();
     assert_eq!((saved.lost, disk.text("a").as_str()), (vec!["extended attributes"], "one two"));

@@ -1,10 +1,5 @@
 //! The store on a real disk: what is kept, what is refused, what is left behind.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
 use std::{
     ffi::OsStr,
     fs::{self, File, Permissions},
@@ -23,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Disk, MAX, append, at, call, call_for};
+use crate::common::{Disk, MAX, append, at, call, call_for};
 use files::{
     Change, DirPath, DiskOptions, DiskStore, Durability, Durable, Hash, LineCounts, Root, Saved,
     Store, StoreError,
@@ -216,7 +211,7 @@ fn durability_is_reported() {
         (Durability::Full, Durable::Yes),
     ] {
         let disk = Disk::new();
-        let store = common::open_with(disk.dir.path(), durability);
+        let store = crate::common::open_with(disk.dir.path(), durability);
         for created in [true, false] {
             let saved = append(&store, &at("a"), "x", &call()).unwrap();
             assert_eq!((saved.created, saved.durable), (created, durable));
@@ -663,7 +658,7 @@ fn opposite_orders_do_not_block_each_other() {
 #[cfg(target_os = "linux")]
 fn a_file_is_not_changed_by_half() {
     let dir = Path::new("/proc/self");
-    let store = common::open(dir);
+    let store = crate::common::open(dir);
     assert!(store.read(&at("comm"), &call()).unwrap().unwrap().bytes.len() > 1);
     let outcome =
         store.update(&[at("comm")], &call(), &mut |_| unreachable!("this may not be the text"));
@@ -694,7 +689,7 @@ fn a_dead_servers_leftovers_are_swept_and_nothing_else() {
         assert_eq!(disk.names("."), kept);
 
         disk.put(dead, "left");
-        common::open(disk.dir.path()).sweep_root();
+        crate::common::open(disk.dir.path()).sweep_root();
         assert_eq!(disk.names("."), kept, "and again by the next server");
     }
 }

@@ -1,11 +1,5 @@
 //! What the tests of the stores share.
 
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "each test binary uses its own part, and may panic"
-)]
-
 pub mod fake_editor;
 
 use std::{

@@ -209,8 +209,9 @@ fn golden() -> Outcome {
     let tests = ["cases", "wire", "what_the_model_sees", "transcript", "documents", "pictures"];
     let tests = tests.iter().flat_map(|test| ["--test", test]);
     run(cargo()
-        .args(["test", "--package", "file-editor"])
+        .args(["test", "--package", "file-editor", "--package", "tools"])
         .args(tests)
+        .args(["--test", "all"])
         .env("UPDATE", "1")
         .env("UPDATE_EXPECT", "1"))
 }

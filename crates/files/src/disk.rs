@@ -621,4 +621,38 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_file_of_the_root_is_read_at_once_and_others_are_left_to_a_read() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("folder/folder")).unwrap();
+        for (name, contents) in [("a", "root's"), ("folder/a", "folder's"), ("empty", "")] {
+            fs::write(dir.path().join(name), contents).unwrap();
+        }
+        let root = Arc::new(Root::open(dir.path()).unwrap());
+        let store =
+            DiskStore::open(root, DiskOptions { max_size: 8, durability: Durability::None });
+        let read = |name: &str, buffer: &mut Vec<u8>| {
+            store.read_plain(&FilePath::below(Path::new(name)).unwrap(), buffer)
+        };
+        let mut buffer = b"before".to_vec();
+        assert_eq!(read("a", &mut buffer).unwrap().size, 6);
+        assert_eq!(buffer, b"root's");
+        for other in ["folder/a", "folder", "empty", "missing"] {
+            assert_eq!(read(other, &mut buffer), None, "{other}");
+        }
+        fs::write(dir.path().join("a"), "nine byte").unwrap();
+        assert_eq!(read("a", &mut buffer), None);
+    }
+
+    #[test]
+    fn a_file_larger_than_it_said_is_too_large() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"12345").unwrap();
+        io::Seek::rewind(&mut file).unwrap();
+        let read = read_whole(&file, 0, 4);
+        assert!(matches!(read, Err(StoreError::TooLarge { size: 5, max: 4 })), "{read:?}");
+        io::Seek::rewind(&mut file).unwrap();
+        assert_eq!(read_whole(&file, 0, 5).unwrap(), b"12345");
+    }
 }

@@ -142,3 +142,26 @@ impl StoreError {
         move |source| StoreError::os(doing, source.into())
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn errors_of_the_system_are_sorted() {
+        let check = |source: io::Error, expected: &str| {
+            assert_eq!(StoreError::os("look", source).to_string(), expected);
+        };
+        check(Errno::ACCESS.into(), "permission denied");
+        // Nobody but cap-std makes one without a number.
+        let outside = io::ErrorKind::PermissionDenied.into();
+        check(outside, "permission denied: the path leads outside the root");
+        check(Errno::LOOP.into(), "permission denied: too many links");
+        for full in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
+            check(full.into(), "no space left on device");
+        }
+        check(Errno::ROFS.into(), "read-only file system");
+        check(io::Error::other("odd"), "cannot look: odd");
+    }
+}

@@ -1,9 +1,5 @@
 //! What a store may fail with, in the words of each family of tools; and what it may say of a file that it saved.
 
-// Paths are written as they are there.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fmt::Write as _;
 use std::io;
 use std::ops::ControlFlow;

@@ -1,11 +1,5 @@
 //! The tools on a real disk: ways that are quicker there answer what the long way does.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test may panic, and touch the file system"
-)]
-
 use std::{
     fs,
     sync::Arc,

@@ -1,7 +1,5 @@
 //! The text tools on an editor's buffers, while a person types: the same tools, another store.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;

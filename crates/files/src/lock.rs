@@ -25,11 +25,16 @@ impl Backoff {
 
     /// Sleeps, but not past `limit`.
     pub fn pause(&mut self, limit: Instant) {
-        let half = self.0 / 2;
-        let share = u32::try_from(temp_name::random() % 1024).unwrap_or_default();
-        let pause = half + half * share / 1024;
+        let pause = self.next(temp_name::random());
         thread::sleep(pause.min(limit.saturating_duration_since(Instant::now())));
+    }
+
+    /// At least half of it.
+    fn next(&mut self, chance: u64) -> Duration {
+        let half = self.0 / 2;
+        let share = u32::try_from(chance % 1024).unwrap_or_default();
         self.0 = (self.0 * 2).min(PAUSE_LAST);
+        half + half * share / 1024
     }
 }
 
@@ -72,6 +77,15 @@ mod tests {
 
     fn call(millis: u64) -> Call {
         Call::until(Instant::now() + Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn pauses_double_and_chance_shortens_them() {
+        let mut backoff = Backoff::new();
+        let mut next = |chance| backoff.next(chance).as_micros();
+        assert_eq!([next(0), next(512), next(1024 + 768)], [100, 300, 700]);
+        assert_eq!([next(0), next(0), next(0), next(0)], [800, 1600, 2000, 2000]);
+        assert_eq!(next(1023), 3998);
     }
 
     #[test]

@@ -152,6 +152,10 @@ mod tests {
             assert_eq!(program(text.to_str().unwrap()), Program::NotExecutable);
             assert_eq!(program(dir.path().to_str().unwrap()), Program::NotExecutable);
             assert_eq!(program("ls"), Program::Ready);
+            // Only a name is looked for elsewhere.
+            assert_eq!(program("src/lib.rs"), Program::NotExecutable);
+            fs::write(dir.path().join("none.exe"), "").unwrap();
+            assert_eq!(program(dir.path().join("none").to_str().unwrap()), Program::Missing);
         }
     }
 }

@@ -20,8 +20,8 @@ use std::{
 
 use crate::common::{Disk, MAX, append, at, call, call_for};
 use files::{
-    Change, DirPath, DiskOptions, DiskStore, Durability, Durable, Hash, LineCounts, Root, Saved,
-    Store, StoreError,
+    Change, DirPath, DiskOptions, DiskStore, Durability, Durable, Hash, LineCounts, MemoryStore,
+    Root, Saved, Store, StoreError,
 };
 use rustix::{
     fs::{CWD, FileType, FlockOperation, Mode, XattrFlags, flock, getxattr, mknodat, setxattr},
@@ -900,6 +900,8 @@ fn who_asks_for_durability_waits_for_the_disk() {
         let store = DiskStore::open(Arc::clone(&root), DiskOptions { max_size: 1, durability });
         assert_eq!(store.waits_for_disk(), waits, "{durability:?}");
     }
+    // So does a store that does not say otherwise.
+    assert!(MemoryStore::new(1).waits_for_disk());
 }
 
 #[test]

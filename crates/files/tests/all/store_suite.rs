@@ -155,6 +155,7 @@ suite! {
         a_missing_file_is_none
         writing_creates_once
         an_edit_sees_what_was_there
+        a_look_sees_what_was_there
         an_empty_file_is_not_a_missing_one
         a_change_that_gives_up_leaves_everything
         a_late_or_cancelled_call_leaves_everything
@@ -213,6 +214,13 @@ fn an_edit_sees_what_was_there(subject: &Subject) {
     (subject.put)("a", "one ");
     append(&*subject.store, &at("a"), "two", &call()).unwrap();
     assert_eq!(subject.text("a").unwrap(), "one two");
+}
+
+fn a_look_sees_what_was_there(subject: &Subject) {
+    let look = || subject.store.look(&at("a"), &call()).unwrap();
+    assert!(look().is_none());
+    (subject.put)("a", "one");
+    assert_eq!(text_of(&look().unwrap()), "one");
 }
 
 fn keeping_touches_nothing(subject: &Subject) {

@@ -101,9 +101,9 @@ fn play(case: &str, tools: &str, start: Start) -> Option<String> {
 
 /// Answers have the folder's path in them, and tell how many tokens they have: so it is as long as it was when the cases
 /// were written, wherever such folders are.
-const LENGTH: usize = "/tmp/.tmp123456".len();
+pub const LENGTH: usize = "/tmp/.tmp123456".len();
 
-fn folder() -> TempDir {
+pub fn folder() -> TempDir {
     let around = std::env::temp_dir().as_os_str().len() + "/.".len();
     let random = LENGTH.saturating_sub(around).max(4);
     tempfile::Builder::new().prefix(".").rand_bytes(random).tempdir().unwrap()

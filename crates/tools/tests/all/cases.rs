@@ -7,7 +7,7 @@
 )]
 mod fault;
 #[path = "../../../../cases/play.rs"]
-mod play;
+pub mod play;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
+mod budget;
 mod cases;
 mod in_an_editor;
 mod on_disk;

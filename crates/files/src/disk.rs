@@ -71,6 +71,7 @@ pub(crate) enum Temps {
 }
 
 /// Why an attempt ended without a result.
+#[derive(Debug)]
 pub(crate) enum Halt {
     /// The file moved or changed: start over.
     Retry,
@@ -547,7 +548,7 @@ mod tests {
     use super::*;
     use std::{
         fs,
-        time::{Duration, Instant},
+        time::{Duration, Instant, SystemTime},
     };
 
     /// No later step can be made to fail at will, so the undoing is run by itself.
@@ -654,5 +655,25 @@ mod tests {
         assert!(matches!(read, Err(StoreError::TooLarge { size: 5, max: 4 })), "{read:?}");
         io::Seek::rewind(&mut file).unwrap();
         assert_eq!(read_whole(&file, 0, 5).unwrap(), b"12345");
+    }
+
+    /// Whoever saves a file in place empties it first.
+    #[test]
+    fn a_file_that_was_emptied_just_now_is_given_a_moment() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::create(dir.path().join("a")).unwrap();
+        let root = Arc::new(Root::open(dir.path()).unwrap());
+        let store =
+            DiskStore::open(root, DiskOptions { max_size: 8, durability: Durability::None });
+        let path = FilePath::below(Path::new("a")).unwrap();
+        let load_at = |modified: SystemTime| {
+            file.set_modified(modified).unwrap();
+            let (mut targets, _) = store.find_targets(std::slice::from_ref(&path)).unwrap();
+            targets[0].load(8)
+        };
+        // It may take longer than that moment to look.
+        let is_given = || matches!(load_at(SystemTime::now()), Err(Halt::Retry));
+        assert!((0..1000).any(|_| is_given()));
+        assert!(load_at(SystemTime::now() - Duration::from_mins(1)).is_ok());
     }
 }

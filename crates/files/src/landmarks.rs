@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::{
     Call, Excerpt, Hash, Stamp,
     os::{self, Kind},
+    resolve::uninterrupted,
 };
 
 /// A smaller file is read whole: that is as quick.
@@ -166,11 +167,9 @@ fn survey(file: &File, stamp: Stamp, call: &Call) -> Option<Known> {
 fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < into.len() {
-        match os::read_at(file, &mut into[read..], at + read as u64) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match uninterrupted(|| os::read_at(file, &mut into[read..], at + read as u64))? {
+            0 => break,
+            more => read += more,
         }
     }
     Ok(read)

@@ -41,6 +41,17 @@ struct Folder {
 }
 
 impl Folder {
+    /// What is found by a sweep that began and ended then.
+    fn swept(clean: Option<Stamp>, names: usize, began: Instant, ended: Instant) -> Folder {
+        let rest = if names < LARGE { Duration::ZERO } else { (ended - began) * REST };
+        Folder { clean, trusted_until: None, rests_until: ended + rest }
+    }
+
+    /// Whether it need not be swept.
+    fn is_passed_by(&self, found: Option<Stamp>, now: Instant) -> bool {
+        now < self.rests_until || self.is_clean(found, now)
+    }
+
     fn is_clean(&self, found: Option<Stamp>, now: Instant) -> bool {
         found.is_some() && found == self.clean && self.trusted_until.is_none_or(|until| now < until)
     }
@@ -52,14 +63,13 @@ impl Sweeps {
         let found = os::stamp_of_folder(dir);
         let began = Instant::now();
         if let Some(folder) = self.folders().get(path)
-            && (began < folder.rests_until || folder.is_clean(found, began))
+            && folder.is_passed_by(found, began)
         {
             return;
         }
         let Found { names, is_clean } = sweep(dir);
-        let rest = if names < LARGE { Duration::ZERO } else { began.elapsed() * REST };
         let clean = found.filter(|_| is_clean);
-        let folder = Folder { clean, trusted_until: None, rests_until: Instant::now() + rest };
+        let folder = Folder::swept(clean, names, began, Instant::now());
         let mut folders = self.folders();
         if folders.len() >= REMEMBERED {
             folders.clear();
@@ -127,6 +137,21 @@ mod tests {
     }
 
     #[test]
+    fn a_large_folder_rests() {
+        let (began, second) = (Instant::now(), Duration::from_secs(1));
+        let ended = began + second;
+        let swept = |names| Folder::swept(None, names, began, ended);
+        assert_eq!(swept(999).rests_until, ended);
+        assert_eq!(swept(1000).rests_until, ended + 8 * second);
+        assert_eq!(swept(1001).rests_until, ended + 8 * second);
+        let (clean, other) = (Some(Stamp::MISSING), None);
+        let folder = Folder { clean, ..swept(1000) };
+        let awake = ended + 8 * second;
+        assert!(folder.is_passed_by(other, ended) && folder.is_passed_by(clean, awake));
+        assert!(!folder.is_passed_by(other, awake));
+    }
+
+    #[test]
     fn what_is_left_behind_goes_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
@@ -163,6 +188,8 @@ mod tests {
         assert_eq!(sweeps.folders()[path].clean, os::stamp_of_folder(&folder));
         sweeps.changed_by_us(&folder, Path::new("elsewhere"), before.as_ref());
         assert_eq!(sweeps.folders().len(), 1);
+        sweeps.sweep(&folder, Path::new("elsewhere"));
+        assert_eq!(sweeps.folders().len(), 2);
         // The clock of a file system may tick a hundred times a second only.
         std::thread::sleep(Duration::from_millis(30));
         fs::write(dir.path().join(".fe-1-0123456789abcdef.tmp"), "").unwrap();

@@ -30,6 +30,7 @@ use crate::{
     resolve::{Folder, open_folder, resolve, uninterrupted},
     root::PATH_MAX,
     temp_name,
+    walk::kind,
 };
 pub use globs::{GlobError, Globs};
 use rules::Rules;
@@ -484,15 +485,5 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
             turn: &self.walk.turn,
             has_turn: None,
         })
-    }
-}
-
-/// Some file systems do not tell in a folder what is in it. `None`: it is gone.
-fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<Kind> {
-    match entry.file_type() {
-        Ok(kind) if kind.is_file() => Some(Kind::File),
-        Ok(kind) if kind.is_dir() => Some(Kind::Folder),
-        Ok(kind) if kind.is_symlink() => Some(Kind::Link),
-        _ => os::stat(folder, name).ok()?.map(|stat| stat.kind),
     }
 }

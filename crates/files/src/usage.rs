@@ -134,6 +134,7 @@ mod tests {
         let total: u64 = machine.split_whitespace().nth(1).unwrap().parse().unwrap();
         assert!(after.memory_available <= after.memory + (total << 10), "{after:?}");
         assert!(after.at >= before.at && after.cpu >= before.cpu);
+        assert!(before.at > before.cpu && before.cpu > Duration::ZERO, "{before:?}");
         drop(block);
     }
 

@@ -140,7 +140,7 @@ fn first_names(
         if !is_shown(&name) {
             continue;
         }
-        if is_folder(folder, &entry, name.as_ref()) {
+        if kind(folder, &entry, name.as_ref()) == Some(Kind::Folder) {
             name.push('/');
         }
         if !is_ahead(&name) {
@@ -159,12 +159,13 @@ fn first_names(
     Ok((names, has_more))
 }
 
-/// Some file systems do not tell in a folder what is in it.
-fn is_folder(folder: &Dir, entry: &DirEntry, name: &OsStr) -> bool {
+/// What an entry of a folder is. Some file systems do not tell there. `None`: it is gone.
+pub(crate) fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<Kind> {
     match entry.file_type() {
-        Ok(kind) if kind.is_dir() => true,
-        Ok(kind) if kind.is_file() || kind.is_symlink() => false,
-        _ => matches!(os::stat(folder, name), Ok(Some(Stat { kind: Kind::Folder, .. }))),
+        Ok(kind) if kind.is_file() => Some(Kind::File),
+        Ok(kind) if kind.is_dir() => Some(Kind::Folder),
+        Ok(kind) if kind.is_symlink() => Some(Kind::Link),
+        _ => os::stat(folder, name).ok()?.map(|stat| stat.kind),
     }
 }
 

@@ -419,4 +419,17 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_file_is_read_to_its_end_or_as_far_as_it_may_be() {
+        let mut file = tempfile::tempfile().unwrap();
+        let all: Vec<u8> = (0..200_000_u32).map(|at| at.to_le_bytes()[at as usize % 3]).collect();
+        file.write_all(&all).unwrap();
+        for most in [0, 1, 70_000, 140_000, 199_999, 200_000, u64::MAX] {
+            let mut bytes = Vec::new();
+            read_all(&file, &mut bytes, most).unwrap();
+            let expected = usize::try_from(most).unwrap_or(usize::MAX).min(all.len());
+            assert!(bytes == all[..expected], "{most}: {}", bytes.len());
+        }
+    }
 }

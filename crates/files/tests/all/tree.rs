@@ -12,13 +12,13 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{call, call_for};
+use crate::common::{call, call_for, make_deeper_than_paths};
 use files::{
     Call, Cancel, DirPath, PathError, Root, StoreError,
     tree::{Globs, Skipped, TreeFile, TreeOptions, Visited, visit},
 };
 use proptest::prelude::*;
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 fn put(dir: &Path, path: &str, contents: impl AsRef<[u8]>) {
@@ -382,24 +382,9 @@ fn a_file_that_does_not_tell_its_size_is_read_to_its_end() {
 #[test]
 fn a_walk_goes_as_deep_as_paths_do() {
     let dir = TempDir::new().unwrap();
-    let name = "x".repeat(200);
-    let mut expected = Vec::new();
-    let mut path = String::new();
-    let mut inner = rustix::fs::open(dir.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
-    for _ in 0..25 {
-        let flags = OFlags::CREATE | OFlags::WRONLY;
-        rustix::fs::openat(&inner, "a", flags, Mode::from(0o600)).unwrap();
-        if path.len() < 4095 {
-            expected.push(format!("{path}a"));
-        }
-        rustix::fs::mkdirat(&inner, &name, Mode::from(0o700)).unwrap();
-        inner = rustix::fs::openat(&inner, &name, OFlags::DIRECTORY, Mode::empty()).unwrap();
-        path = format!("{path}{name}/");
-    }
-    assert!(path.len() > 5000 && expected.len() < 25);
-    expected.sort();
-    let (paths, skipped) = paths(dir.path(), &options()).unwrap();
-    assert_eq!(paths, expected);
+    let expected = make_deeper_than_paths(dir.path());
+    let (found, skipped) = paths(dir.path(), &options()).unwrap();
+    assert_eq!(found, expected);
     assert_eq!(skipped, Skipped { unreadable: 1, ..Skipped::default() });
 }
 
@@ -420,6 +405,27 @@ fn each_of_many_files_is_visited_once() {
     let (paths, skipped) = paths(dir.path(), &options()).unwrap();
     assert_eq!(paths, expected.into_iter().collect::<Vec<_>>());
     assert_eq!(skipped, Skipped::default());
+}
+
+/// So that not each thread holds one.
+#[test]
+fn large_files_are_visited_one_at_a_time() {
+    let dir = TempDir::new().unwrap();
+    for number in 0..6 {
+        put(dir.path(), &format!("{number}/large"), "x".repeat((1 << 20) + 1));
+    }
+    let root = Root::open(dir.path()).unwrap();
+    let options = TreeOptions { max_size: 2 << 20, ..options() };
+    let (held, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let hold = |(): &mut (), file: &mut TreeFile<'_>| {
+        assert_eq!(file.text().map(str::len), Some((1 << 20) + 1));
+        most.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(20));
+        held.fetch_sub(1, Ordering::SeqCst);
+        ControlFlow::Continue(())
+    };
+    visit(&root, &options, &call(), || (), hold).unwrap();
+    assert_eq!(most.into_inner(), 1);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use crate::common::{Disk, call};
+use crate::common::{Disk, call, make_deeper_than_paths};
 use files::{Call, Entry, Store, StoreError};
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -167,29 +167,11 @@ fn large_folders_are_walked_in_parts() {
     }
 }
 
-/// As deep as paths go: what lies deeper has no name, and is no failure.
+/// What lies deeper has no name, and is no failure.
 #[test]
 fn a_walk_goes_as_deep_as_paths_do() {
     let disk = Disk::new();
-    let mut expected = Vec::new();
-    let name = "x".repeat(200);
-    let (mut inner, mut path) = (
-        rustix::fs::open(disk.dir.path(), rustix::fs::OFlags::DIRECTORY, Mode::empty()).unwrap(),
-        String::new(),
-    );
-    for _ in 0..25 {
-        let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
-        rustix::fs::openat(&inner, "a", flags, Mode::from(0o600)).unwrap();
-        if path.len() < 4095 {
-            expected.push(format!("{path}a"));
-        }
-        rustix::fs::mkdirat(&inner, &name, Mode::from(0o700)).unwrap();
-        let flags = rustix::fs::OFlags::DIRECTORY;
-        inner = rustix::fs::openat(&inner, &name, flags, Mode::empty()).unwrap();
-        path = format!("{path}{name}/");
-    }
-    assert!(path.len() > 5000 && expected.len() < 25);
-    expected.sort();
+    let expected = make_deeper_than_paths(disk.dir.path());
     assert_eq!(page(&disk.store, "", usize::MAX), expected);
 }
 

@@ -104,3 +104,24 @@ pub fn not_checked(what: &str) {
     let _ = writeln!(std::io::stderr(), "not checked: {what}");
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "everything is checked there");
 }
+
+/// Folders in each other, deeper than paths go, with a file in each; the files that have a path.
+#[cfg(unix)]
+pub fn make_deeper_than_paths(dir: &Path) -> Vec<String> {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    let name = "x".repeat(200);
+    let (mut named, mut path) = (Vec::new(), String::new());
+    let mut inner = open(dir, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..25 {
+        openat(&inner, "a", OFlags::CREATE | OFlags::WRONLY, Mode::from(0o600)).unwrap();
+        if path.len() < 4095 {
+            named.push(format!("{path}a"));
+        }
+        mkdirat(&inner, &name, Mode::from(0o700)).unwrap();
+        inner = openat(&inner, &name, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        path = format!("{path}{name}/");
+    }
+    assert!(path.len() > 5000 && named.len() < 25);
+    named.sort();
+    named
+}

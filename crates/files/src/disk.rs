@@ -71,7 +71,6 @@ pub(crate) enum Temps {
 }
 
 /// Why an attempt ended without a result.
-#[derive(Debug)]
 pub(crate) enum Halt {
     /// The file moved or changed: start over.
     Retry,
@@ -668,7 +667,7 @@ mod tests {
         let path = FilePath::below(Path::new("a")).unwrap();
         let load_at = |modified: SystemTime| {
             file.set_modified(modified).unwrap();
-            let (mut targets, _) = store.find_targets(std::slice::from_ref(&path)).unwrap();
+            let (mut targets, _) = store.find_targets(std::slice::from_ref(&path))?;
             targets[0].load(8)
         };
         // It may take longer than that moment to look.

@@ -19,7 +19,6 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::{
     Call, Excerpt, Hash, Stamp,
     os::{self, Kind},
-    resolve::uninterrupted,
 };
 
 /// A smaller file is read whole: that is as quick.
@@ -167,7 +166,9 @@ fn survey(file: &File, stamp: Stamp, call: &Call) -> Option<Known> {
 fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < into.len() {
-        match uninterrupted(|| os::read_at(file, &mut into[read..], at + read as u64))? {
+        match crate::resolve::uninterrupted(|| {
+            os::read_at(file, &mut into[read..], at + read as u64)
+        })? {
             0 => break,
             more => read += more,
         }

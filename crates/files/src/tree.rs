@@ -30,7 +30,6 @@ use crate::{
     resolve::{Folder, open_folder, resolve, uninterrupted},
     root::PATH_MAX,
     temp_name,
-    walk::kind,
 };
 pub use globs::{GlobError, Globs};
 use rules::Rules;
@@ -414,7 +413,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         if temp_name::is_ours(name.as_ref()) {
             return None;
         }
-        match kind(folder, &entry, name.as_ref()) {
+        match crate::walk::kind(folder, &entry, name.as_ref()) {
             Some(kind @ (Kind::File | Kind::Folder)) => Some((name, kind)),
             Some(_) => {
                 self.skipped.special += 1;

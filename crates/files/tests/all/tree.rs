@@ -417,14 +417,14 @@ fn large_files_are_visited_one_at_a_time() {
     let root = Root::open(dir.path()).unwrap();
     let options = TreeOptions { max_size: 2 << 20, ..options() };
     let (held, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let hold = |(): &mut (), file: &mut TreeFile<'_>| {
+    let look = |(): &mut (), file: &mut TreeFile<'_>| {
         assert_eq!(file.text().map(str::len), Some((1 << 20) + 1));
         most.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(20));
         held.fetch_sub(1, Ordering::SeqCst);
         ControlFlow::Continue(())
     };
-    visit(&root, &options, &call(), || (), hold).unwrap();
+    visit(&root, &options, &call(), || (), look).unwrap();
     assert_eq!(most.into_inner(), 1);
 }
 

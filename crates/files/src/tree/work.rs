@@ -131,3 +131,45 @@ impl Drop for Place<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::mpsc, thread, time::Duration};
+
+    fn folder(path: &str) -> Task<'static> {
+        Task::Folder { path: path.into(), rules: None }
+    }
+
+    #[test]
+    fn whoever_waits_is_told_while_others_are_at_work() {
+        let work = Work::default();
+        let (done, told) = mpsc::channel();
+        let (busy, waiting) = (work.enter(), work.enter());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while let Some(Task::Folder { path, .. }) = waiting.next() {
+                    done.send(path).unwrap();
+                }
+            });
+            // Should this fail, its end ends the other one as well.
+            let busy = busy;
+            for path in ["one", "two"] {
+                while work.state().idle == 0 && !work.is_stopped() {
+                    thread::yield_now();
+                }
+                work.add(folder(path));
+                assert_eq!(told.recv_timeout(Duration::from_secs(20)).as_deref(), Ok(path));
+            }
+            assert!(busy.next().is_none());
+        });
+    }
+
+    #[test]
+    fn no_more_files_wait_than_may() {
+        let work = Work::default();
+        let _busy = work.enter();
+        assert!((0..BATCHES_MAX).all(|_| work.offer(folder("a")).is_none()));
+        assert!(work.offer(folder("b")).is_some());
+    }
+}

@@ -115,11 +115,13 @@ mod xattr {
     use rustix::{
         buffer::spare_capacity,
         fs::{
-            Mode, OFlags, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query,
-            fremovexattr, fsetxattr, openat,
+            XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr,
+            fsetxattr,
         },
         io::{Errno, retry_on_intr},
     };
+
+    use super::super::open_again;
 
     const ACL: &CStr = c"system.posix_acl_access";
 
@@ -129,9 +131,7 @@ mod xattr {
     /// Whether new files of a folder get an access list. Where that cannot be told, they might: a mode of ours could
     /// give more rights than it would.
     pub(super) fn may_have_default_acl(dir: &Dir) -> bool {
-        // The handle itself may be good for lookups only.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let size = retry_on_intr(|| openat(dir, ".", flags, Mode::empty()))
+        let size = open_again(dir)
             .and_then(|dir| retry_on_intr(|| fgetxattr_query(&dir, c"system.posix_acl_default")));
         // Only Linux has them.
         cfg!(target_os = "linux")

@@ -8,7 +8,10 @@ use std::{
     ffi::OsStr,
     fs::File,
     io,
-    os::unix::{ffi::OsStringExt, fs::FileExt},
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStringExt, fs::FileExt},
+    },
     path::PathBuf,
 };
 
@@ -213,9 +216,7 @@ pub(crate) fn is_link_loop(error: &io::Error) -> bool {
 pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 
-    // The handle itself may be good for lookups only.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))?;
+    let dir = open_again(dir)?;
     let mut buffer = Vec::with_capacity(NAMES_AT_ONCE);
     let mut entries = rustix::fs::RawDir::new(dir, buffer.spare_capacity_mut());
     while let Some(entry) = entries.next() {
@@ -308,11 +309,14 @@ pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
     Ok(retry_on_intr(|| rustix::fs::unlinkat(dir, name, AtFlags::empty()))?)
 }
 
-pub(crate) fn sync_dir(dir: &Dir) -> io::Result<()> {
-    // The handle itself may be good for lookups only.
+/// A folder to be read itself: the handle at hand may be good for lookups only.
+fn open_again(dir: &Dir) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))?;
-    File::from(dir).sync_all()
+    retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
+}
+
+pub(crate) fn sync_dir(dir: &Dir) -> io::Result<()> {
+    File::from(open_again(dir)?).sync_all()
 }
 
 pub(crate) fn is_writable(dir: &Dir) -> bool {

@@ -209,3 +209,16 @@ mod xattr {
         Kept { acl: true, others: true }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_umask_is_told_and_a_plain_folder_has_no_list() {
+        assert_eq!(told_umask().map(|bits| Mode::from_bits_truncate(bits.into())), Some(umask()));
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
+        assert!(!xattr::may_have_default_acl(&dir));
+    }
+}

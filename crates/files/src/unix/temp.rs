@@ -306,3 +306,110 @@ fn is_not_allowed(error: Errno) -> bool {
 fn failed(doing: &'static str, error: Errno) -> Halt {
     StoreError::unwritten(doing, error.into()).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A folder, and a handle of it.
+    fn folder() -> (tempfile::TempDir, Dir) {
+        let dir = tempfile::tempdir().unwrap();
+        let handle = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
+        (dir, handle)
+    }
+
+    fn temp<'d>(dir: &'d Dir, temps: Temps, bytes: &[u8]) -> Temp<'d> {
+        Temp::write(dir, bytes, None, Durability::None, temps).ok().expect("written")
+    }
+
+    fn said<T>(outcome: Result<T, Halt>) -> String {
+        match outcome {
+            Ok(_) => "done".into(),
+            Err(Halt::Retry) => "retry".into(),
+            Err(Halt::NoLink) => "no link".into(),
+            Err(Halt::Failed(error)) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_was_written_must_be_what_was_meant() {
+        let (_dir, handle) = folder();
+        let mut temp = temp(&handle, Temps::Named, b"three");
+        assert_eq!(said(temp.check(5, None)), "done");
+        let wrong = "cannot write: the temporary file has the wrong size";
+        assert_eq!(said(temp.check(6, None)), wrong);
+
+        let copied = |mode, mode_set| Copied { mode, mode_set, lost: Vec::new() };
+        let (own, other) = (stat_open(&temp.file).unwrap().mode, Mode::RUSR);
+        let mut check = |mode, set| said(temp.check(5, Some(&copied(mode, set))));
+        assert_eq!(check(own, Ok(())), "done");
+        let unkept = "cannot write: the mode of the file cannot be kept";
+        for set in [Ok(()), Err(Errno::PERM), Err(Errno::OPNOTSUPP), Err(Errno::NOSYS)] {
+            assert_eq!(check(other, set), unkept);
+        }
+        assert!(check(other, Err(Errno::IO)).starts_with("cannot set the mode: "));
+    }
+
+    /// The system said that it failed, and it was done all the same.
+    #[test]
+    fn what_has_its_name_already_is_published() {
+        for temps in [Temps::Named, Temps::Unnamed] {
+            let (dir, handle) = folder();
+            let publish = |act: fn(&mut Temp<'_>) -> Result<Stamp, Halt>| {
+                fs::write(dir.path().join("a"), "old").unwrap();
+                let mut temp = temp(&handle, temps, b"new");
+                temp.give_name().ok().expect("named");
+                let name = dir.path().join(temp.name.as_deref().unwrap());
+                fs::rename(name, dir.path().join("a")).unwrap();
+                assert_eq!(said(act(&mut temp)), "done");
+                drop(temp);
+                assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"new");
+            };
+            publish(|temp| temp.replace("a".as_ref()));
+            publish(|temp| temp.create("a".as_ref()));
+        }
+        let (_dir, handle) = folder();
+        let unnamed = temp(&handle, Temps::Unnamed, b"new");
+        if cfg!(target_os = "linux") && unnamed.name.is_none() {
+            assert_eq!(said(unnamed.link("a".as_ref())), "done");
+            assert_eq!(said(unnamed.link("a".as_ref())), "done");
+        }
+    }
+
+    #[test]
+    fn what_lost_its_name_is_not_published_and_leaves_nothing() {
+        let acts: [fn(&mut Temp<'_>) -> Result<Stamp, Halt>; 2] =
+            [|temp| temp.replace("a".as_ref()), |temp| temp.create("a".as_ref())];
+        for act in acts {
+            let (dir, handle) = folder();
+            let mut temp = temp(&handle, Temps::Named, b"new");
+            fs::remove_file(dir.path().join(temp.name.as_deref().unwrap())).unwrap();
+            assert_eq!(said(act(&mut temp)), "retry");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+        // A name that somebody else has is theirs.
+        let (dir, handle) = folder();
+        fs::write(dir.path().join("a"), "theirs").unwrap();
+        assert_eq!(said(temp(&handle, Temps::Named, b"new").create("a".as_ref())), "retry");
+        assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    /// What `/proc` makes up has a mode that nobody can set, and a handle for lookups is not a file's.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_mode_that_cannot_be_set_is_no_failure_and_one_that_was_not_is() {
+        let (_dir, handle) = folder();
+        let with = |file| {
+            let (dir, name, lost) = (&handle, None, Vec::new());
+            Temp { dir, file, name, stamp: Stamp::MISSING, lost }
+        };
+        let mut unchangeable = with(File::open("/proc/self/status").unwrap());
+        assert_eq!(said(unchangeable.set_mode_of_new_file(FIRST_MODE)), "done");
+        assert!(unchangeable.lost.is_empty());
+        let handle_only = openat(&handle, ".", OFlags::PATH, Mode::empty()).unwrap();
+        let failed = said(with(handle_only.into()).set_mode_of_new_file(FIRST_MODE));
+        assert!(failed.starts_with("cannot set the mode: "), "{failed}");
+    }
+}

@@ -59,4 +59,26 @@ mod tests {
         assert_eq!(millis(UNIX_EPOCH - Duration::from_millis(1)), "1969-12-31T23:59:59.999Z");
         assert_eq!(millis(UNIX_EPOCH + Duration::from_millis(1500)), "1970-01-01T00:00:01.500Z");
     }
+
+    #[test]
+    fn every_day_of_a_thousand_years() {
+        let (mut year, mut month, mut day) = (1600, 1, 1);
+        for days in -135_140_i64..=229_700 {
+            let since = Duration::from_secs(days.unsigned_abs() * 86_400);
+            let time = if days < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since };
+            assert_eq!(seconds(time), format!("{year:04}-{month:02}-{day:02}T00:00:00Z"));
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let last = match month {
+                2 => 28 + u32::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            (year, month, day) = match (month, day) {
+                (12, 31) => (year + 1, 1, 1),
+                (_, day) if day == last => (year, month + 1, 1),
+                _ => (year, month, day + 1),
+            };
+        }
+        assert_eq!(year, 2598);
+    }
 }

@@ -166,3 +166,20 @@ pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failur
     };
     Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_model_wrote_nothing() {
+        let check = |error: model::Error, kind, faults| {
+            let failure = unwritten(&error);
+            assert_eq!((failure.kind, failure.faults.len()), (kind, faults), "{error}");
+        };
+        check(model::TaskError::NoSuchLines { total: 3 }.into(), Kind::Invalid, 1);
+        check(model::Error::Cancelled, Kind::Cancelled, 0);
+        check(model::Error::TimedOut { seconds: 9 }, Kind::TimedOut, 0);
+        check(model::Error::NotFound, Kind::Author, 0);
+    }
+}

@@ -6,7 +6,7 @@
 //! - `package`: what is made for one platform; `index`: what is said of all of them
 //! - `trial`: what was made, run as far as this machine can
 
-mod archive;
+pub mod archive;
 mod index;
 mod manual;
 mod package;

@@ -1,7 +1,8 @@
 //! `cargo xtask mutants`: does any test notice if the code does something else? `cargo mutants` changes it in one place
 //! after the other and runs the tests.
 //!
-//! That takes hours. What became of each is kept below where cargo builds, so that a run can be cut off and gone on with.
+//! That takes hours. What became of each is kept, so that a run can be cut off and gone on with, and that next time only
+//! those are tried whose source has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use crate::dist::archive::sha256;
 use crate::{Outcome, cargo, report, root, target_folder};
 
 /// What is mutated, and what has to notice.
@@ -60,6 +62,9 @@ const SUBJECTS: [Subject; 3] = [
 
 /// Which tests are run first, and how long one may take.
 const ORDER: &str = "xtask/mutants.toml";
+
+/// What became of the mutants of each source: a letter for each, in the order of the list, behind a digest of the source.
+const KNOWN: &str = "xtask/mutants.txt";
 
 /// How many in a hundred have to be noticed.
 const LEAST: usize = 90;
@@ -120,12 +125,15 @@ enum Fate {
     Unviable,
 }
 
-const FATES: [(Fate, &str); 4] = [
-    (Fate::Caught, "caught"),
-    (Fate::Timeout, "timeout"),
-    (Fate::Missed, "missed"),
-    (Fate::Unviable, "unviable"),
+const FATES: [(Fate, &str, char); 4] = [
+    (Fate::Caught, "caught", 'c'),
+    (Fate::Timeout, "timeout", 't'),
+    (Fate::Missed, "missed", 'm'),
+    (Fate::Unviable, "unviable", 'u'),
 ];
+
+/// Of a mutant that was not tried.
+const UNTRIED: char = '-';
 
 /// The mutants of a crate, and what is known of them.
 struct Run {
@@ -156,6 +164,9 @@ impl Run {
         if !listed.status.success() || run.all.is_empty() {
             return Err(format!("no mutants: {}", String::from_utf8_lossy(&listed.stderr)));
         }
+        if !is_anew {
+            run.remember();
+        }
         run.learn()?;
         Ok(run)
     }
@@ -174,24 +185,60 @@ impl Run {
         self.folder.join("mutants.out")
     }
 
-    /// Adds what the last run told to what is known. What is no mutant any more is forgotten.
-    fn learn(&mut self) -> Outcome {
-        let all: BTreeSet<_> = self.all.iter().map(String::as_str).collect();
-        for folder in [self.folder.clone(), self.told()] {
-            for (fate, name) in FATES {
-                let path = folder.join(name).with_extension("txt");
-                let told = fs::read_to_string(path).unwrap_or_default();
-                let real = told.lines().filter(|name| all.contains(name));
-                self.known.extend(real.map(|name| (name.to_owned(), fate)));
+    /// The mutants of each source, in the order of the list.
+    fn by_source(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut sources = BTreeMap::<_, Vec<_>>::new();
+        for name in &self.all {
+            sources.entry(name.split(':').next().unwrap_or_default()).or_default().push(&**name);
+        }
+        sources
+    }
+
+    /// What is known of sources that are still the same.
+    fn remember(&mut self) {
+        let kept = fs::read_to_string(root().join(KNOWN)).unwrap_or_default();
+        let (sources, mut known) = (self.by_source(), BTreeMap::new());
+        for line in kept.lines() {
+            let words: Vec<_> = line.split(' ').collect();
+            let [path, digest, letters] = words[..] else { continue };
+            let Some(names) = sources.get(path).filter(|_| digest == self::digest(path)) else {
+                continue;
+            };
+            for (name, letter) in names.iter().zip(letters.chars()) {
+                let fate = FATES.iter().find(|(_, _, known)| *known == letter);
+                known.extend(fate.map(|(fate, ..)| ((*name).to_owned(), *fate)));
             }
         }
-        for (fate, name) in FATES {
-            let path = self.folder.join(name).with_extension("txt");
-            let of_it = self.known.iter().filter(|(_, known)| **known == fate);
-            let names: Vec<_> = of_it.map(|(name, _)| name.as_str()).collect();
-            fs::write(&path, names.join("\n")).map_err(|e| format!("{}: {e}", path.display()))?;
+        self.known = known;
+    }
+
+    /// Adds what the last run told to what is known, and keeps it. What is no mutant any more is forgotten.
+    fn learn(&mut self) -> Outcome {
+        let all: BTreeSet<_> = self.all.iter().map(String::as_str).collect();
+        for (fate, name, _) in FATES {
+            let path = self.told().join(name).with_extension("txt");
+            let told = fs::read_to_string(path).unwrap_or_default();
+            let real = told.lines().filter(|name| all.contains(name));
+            self.known.extend(real.map(|name| (name.to_owned(), fate)));
         }
-        Ok(())
+        let path = root().join(KNOWN);
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        let ours = format!("crates/{}/", self.subject.name);
+        let others = kept.lines().filter(|line| !line.starts_with(&ours)).map(String::from);
+        let letter = |name: &&str| {
+            let fate = self.known.get(*name);
+            let row = FATES.iter().find(|(known, ..)| Some(known) == fate);
+            row.map_or(UNTRIED, |(.., letter)| *letter)
+        };
+        let mut lines: Vec<_> = others.collect();
+        for (source, names) in self.by_source() {
+            let letters: String = names.iter().map(letter).collect();
+            if letters.contains(|letter| letter != UNTRIED) {
+                lines.push(format!("{source} {} {letters}", digest(source)));
+            }
+        }
+        lines.sort();
+        fs::write(&path, lines.join("\n") + "\n").map_err(|e| format!("{KNOWN}: {e}"))
     }
 
     /// Those of which nothing is known; or those that were missed. Where tests of another package may notice, they are
@@ -316,6 +363,14 @@ fn is_elsewhere(name: &str) -> bool {
         is_last && indent(line) == indent(lines[first])
     };
     !lines[first..].iter().any(ends)
+}
+
+/// Of a source without its tests.
+fn digest(path: &str) -> String {
+    let source = fs::read_to_string(root().join(path)).unwrap_or_default();
+    let tests = ["#[cfg(test)]", "#[cfg(all(test"].iter().filter_map(|begin| source.find(begin));
+    let code = &source[..tests.min().unwrap_or(source.len())];
+    sha256(code.trim_end().as_bytes())[..16].into()
 }
 
 /// Without line and column: these move with every change.

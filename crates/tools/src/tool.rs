@@ -532,4 +532,51 @@ mod tests {
         let reply = Reply { blocks: vec![block(0..3)], data: Some(data), ..Reply::default() };
         assert!(reply.holds() > 3000 + said);
     }
+
+    #[test]
+    fn what_is_held_is_counted_with_what_it_is_held_in() {
+        let value = size_of::<Value>();
+        let arguments = json!({ "ab": [true, "xyz"], "c": {} });
+        let members = MEMBER + 2 + (value + value + (value + 3)) + MEMBER + 1 + MAP;
+        assert_eq!(arguments_hold(&arguments), MAP + members);
+        let Value::Object(data) = arguments else { unreachable!() };
+        let written = Some(String::with_capacity(1000));
+        let of_parts = |reply: Reply| reply.holds();
+        let [blocks, data, written] = [
+            Reply { blocks: vec![block(0..3)], ..Reply::default() },
+            Reply { data: Some(data), ..Reply::default() },
+            Reply { written, ..Reply::default() },
+        ];
+        let all = Reply {
+            blocks: blocks.blocks.clone(),
+            data: data.data.clone(),
+            meta: data.data.clone(),
+            written: Some(String::with_capacity(1000)),
+            ..Reply::default()
+        };
+        let [blocks, data, written] = [blocks, data, written].map(of_parts);
+        assert_eq!((data, written), (MAP + members, 1000));
+        assert_eq!(all.holds(), blocks + 2 * data + written);
+    }
+
+    #[test]
+    fn a_reply_without_the_rest_of_its_files_says_the_same() {
+        let Value::Object(data) = json!({ "a": 1 }) else { unreachable!() };
+        let hash = Some(Hash::of(b"a"));
+        let (blocks, data) = (vec![block(0..3)], Some(data));
+        let reply = Reply { blocks, data: data.clone(), hash, ..Reply::default() }.compact();
+        assert_eq!(reply.blocks[0].to_string(), block(0..3).to_string());
+        assert_eq!((reply.data, reply.hash), (data, hash));
+    }
+
+    #[test]
+    fn blocks_know_what_they_are() {
+        let json = Block::of_json("[1]".into());
+        assert!(json.is_json() && json.to_string() == "[1]" && !json.is_after_mark());
+        assert!(!Block::from("[1]".to_owned()).is_json());
+        let text = |bytes: &[u8]| Text::decode(Arc::new(bytes.to_vec())).expect("text");
+        let marked = |range| Block::of_text(text(b"\xef\xbb\xbfab"), range).is_after_mark();
+        assert!(marked(0..2) && !marked(1..2));
+        assert!(!Block::of_text(text(b"ab"), 0..2).is_after_mark());
+    }
 }

@@ -37,11 +37,17 @@ mod tests {
     #[test]
     fn a_template_has_one_slash_before_the_path() {
         let dir = tempfile::tempdir().expect("a folder");
-        let path = dir.path().to_str().expect("text");
+        let path = dir.path().canonicalize().expect("a folder");
+        let path = path.to_str().expect("text");
+        std::fs::create_dir_all(dir.path().join("a/b")).expect("folders");
+        std::os::unix::fs::symlink("a/b", dir.path().join("link")).expect("a link");
         for (given, expected) in [
             ("/".into(), "file:///{+path}".into()),
             (path.to_owned(), format!("file://{path}/{{+path}}")),
             (format!("{path}/"), format!("file://{path}/{{+path}}")),
+            // As it was given, links and all; but not with a `..`, which others may fold.
+            (format!("{path}/link"), format!("file://{path}/link/{{+path}}")),
+            (format!("{path}/link/.."), format!("file://{path}/a/{{+path}}")),
         ] {
             let root = Root::open(Path::new(&given)).expect("a folder");
             assert_eq!(template(&root), Some(expected));

@@ -10,3 +10,4 @@ mod on_disk;
 // Paths are written as they are there.
 #[cfg(unix)]
 mod refusals;
+mod schemas;

@@ -579,4 +579,40 @@ mod tests {
         assert!(marked(0..2) && !marked(1..2));
         assert!(!Block::of_text(text(b"ab"), 0..2).is_after_mark());
     }
+
+    #[test]
+    fn the_length_of_a_block_is_that_of_its_parts() {
+        assert_eq!((block(0..3).len(), block(0..3).is_empty()), (8, false));
+        assert_eq!((Block::default().len(), Block::default().is_empty()), (0, true));
+    }
+
+    #[test]
+    fn faults_are_told_once_and_not_without_end() {
+        let complaint = |number: usize| Complaint::plain(format!("fault {number}"));
+        let most = schema::MAX_FAULTS;
+        let faults = |count: usize| (0..count).chain(0..count).map(complaint).collect();
+        assert_eq!(Failure::invalid(faults(most), 0).faults.len(), most);
+        let failure = Failure::invalid(faults(most + 3), 4);
+        // Those that are not told may be the same as others that are not.
+        assert_eq!(failure.faults.len(), most + 1);
+        assert_eq!(failure.faults[most], "... and 10 more");
+    }
+
+    #[test]
+    fn a_call_knows_its_file_and_whether_it_is_written() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = Root::open(dir.path()).expect("a folder");
+        let call = |arguments| {
+            let tool = crate::CODE.iter().find(|tool| tool.name == "ai_edit_code").expect("a tool");
+            tool.prepare(arguments).expect("arguments")
+        };
+        let given =
+            json!({ "target_file": "a.rs", "edit_instruction": "write it", "code_block": "x" });
+        let written = call(given);
+        assert!(!written.is_unwritten());
+        assert_eq!(written.path(&root).map(|path| path.to_string()), Some("a.rs".into()));
+        let asked = json!({ "target_file": "../a.rs", "edit_instruction": "write it" });
+        assert!(call(asked.clone()).is_unwritten());
+        assert_eq!(call(asked).path(&root), None);
+    }
 }

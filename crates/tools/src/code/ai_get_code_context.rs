@@ -396,4 +396,14 @@ mod tests {
         check("a.rs:9-3", None);
         check("C:file", None);
     }
+
+    #[test]
+    fn lines_that_cannot_be_are_told_from_other_names() {
+        for given in ["a.rs:9-3", "a.rs:0-3", "a.rs:0-0"] {
+            assert!(is_backwards(given), "{given}");
+        }
+        for given in ["a.rs", "a.rs:1-3", "a.rs:x-3", "a.rs:3-x", "a.rs:-3", "a.rs:3-", "a.rs:-"] {
+            assert!(!is_backwards(given), "{given}");
+        }
+    }
 }

@@ -19,9 +19,9 @@ fn check(name: &str, schema: &Value) {
 
 #[test]
 fn the_schema_of_an_answer_is_its_shape_alone() {
-    let entries = || [&tools::FLAT[..], &tools::TEXT, &tools::CODE].into_iter().flatten();
-    let mut shapes = 0;
-    for entry in entries() {
+    let mut shaped = Vec::new();
+    for entry in [&tools::FLAT[..], &tools::TEXT, &tools::CODE].into_iter().flatten() {
+        assert!(entry.description().len() > 20, "{}: {}", entry.name, entry.description());
         let Some(mut schema) = Entry::output_schema(entry) else { continue };
         let properties = schema["properties"].as_object_mut().unwrap();
         assert!(properties.len() > 1, "{}: {properties:?}", entry.name);
@@ -30,7 +30,17 @@ fn the_schema_of_an_answer_is_its_shape_alone() {
             assert_eq!(error.remove("required"), Some(serde_json::json!(["code", "message"])));
         }
         check(entry.name, &schema.into());
-        shapes += 1;
+        shaped.push(entry.name);
     }
-    assert!(shapes > 2, "{shapes}");
+    shaped.sort_unstable();
+    let expected = [
+        "ai_edit_code",
+        "ai_get_code_context",
+        "edit_file",
+        "list_files",
+        "multi_edit_text_file",
+        "search_files",
+        "write_text_file",
+    ];
+    assert_eq!(shaped, expected);
 }

@@ -131,7 +131,7 @@ fn sections(case: &str) -> impl Iterator<Item = &str> {
 }
 
 fn give(folder: &Path, name: &str, kind: &[&str], body: &str) {
-    let path = folder.join(&name.replace("%20", " ").replace("%0A", "\n"));
+    let path = folder.join(name.replace("%20", " ").replace("%0A", "\n"));
     match kind {
         [] if body.is_empty() => std::fs::write(path, ""),
         [] => std::fs::write(path, body.to_owned() + "\n"),

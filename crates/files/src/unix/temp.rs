@@ -323,6 +323,8 @@ mod tests {
         Temp::write(dir, bytes, None, Durability::None, temps).ok().expect("written")
     }
 
+    type Act = fn(&mut Temp<'_>) -> Result<Stamp, Halt>;
+
     fn said<T>(outcome: Result<T, Halt>) -> String {
         match outcome {
             Ok(_) => "done".into(),
@@ -356,7 +358,7 @@ mod tests {
     fn what_has_its_name_already_is_published() {
         for temps in [Temps::Named, Temps::Unnamed] {
             let (dir, handle) = folder();
-            let publish = |act: fn(&mut Temp<'_>) -> Result<Stamp, Halt>| {
+            let publish = |act: Act| {
                 fs::write(dir.path().join("a"), "old").unwrap();
                 let mut temp = temp(&handle, temps, b"new");
                 temp.give_name().ok().expect("named");
@@ -379,8 +381,7 @@ mod tests {
 
     #[test]
     fn what_lost_its_name_is_not_published_and_leaves_nothing() {
-        let acts: [fn(&mut Temp<'_>) -> Result<Stamp, Halt>; 2] =
-            [|temp| temp.replace("a".as_ref()), |temp| temp.create("a".as_ref())];
+        let acts: [Act; 2] = [|temp| temp.replace("a".as_ref()), |temp| temp.create("a".as_ref())];
         for act in acts {
             let (dir, handle) = folder();
             let mut temp = temp(&handle, Temps::Named, b"new");

@@ -35,6 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test sets the scene")]
     fn a_template_has_one_slash_before_the_path() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().canonicalize().expect("a folder");

@@ -37,7 +37,7 @@ impl Tree {
 /// Parts of one line and of many, in two files, one of which uses the other; one line is too long to be shown.
 fn tree(folder: &std::path::Path) -> Tree {
     let steps = |count: usize, what: &str| -> String {
-        (0..count).map(|step| format!("    {what}({step});\n")).collect()
+        (0..count).flat_map(|step| [format!("    {what}({step});"), "\n".into()]).collect()
     };
     let (mut parts, mut uses) = (String::new(), String::new());
     for count in [0, 1, 2, 5, 7, 30, 12] {

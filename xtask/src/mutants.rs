@@ -11,6 +11,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use crate::dist::archive::sha256;
+use crate::walls::without_tests;
 use crate::{Outcome, cargo, report, root, target_folder};
 
 /// What is mutated, and what has to notice.
@@ -368,9 +369,7 @@ fn is_elsewhere(name: &str) -> bool {
 /// Of a source without its tests.
 fn digest(path: &str) -> String {
     let source = fs::read_to_string(root().join(path)).unwrap_or_default();
-    let tests = ["#[cfg(test)]", "#[cfg(all(test"].iter().filter_map(|begin| source.find(begin));
-    let code = &source[..tests.min().unwrap_or(source.len())];
-    sha256(code.trim_end().as_bytes())[..16].into()
+    sha256(without_tests(&source).trim_end().as_bytes())[..16].into()
 }
 
 /// Without line and column: these move with every change.

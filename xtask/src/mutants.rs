@@ -87,15 +87,14 @@ pub fn run(arguments: &[&str]) -> Outcome {
         }
     }
     install()?;
-    let (mut runs, mut faults) = (Vec::new(), Vec::new());
-    for subject in &SUBJECTS {
-        let is_chosen = names.is_empty() || names.contains(&subject.name);
-        let mut run = Run::of(subject, is_anew && is_chosen)?;
-        if is_chosen {
-            faults.extend(run.try_some(share, again).err());
-            faults.extend(run.is_low().then(|| format!("{}: fewer than {LEAST} %", subject.name)));
-        }
-        runs.push(run);
+    let is_chosen = |subject: &Subject| names.is_empty() || names.contains(&subject.name);
+    let run = |subject| Run::of(subject, is_anew && is_chosen(subject));
+    // What earlier runs told is kept before this one takes its time.
+    let mut runs = SUBJECTS.iter().map(run).collect::<Result<Vec<_>, _>>()?;
+    let mut faults = Vec::new();
+    for run in runs.iter_mut().filter(|run| is_chosen(run.subject)) {
+        faults.extend(run.try_some(share, again).err());
+        faults.extend(run.is_low().then(|| format!("{}: fewer than {LEAST} %", run.subject.name)));
     }
     let (text, unexplained) = table(&runs);
     println!("\n{text}");

@@ -171,8 +171,13 @@ impl Draft<'_> {
         let own = Ending::closing(&self.text[line.end..line.next]);
         let ending = own.unwrap_or_else(|| self.ending_at(line.start));
         let out = self.at(line.start..line.end);
-        pieces(content).for_each(|piece| push_line(out, piece, ending));
-        out.truncate(out.len() - ending.as_str().len());
+        let mut pieces = pieces(content).peekable();
+        while let Some(piece) = pieces.next() {
+            match pieces.peek() {
+                Some(_) => push_line(out, piece, ending),
+                None => out.push_str(piece),
+            }
+        }
     }
 
     /// How lines put in at `at`, the start of a line or the end of the text, shall end: as the line above does, or the
@@ -450,6 +455,8 @@ mod tests {
         check("a\rb\nc", &[insert(1, "x"), replace(1, "")], "a\rx\r\n\nc");
         check("a\rb\n\nc", &[insert(1, "x"), delete(1)], "a\rx\r\n\nc");
         check("a\rb\r\n\r\nc", &[delete(1)], "a\r\r\nc");
+        let edits = [insert(2, ""), delete(2), delete(3), replace(4, "")];
+        check("a\r\nb\rc\r\nd\ne", &edits, "a\r\nb\r\r\r\n");
     }
 
     #[test]

@@ -384,19 +384,27 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use files::{Faulty, LineCounts, MemoryStore, Root, Step};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use crate::{Kind, Limits};
 
-    /// `write_text_file` of this text to `a.txt`, as `run` has it run.
-    fn write<T>(store: &dyn Store, text: &str, run: impl FnOnce(Prepared, &Context) -> T) -> T {
+    /// A call of a tool, as `run` has it run. In its arguments, `$DIR` is the folder.
+    fn call<T>(
+        store: &dyn Store,
+        tool: &str,
+        arguments: &Value,
+        run: impl FnOnce(Prepared, &Context) -> T,
+    ) -> T {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::open(folder.path()).expect("a folder");
-        let tool = crate::TEXT.iter().find(|tool| tool.name == "write_text_file").expect("a tool");
-        let path = root.path().join("a.txt");
-        let prepared = tool.prepare(json!({ "path": path, "content": text })).expect("sound");
+        let toolsets = [&crate::FLAT[..], &crate::TEXT, &crate::CODE, &crate::RESOURCES];
+        let mut tools = toolsets.into_iter().flatten();
+        let tool = tools.find(|entry| entry.name == tool).expect("a tool");
+        let path = json!(root.path()).to_string();
+        let arguments = arguments.to_string().replace("$DIR", path.trim_matches('"'));
+        let arguments = serde_json::from_str(&arguments).expect("arguments");
         run(
-            prepared,
+            tool.prepare(arguments).expect("sound"),
             &Context {
                 root: &root,
                 store,
@@ -406,6 +414,21 @@ mod tests {
                 expected: None,
             },
         )
+    }
+
+    /// `write_text_file` of this text to `a.txt`.
+    fn write<T>(store: &dyn Store, text: &str, run: impl FnOnce(Prepared, &Context) -> T) -> T {
+        call(store, "write_text_file", &json!({ "path": "$DIR/a.txt", "content": text }), run)
+    }
+
+    /// `multi_edit_text_file` of `a.txt`.
+    fn edit<T>(
+        store: &dyn Store,
+        [old, new]: [&str; 2],
+        run: impl FnOnce(Prepared, &Context) -> T,
+    ) -> T {
+        let edits = json!([{ "old_string": old, "new_string": new }]);
+        call(store, "multi_edit_text_file", &json!({ "path": "$DIR/a.txt", "edits": edits }), run)
     }
 
     fn file() -> FilePath {
@@ -466,6 +489,68 @@ mod tests {
             write(&store, "one", |prepared, cx| prepared.run_recorded(cx, None));
         assert!(outcome.is_err());
         assert_eq!(changed, None, "it failed at the last step");
+    }
+
+    #[test]
+    fn edits_that_still_fit_are_made_on_what_is_there_now() {
+        let store = MemoryStore::new(1 << 20);
+        let two = ["two", "2"];
+        let record = |seen: &Seen, strings| {
+            let (outcome, _) = edit(&store, strings, |call, cx| call.run_recorded(cx, Some(seen)));
+            outcome.map(drop).map_err(|failure| failure.kind)
+        };
+        store.put(&file(), "one\ntwo\n");
+        let seen = edit(&store, two, Prepared::rehearse).expect("it would be written").seen;
+        // It is another edit that misses: the file is what was seen.
+        assert_eq!(record(&seen, ["three", "3"]), Err(Kind::NoMatch));
+        store.put(&file(), "zero\none\ntwo\n");
+        assert_eq!(record(&seen, two), Ok(()));
+        assert_eq!(contents(&store), Some(b"zero\none\n2\n".to_vec()));
+        assert_eq!(record(&seen, two), Err(Kind::Stale));
+        store.put(&file(), "\0");
+        assert_eq!(record(&seen, two), Err(Kind::NotText));
+        // The whole of a file is written over what was seen alone.
+        let (outcome, _) = write(&store, "2", |call, cx| call.run_recorded(cx, Some(&seen)));
+        assert_eq!(outcome.map(drop).map_err(|failure| failure.kind), Err(Kind::Stale));
+    }
+
+    #[test]
+    fn what_stays_as_it_is_was_seen_so() {
+        let store = MemoryStore::new(1 << 20);
+        store.put(&file(), "one\n");
+        let same = json!({ "target_file": "a.txt", "edit_instruction": "x", "start_line": 1, "code_block": "one" });
+        let rehearsed = call(&store, "ai_edit_code", &same, Prepared::rehearse).expect("it fits");
+        assert_eq!(rehearsed.changed, None);
+        let run = |call: Prepared, cx: &Context| call.run_as_seen(cx, &rehearsed.seen);
+        assert!(call(&store, "ai_edit_code", &same, run).is_ok());
+    }
+
+    #[test]
+    fn what_is_recorded_sees_all_that_is_there() {
+        let store = MemoryStore::new(1 << 20);
+        store.put(&file(), "one\n");
+        let recorded = |tool, arguments: Value| {
+            let (outcome, _) =
+                call(&store, tool, &arguments, |call, cx| call.run_recorded(cx, None));
+            outcome
+        };
+        let read = recorded("read_text_file", json!({ "path": "$DIR/a.txt" })).expect("it reads");
+        assert_eq!(read.blocks[0].to_string(), "one\n");
+        let listed = recorded("list_files", json!({})).expect("it lists");
+        assert!(listed.written.expect("an object").contains("a.txt"));
+        let walked = recorded("resources/list", json!({})).expect("it walks").data;
+        assert_eq!(walked.expect("a page")["files"][0]["name"], "a.txt");
+    }
+
+    #[test]
+    fn folders_that_would_be_made_are_not_missed() {
+        let store = Faulty::new(MemoryStore::new(1 << 20));
+        let new = json!({ "path": "$DIR/b/a.txt", "content": "", "create_dirs": true });
+        store.fail(Step::List, 0, StoreError::NoFolder);
+        assert!(call(&store, "write_text_file", &new, Prepared::rehearse).is_ok());
+        // Nor is that of a file which is there.
+        store.inner().put(&file(), "one");
+        assert!(write(&store, "two", Prepared::rehearse).is_ok());
     }
 
     #[test]

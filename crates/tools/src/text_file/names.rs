@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn names_are_alike_when_few_letters_differ() {
-        let check = |wanted, name, expected| {
+        let check = |wanted: &str, name: &str, expected| {
             assert_eq!(distance(wanted, name), expected, "{wanted} {name}");
         };
         check("man.rs", "main.rs", Some(1));
@@ -76,5 +76,10 @@ mod tests {
         check("main.rs", "lib.rs", None);
         check("test_client.py", "test_cleint.py", Some(2));
         check("x.txt", "\n.txt", None);
+        check("xmain.rs", "main.rs", Some(1));
+        for (letters, expected) in [(79, Some(0)), (80, Some(0)), (81, None), (82, None)] {
+            let name = "x".repeat(letters);
+            check(&name, &name, expected);
+        }
     }
 }

@@ -161,3 +161,20 @@ fn within(mut hint: String) -> String {
     }
     hint
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_cut_at_a_character_and_says_so() {
+        for (character, count) in [("x", HINT_BYTES), ("é", HINT_BYTES / 2)] {
+            let hint = character.repeat(count);
+            assert_eq!(within(hint.clone()), hint);
+            let cut = within(hint + "x");
+            assert!(cut.len() <= HINT_BYTES && cut.len() + character.len() > HINT_BYTES);
+            let kept = cut.strip_suffix("\n... (cut)").expect("it says so");
+            assert!(kept.chars().all(|kept| character.starts_with(kept)));
+        }
+    }
+}

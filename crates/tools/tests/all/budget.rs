@@ -32,6 +32,16 @@ impl Tree {
         let reply = reply.unwrap();
         (reply.blocks[0].to_string(), reply.data.unwrap())
     }
+
+    /// What is answered does not exceed what may be.
+    fn ask_within(&self, question: &Value) -> Map<String, Value> {
+        let (text, data) = self.ask(question);
+        let used = data["budget"]["used_tokens"].as_u64().unwrap();
+        let said = text.len().max(Value::from(data.clone()).to_string().len()) as u64;
+        let is_within = said <= 4 * used && used <= question["max_tokens"].as_u64().unwrap();
+        assert!(is_within, "{question}: {said} bytes, {used} tokens");
+        data
+    }
 }
 
 /// Parts of one line and of many, in two files, one of which uses the other; one line is too long to be shown.
@@ -92,17 +102,39 @@ fn the_more_may_be_said_the_more_is_shown() {
         for tokens in [256, 300, 350, 420, 512, 640, 800, 1000, 1300, 1700, 2400, 4000] {
             let mut question = question.clone();
             question["max_tokens"] = tokens.into();
-            let (text, data) = tree.ask(&question);
+            let data = tree.ask_within(&question);
             let Value::Object(budget) = &data["budget"] else { panic!("{data:?}") };
-            let used = usize::try_from(budget["used_tokens"].as_u64().unwrap()).unwrap();
-            let said = text.len().max(Value::from(data.clone()).to_string().len());
-            assert!(said <= 4 * used && used <= tokens, "{question}: {said} bytes, {used} tokens");
             let structure = data.get("structure").map(|all| all["text"].to_string().len());
             let cursor = data.get("next_cursor").is_some();
             let rest =
                 (&budget["truncated"], &budget["omitted"], structure, cursor, data.get("notes"));
+            let used = &budget["used_tokens"];
             let _ = writeln!(told, "{question}: {used} tokens {rest:?}\n{}", shown(&data));
         }
     }
     expect_file!["budget.txt"].assert_eq(&told);
+}
+
+#[test]
+fn what_says_least_gives_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = tree(folder.path());
+    let missing = |index: usize| format!("missing_{index}_{}.rs", "x".repeat(80));
+    let files: Vec<_> = ["parts.rs".into()].into_iter().chain((0..9).map(missing)).collect();
+    let counts = |tokens: usize| {
+        let include = ["structure", "outline"];
+        let question = json!({ "files": files, "include": include, "max_tokens": tokens });
+        let data = tree.ask_within(&question);
+        let count = |name: &str| data.get(name).map_or(0, |all| all.as_array().unwrap().len());
+        (count("results"), count("notes"), data.contains_key("structure"))
+    };
+    assert_eq!(counts(4000), (1, 9, true));
+    let mut last = 0;
+    for tokens in (256..600).step_by(8) {
+        let (_, notes, structure) = counts(tokens);
+        assert!(notes >= last && (structure || notes == 0), "{tokens} tokens");
+        last = notes;
+    }
+    assert_eq!(last, 9);
+    assert!(counts(256).1 < 9);
 }

@@ -6,6 +6,7 @@
 mod budget;
 mod cases;
 mod in_an_editor;
+mod limits;
 mod on_disk;
 // Paths are written as they are there.
 #[cfg(unix)]

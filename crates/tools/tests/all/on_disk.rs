@@ -4,13 +4,15 @@ use std::{
     fs,
     sync::Arc,
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
-use files::{Call, DiskOptions, DiskStore, Durability, Faulty, LineCounts, Root, Store};
+use files::{
+    Call, DiskOptions, DiskStore, Durability, Faulty, LineCounts, Root, Step, Store, StoreError,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tools::{Context, Entry, Failure, Limits, Reply};
+use tools::{Context, Entry, Failure, Limits, Prepared, Reply};
 
 struct Disk {
     dir: TempDir,
@@ -38,15 +40,30 @@ impl Disk {
         tool: &'static Entry,
         arguments: &Value,
     ) -> Result<Reply, Failure> {
+        self.run(store, tool.prepare(arguments.clone())?, Prepared::run)
+    }
+
+    fn run<T>(
+        &self,
+        store: &dyn Store,
+        call: Prepared,
+        run: impl FnOnce(Prepared, &Context) -> T,
+    ) -> T {
         let limits = Limits::new(MAX_SIZE, Duration::from_mins(1));
-        tool.prepare(arguments.clone())?.run(&Context {
+        let context = Context {
             root: &self.root,
             store,
             line_counts: &self.counts,
             limits: &limits,
             call: &Call::until(Instant::now() + limits.timeout),
             expected: None,
-        })
+        };
+        run(call, &context)
+    }
+
+    fn set_modified(&self, name: &str, time: SystemTime) {
+        let file = fs::File::options().write(true).open(self.dir.path().join(name)).unwrap();
+        file.set_modified(time).unwrap();
     }
 }
 
@@ -153,7 +170,7 @@ fn a_listing_is_written_as_values_would_be() {
 #[test]
 fn each_file_is_listed_with_its_own_time() {
     let disk = Disk::new();
-    let epoch = std::time::SystemTime::UNIX_EPOCH;
+    let epoch = SystemTime::UNIX_EPOCH;
     let second = Duration::from_secs(1);
     let times = [
         ("a", epoch + 100 * second, "1970-01-01T00:01:40Z"),
@@ -164,14 +181,49 @@ fn each_file_is_listed_with_its_own_time() {
         ("f", epoch, "1970-01-01T00:00:00Z"),
     ];
     for (name, time, _) in times {
-        let path = disk.dir.path().join(name);
-        fs::write(&path, "").unwrap();
-        #[expect(clippy::disallowed_types, reason = "a test may touch the file system")]
-        fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        fs::write(disk.dir.path().join(name), "").unwrap();
+        disk.set_modified(name, time);
     }
     let reply = disk.call(&disk.store(), &tools::FLAT[0], &json!({})).unwrap();
     let text = reply.blocks[0].to_string();
     for (name, _, shown) in times {
         assert!(text.contains(&format!("name: {name}, modified: {shown}, lines: 0\n")), "{text}");
     }
+}
+
+#[test]
+fn an_edit_that_changes_nothing_leaves_the_file_alone() {
+    let disk = Disk::new();
+    fs::write(disk.dir.path().join("a.txt"), "a\n").unwrap();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+    disk.set_modified("a.txt", time);
+    let edits = json!([{ "line": 0, "operation": "replace", "content": "a" }]);
+    let code = json!({ "target_file": "a.txt", "edit_instruction": "x", "start_line": 1, "code_block": "a" });
+    let path = disk.dir.path().join("a.txt");
+    for (tool, arguments) in [
+        (&tools::FLAT[2], json!({ "name": "a.txt", "edits": edits })),
+        (&tools::TEXT[1], json!({ "path": path, "content": "a\n" })),
+        (&tools::CODE[0], code),
+    ] {
+        disk.call(&disk.store(), tool, &arguments).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), time, "{}", tool.name);
+    }
+}
+
+#[test]
+fn folders_made_for_a_call_that_failed_go_again() {
+    let disk = Disk::new();
+    let path = disk.dir.path().join("new/folder/a.txt");
+    let arguments = json!({ "path": path, "content": "a", "create_dirs": true });
+    let store = Faulty::new(disk.store());
+    let prepared = || tools::TEXT[1].prepare(arguments.clone()).unwrap();
+    let runs: [fn(Prepared, &Context) -> bool; 2] =
+        [|call, cx| call.run(cx).is_ok(), |call, cx| call.run_recorded(cx, None).0.is_ok()];
+    for run in runs {
+        store.fail(Step::Publish, 0, StoreError::DiskFull);
+        assert!(!disk.run(&store, prepared(), run));
+        assert!(!disk.dir.path().join("new").exists());
+    }
+    assert!(disk.run(&store, prepared(), runs[1]));
+    assert!(path.exists());
 }

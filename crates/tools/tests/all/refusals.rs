@@ -3,32 +3,19 @@
 use std::fmt::Write as _;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use expect_test::expect_file;
 use files::{
-    Call, Decide, DirPath, Durable, Entry as Listed, Faulty, FilePath, Hash, LineCounts,
-    MemoryStore, Root, Saved, Step, Store, StoreError, Version,
+    Call, Decide, DirPath, Durable, Entry as Listed, Faulty, FilePath, Hash, MemoryStore, Saved,
+    Step, Store, StoreError, Version,
 };
 use serde_json::{Value, json};
-use tools::{Context, Entry, Failure, Limits, Reply};
+use tools::{Entry, Failure, Reply};
+
+use crate::limits::{self, absolute};
 
 fn call(store: &dyn Store, tool: &'static Entry, arguments: Value) -> Result<Reply, Failure> {
-    let root = Root::open(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
-    let limits = Limits::new(1 << 20, Duration::from_mins(1));
-    tool.prepare(arguments)?.run(&Context {
-        root: &root,
-        store,
-        line_counts: &LineCounts::default(),
-        limits: &limits,
-        call: &Call::until(Instant::now() + limits.timeout),
-        expected: None,
-    })
-}
-
-fn absolute(name: &str) -> String {
-    format!("{}/{name}", env!("CARGO_TARGET_TMPDIR"))
+    limits::call(store, 1 << 20, tool, arguments)
 }
 
 fn io_error() -> io::Error {

@@ -9,7 +9,7 @@ use std::{
     time::SystemTime,
 };
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::{Call, Entry, FilePath, Stamp, Store};
 
@@ -59,9 +59,7 @@ impl Hasher for AsItIs {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
+        self.0 = xxh3_64_with_seed(bytes, self.0);
     }
 
     fn write_u64(&mut self, hash: u64) {

@@ -384,10 +384,8 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
             match self.verdict(rules.as_deref(), &path, kind) {
                 Verdict::Ignored => self.skipped.ignored += 1,
                 Verdict::Hidden => self.skipped.hidden += 1,
-                // What is deeper could not be named.
-                Verdict::Shown if kind == Kind::Folder && path.len() + 1 >= PATH_MAX => {
-                    self.skipped.unreadable += 1;
-                }
+                // Nobody could name it.
+                Verdict::Shown if path.len() > PATH_MAX => self.skipped.unreadable += 1,
                 Verdict::Shown if kind == Kind::Folder => {
                     let path = [path.as_str(), "/"].concat();
                     self.walk.work.add(Task::Folder { path, rules: rules.clone() });

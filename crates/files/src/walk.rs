@@ -197,13 +197,13 @@ pub(crate) fn walk(
         };
         let outer = path.len();
         path.push_str(&name);
+        // Nobody could name it.
+        if path.len() > PATH_MAX {
+            path.truncate(outer);
+            continue;
+        }
         if name.ends_with('/') {
-            // What is deeper could not be named.
-            if path.len() < PATH_MAX {
-                levels.push(Level::new(outer, begin));
-            } else {
-                path.truncate(outer);
-            }
+            levels.push(Level::new(outer, begin));
             continue;
         }
         let stat = match resolve(root, Path::new(&path)) {

@@ -16,18 +16,24 @@ use files::{
 };
 use rustix::{
     fs::{XattrFlags, getxattr, setxattr},
-    thread::{CapabilitySet, CapabilitySets, set_capabilities},
+    process::{Uid, geteuid},
+    thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_uid},
 };
 
-/// As somebody whom the modes of files are meant for; threads that are started by this one are, too.
-fn with_few_rights<T: Send>(act: impl FnOnce() -> T + Send) -> T {
-    let few = || {
-        let none = CapabilitySet::empty();
-        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
-        set_capabilities(None, sets).unwrap();
+/// On a thread of its own that gives up rights first; threads that are started by it have given them up, too.
+fn without<T: Send>(give_up: impl FnOnce() + Send, act: impl FnOnce() -> T + Send) -> T {
+    let run = || {
+        give_up();
         act()
     };
-    thread::scope(|scope| scope.spawn(few).join().unwrap())
+    thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
+
+/// As somebody whom the modes of files are meant for.
+fn with_few_rights<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    without(|| set_capabilities(None, sets).unwrap(), act)
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -193,4 +199,22 @@ fn an_attribute_that_only_root_may_set_is_told_to_be_lost() {
     assert_eq!((saved.lost, disk.text("a").as_str()), (vec!["extended attributes"], "one two"));
     let mut value = [0; 1];
     assert_eq!(getxattr(&path, "user.ours", &mut value), Ok(1));
+}
+
+#[test]
+fn what_somebody_else_left_is_left_to_them() {
+    if !geteuid().is_root() {
+        return crate::common::not_checked("leftovers of somebody else, which takes root to make");
+    }
+    let disk = Disk::new();
+    let dir = disk.dir.path();
+    let [ours, theirs] = [".fe-1-0123456789abcdef.tmp", ".fe-2-0123456789abcdef.tmp"];
+    for name in [ours, theirs] {
+        disk.put(name, "left");
+        set_mode(&dir.join(name), 0o666);
+    }
+    chown(dir.join(ours), Some(1234), None).unwrap();
+    set_mode(dir, 0o777);
+    without(|| set_thread_uid(Uid::from_raw(1234)).unwrap(), || disk.append("a", "one")).unwrap();
+    assert_eq!(disk.names("."), [theirs, "a"]);
 }

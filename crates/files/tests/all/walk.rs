@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::common::{Disk, call, make_deeper_than_paths};
-use files::{Call, Entry, Store, StoreError};
+use files::{Call, Cancel, DirPath, Entry, Store, StoreError};
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -52,6 +52,24 @@ fn pages(store: &dyn Store, most: usize, mut meanwhile: impl FnMut()) -> Vec<Str
 fn assert_in_order(paths: &[String]) {
     let is_sorted = paths.is_sorted_by(|one, next| one < next);
     assert!(is_sorted, "{paths:?}");
+}
+
+#[test]
+fn a_list_can_be_ended() {
+    let disk = Disk::new();
+    (0..200).for_each(|number| disk.put(&number.to_string(), ""));
+    let cancel = Cancel::new();
+    let cancelled = Call::new(call().deadline, cancel.clone(), Cancel::new());
+    let mut count = 0;
+    let listed = disk.store.list(&DirPath::root(), &cancelled, &mut |_| {
+        count += 1;
+        if count == 100 {
+            cancel.set();
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(listed, Err(StoreError::Cancelled)));
+    assert!((100..200).contains(&count));
 }
 
 #[test]

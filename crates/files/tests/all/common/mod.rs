@@ -105,23 +105,28 @@ pub fn not_checked(what: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "everything is checked there");
 }
 
-/// Folders in each other, deeper than paths go, with a file in each; the files that have a path.
+/// Folders in each other, deeper than paths go, with a file in each, and two whose paths are as long as can be and a byte
+/// longer; the files that have a path.
 #[cfg(unix)]
 pub fn make_deeper_than_paths(dir: &Path) -> Vec<String> {
     use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    const LONGEST: usize = 4095;
     let name = "x".repeat(200);
     let (mut named, mut path) = (Vec::new(), String::new());
     let mut inner = open(dir, OFlags::DIRECTORY, Mode::empty()).unwrap();
     for _ in 0..25 {
-        openat(&inner, "a", OFlags::CREATE | OFlags::WRONLY, Mode::from(0o600)).unwrap();
-        if path.len() < 4095 {
-            named.push(format!("{path}a"));
+        let left = LONGEST.saturating_sub(path.len());
+        let lengths = if left < name.len() { vec![1, left, left + 1] } else { vec![1] };
+        for file in lengths.into_iter().filter(|length| *length > 0).map(|n| "a".repeat(n)) {
+            let flags = OFlags::CREATE | OFlags::WRONLY;
+            openat(&inner, &file, flags, Mode::from(0o600)).unwrap();
+            named.extend((file.len() <= left).then(|| format!("{path}{file}")));
         }
         mkdirat(&inner, &name, Mode::from(0o700)).unwrap();
         inner = openat(&inner, &name, OFlags::DIRECTORY, Mode::empty()).unwrap();
         path = format!("{path}{name}/");
     }
-    assert!(path.len() > 5000 && named.len() < 25);
+    assert!(path.len() > 5000 && named.iter().any(|path| path.len() == LONGEST));
     named.sort();
     named
 }

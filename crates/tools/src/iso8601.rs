@@ -57,6 +57,7 @@ mod tests {
         check(4_102_444_799, "2099-12-31T23:59:59Z");
         assert_eq!(seconds(UNIX_EPOCH - Duration::from_millis(1)), "1969-12-31T23:59:59Z");
         assert_eq!(millis(UNIX_EPOCH - Duration::from_millis(1)), "1969-12-31T23:59:59.999Z");
+        assert_eq!(millis(UNIX_EPOCH - Duration::from_millis(1500)), "1969-12-31T23:59:58.500Z");
         assert_eq!(millis(UNIX_EPOCH + Duration::from_millis(1500)), "1970-01-01T00:00:01.500Z");
     }
 

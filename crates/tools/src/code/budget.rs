@@ -537,3 +537,43 @@ pub(super) fn parse_cursor(cursor: &str, asked: &str) -> Option<Counts> {
     }
     Some(seen)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_tells_how_long_it_took() {
+        let budget = Budget {
+            root: "/folder".into(),
+            max_tokens: 1000,
+            detail: Detail::Body,
+            asked: "question".into(),
+            elapsed: Duration::from_millis(12_345),
+        };
+        let (text, data) = budget.answer(&Gathered::default());
+        assert_eq!(data["stats"]["elapsed_ms"], 12_345);
+        assert!(text.ends_with(" in 12345 ms"), "{text}");
+    }
+
+    #[test]
+    fn a_cursor_is_one_of_its_question() {
+        let mut seen = Counts::default();
+        for (count, section) in Section::WITH_RESULTS.into_iter().enumerate() {
+            seen.set(section, 10 + count);
+        }
+        let given = cursor("ab", seen);
+        assert_eq!(given, "ab-10-11-12-13");
+        assert_eq!(parse_cursor(&given, "ab"), Some(seen));
+        for (given, asked) in [
+            (given.as_str(), "a"),
+            (&given, "abc"),
+            ("ab", "ab"),
+            ("ab-1-2-3", "ab"),
+            ("ab-1-2-3-4-5", "ab"),
+            ("ab-1-2-3-x", "ab"),
+        ] {
+            assert_eq!(parse_cursor(given, asked), None, "{given}");
+        }
+    }
+}

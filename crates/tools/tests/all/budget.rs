@@ -34,13 +34,13 @@ impl Tree {
     }
 
     /// What is answered does not exceed what may be.
-    fn ask_within(&self, question: &Value) -> Map<String, Value> {
+    fn ask_within(&self, question: &Value) -> (String, Map<String, Value>) {
         let (text, data) = self.ask(question);
         let used = data["budget"]["used_tokens"].as_u64().unwrap();
         let said = text.len().max(Value::from(data.clone()).to_string().len()) as u64;
         let is_within = said <= 4 * used && used <= question["max_tokens"].as_u64().unwrap();
         assert!(is_within, "{question}: {said} bytes, {used} tokens");
-        data
+        (text, data)
     }
 }
 
@@ -102,14 +102,18 @@ fn the_more_may_be_said_the_more_is_shown() {
         for tokens in [256, 300, 350, 420, 512, 640, 800, 1000, 1300, 1700, 2400, 4000] {
             let mut question = question.clone();
             question["max_tokens"] = tokens.into();
-            let data = tree.ask_within(&question);
+            let (text, data) = tree.ask_within(&question);
             let Value::Object(budget) = &data["budget"] else { panic!("{data:?}") };
             let structure = data.get("structure").map(|all| all["text"].to_string().len());
             let cursor = data.get("next_cursor").is_some();
             let rest =
                 (&budget["truncated"], &budget["omitted"], structure, cursor, data.get("notes"));
             let used = &budget["used_tokens"];
-            let _ = writeln!(told, "{question}: {used} tokens {rest:?}\n{}", shown(&data));
+            let _ = write!(told, "{question}: {used} tokens {rest:?}\n{}", shown(&data));
+            for more in text.lines().filter(|line| line.starts_with("... ")) {
+                let _ = writeln!(told, "  {more}");
+            }
+            told.push('\n');
         }
     }
     expect_file!["budget.txt"].assert_eq(&told);
@@ -124,7 +128,7 @@ fn what_says_least_gives_way() {
     let counts = |tokens: usize| {
         let include = ["structure", "outline"];
         let question = json!({ "files": files, "include": include, "max_tokens": tokens });
-        let data = tree.ask_within(&question);
+        let (_, data) = tree.ask_within(&question);
         let count = |name: &str| data.get(name).map_or(0, |all| all.as_array().unwrap().len());
         (count("results"), count("notes"), data.contains_key("structure"))
     };

@@ -11,4 +11,7 @@ mod on_disk;
 // Paths are written as they are there.
 #[cfg(unix)]
 mod refusals;
+// So are URIs.
+#[cfg(unix)]
+mod replies;
 mod schemas;

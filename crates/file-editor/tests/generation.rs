@@ -84,6 +84,22 @@ fn lines_are_written_by_the_model_and_the_rest_stays() {
 }
 
 #[test]
+fn what_the_model_writes_is_inserted_and_all_else_stays() {
+    const MUL: &str = "def mul(a, b):\n    return a * b";
+    for (more, after) in [
+        (json!({ "start_line": 3 }), BEFORE.replacen("a + b\n", &format!("a + b\n{MUL}\n"), 1)),
+        (json!({}), format!("{BEFORE}{MUL}\n")),
+    ] {
+        let mut scene = Scene::new(vec![fenced(MUL)], &[]);
+        let mut insert = json!({ "edit_type": "insert" });
+        insert.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = scene.edit(&insert);
+        assert_eq!(answer["structuredContent"]["status"], "success", "{answer}");
+        assert_eq!(scene.text(), after);
+    }
+}
+
+#[test]
 fn the_whole_file_is_written_when_no_lines_are_named() {
     let after = BEFORE.replace("a - b", "a - b  # minus");
     let mut scene = Scene::new(vec![fenced(after.trim_end())], &[]);

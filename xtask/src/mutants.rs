@@ -71,8 +71,8 @@ const KNOWN: &str = "xtask/mutants.txt";
 const LEAST: usize = 90;
 
 /// Names of subjects pick some. `--share=10` tries every tenth mutant, spread over all files; `--missed` tries those once
-/// more that nobody noticed, and `--anew` forgets what is known. Without it, tests that came since have tried only what
-/// was not known.
+/// more that nobody noticed, too, and `--anew` forgets what is known. Without either, tests that came since have tried
+/// only what was not known.
 pub fn run(arguments: &[&str]) -> Outcome {
     let (mut share, mut again, mut is_anew, mut names) = (1, false, false, Vec::new());
     for argument in arguments {
@@ -241,12 +241,12 @@ impl Run {
         fs::write(&path, lines.join("\n") + "\n").map_err(|e| format!("{KNOWN}: {e}"))
     }
 
-    /// Those of which nothing is known; or those that were missed. Where tests of another package may notice, they are
+    /// Those of which nothing is known, and those that were missed if they are to be tried `again`. Where tests of another package may notice, they are
     /// shown what the crate's own have missed.
     fn try_some(&mut self, share: usize, again: bool) -> Outcome {
         let is_wanted = |(index, name): &(usize, &String)| match self.known.get(*name) {
             Some(fate) => again && *fate == Fate::Missed,
-            None => !again && index % share == 0,
+            None => index % share == 0,
         };
         let wanted = self.all.iter().enumerate().filter(is_wanted);
         let wanted: BTreeSet<_> = wanted.map(|(_, name)| name.clone()).collect();

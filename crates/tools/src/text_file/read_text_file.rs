@@ -118,7 +118,6 @@ impl Page {
         let mut out = String::with_capacity(part.len() + part.len() / 8);
         for (line, index) in lines::lines(part).zip(self.lines.clone()) {
             if out.len() + (line.next - line.start) > max_size && index > self.lines.start {
-                self.bytes.end = self.bytes.start + line.start;
                 self.lines.end = index;
                 break;
             }

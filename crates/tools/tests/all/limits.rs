@@ -111,3 +111,16 @@ fn a_name_that_may_have_been_meant_is_looked_for_among_so_many() {
         assert_eq!(hint.contains("`main.rs`"), is_found, "{others} others: {hint}");
     }
 }
+
+#[test]
+fn so_many_notes_are_told_of_edits() {
+    let mark = |index: usize| format!("<{index}>");
+    let text: String = (0..25).map(|index| mark(index).repeat(index + 2)).collect();
+    let edit = |index| json!({ "old_string": mark(index), "new_string": "", "replace_all": true });
+    for (edits, notes) in [(19, 19), (20, 20), (21, 20), (25, 20)] {
+        let edits: Vec<_> = (0..edits).map(edit).collect();
+        let arguments = json!({ "path": absolute("a.txt"), "edits": edits });
+        let data = call(&store(&text), 1 << 20, &tools::TEXT[2], arguments).unwrap().data.unwrap();
+        assert_eq!(data["notes"].as_array().unwrap().len(), notes, "{}", edits.len());
+    }
+}

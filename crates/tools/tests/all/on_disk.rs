@@ -227,3 +227,20 @@ fn folders_made_for_a_call_that_failed_go_again() {
     assert!(disk.run(&store, prepared(), runs[1]));
     assert!(path.exists());
 }
+
+#[test]
+fn a_search_says_if_it_left_out_the_rest_of_a_line() {
+    let disk = Disk::new();
+    fs::write(disk.dir.path().join("short.txt"), "aab\n").unwrap();
+    let search = || {
+        let reply =
+            disk.call(&disk.store(), &tools::CODE[2], &json!({ "pattern": "a+b" })).unwrap();
+        (reply.blocks[0].to_string(), reply.data.unwrap())
+    };
+    let (text, data) = search();
+    assert!(!text.contains("only in part") && !data.contains_key("cut_files"), "{text}");
+    fs::write(disk.dir.path().join("long.txt"), "x".repeat(3 << 20) + "aab\n").unwrap();
+    let (text, data) = search();
+    assert!(text.contains("1 file(s) only in part"), "{text}");
+    assert_eq!((&data["cut_files"], &data["matching_lines"]), (&json!(1), &json!(1)));
+}

@@ -241,8 +241,8 @@ impl Run {
         fs::write(&path, lines.join("\n") + "\n").map_err(|e| format!("{KNOWN}: {e}"))
     }
 
-    /// Those of which nothing is known, and those that were missed if they are to be tried `again`. Where tests of another package may notice, they are
-    /// shown what the crate's own have missed.
+    /// Those of which nothing is known, and those that were missed if they are to be tried `again`. Where tests of another
+    /// package may notice, they are shown what the crate's own have missed.
     fn try_some(&mut self, share: usize, again: bool) -> Outcome {
         let is_wanted = |(index, name): &(usize, &String)| match self.known.get(*name) {
             Some(fate) => again && *fate == Fate::Missed,

@@ -187,6 +187,7 @@ fn whatever_a_model_says_or_does_the_file_is_not_harmed() {
         ("two blocks", vec![says("```\na\n```\n```\nb\n```"), says("```\na\n```\n```\nb\n```")]),
         ("cut short", vec![Turn::IsCutShort("```python\ndef add(".into())]),
         ("a NUL", vec![fenced("a\0b"), fenced("a\0b")]),
+        ("a mark", vec![fenced("\u{feff}a = 1"), fenced("\u{feff}a = 1")]),
         ("no entry", vec![Turn::fails(401)]),
         ("too busy", vec![Turn::fails(429)]),
         ("broken", vec![Turn::fails(500)]),
@@ -208,6 +209,15 @@ fn whatever_a_model_says_or_does_the_file_is_not_harmed() {
         assert!(!answer.to_string().contains("secret-key"), "{what}: {answer}");
         assert_eq!(scene.text(), BEFORE, "{what}");
     }
+}
+
+#[test]
+fn lines_that_are_not_there_are_refused_before_the_model_is_asked() {
+    let mut scene = Scene::new(vec![fenced(ADD)], &[]);
+    let answer = scene.edit(&json!({ "start_line": 100 }));
+    let message = answer["structuredContent"]["message"].as_str().unwrap();
+    assert!(message.starts_with("Line 100 out of range"), "{answer}");
+    assert!(scene.model.asked().is_empty());
 }
 
 /// Most of the file is gone, and nobody had asked for that.

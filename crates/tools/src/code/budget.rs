@@ -556,6 +556,53 @@ mod tests {
         assert!(text.ends_with(" in 12345 ms"), "{text}");
     }
 
+    /// Lines of a part with this head, as a result of that section.
+    fn found(section: Section, signature: Option<&str>, text: &[&str]) -> Found {
+        let hash = files::Hash::of(b"");
+        Found {
+            section,
+            at: 0,
+            path: "a.rs".into(),
+            language: None,
+            lines: 0..text.len(),
+            symbol: None,
+            kind: None,
+            signature: signature.map(Into::into),
+            score: None,
+            why: Vec::new(),
+            text: text.iter().map(|line| (*line).to_owned()).collect(),
+            rows: text.len(),
+            hash,
+            file_hash: hash,
+        }
+    }
+
+    #[test]
+    fn a_head_is_shown_where_the_lines_do_not_show_it() {
+        let (head, lines) = ("pub fn run(self)", ["    pub fn run(self) {", "        go();"]);
+        let check = |section, text: &[&str], is_shown: bool| {
+            let found = found(section, Some(head), text);
+            let data = shown_data(&found, Detail::Body, text.len());
+            assert_eq!(data.get("signature").is_some(), is_shown, "{section:?} {text:?}");
+            let signature = shown_data(&found, Detail::Signature, 0);
+            assert_eq!(signature["signature"], head);
+            assert_eq!(shown_data(&found, Detail::Path, 0).get("signature"), None);
+        };
+        check(Section::Snippets, &lines, false);
+        check(Section::Snippets, &lines[1..], true);
+        check(Section::Definitions, &lines[1..], false);
+        check(Section::Outline, &lines[1..], false);
+        check(Section::References, &lines[1..], true);
+    }
+
+    #[test]
+    fn no_more_can_be_shown_than_there_is() {
+        let most = |signature, text: &[&str]| most(&found(Section::Snippets, signature, text));
+        assert_eq!(most(Some("fn a()"), &["fn a() {}"]), Detail::Body);
+        assert_eq!(most(Some("fn a()"), &[]), Detail::Signature);
+        assert_eq!(most(None, &[]), Detail::Path);
+    }
+
     #[test]
     fn a_cursor_is_one_of_its_question() {
         let mut seen = Counts::default();

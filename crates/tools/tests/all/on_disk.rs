@@ -244,3 +244,18 @@ fn a_search_says_if_it_left_out_the_rest_of_a_line() {
     assert!(text.contains("1 file(s) only in part"), "{text}");
     assert_eq!((&data["cut_files"], &data["matching_lines"]), (&json!(1), &json!(1)));
 }
+
+/// Lines around matches count: however many are asked for, a page has so many lines.
+#[test]
+fn a_page_of_a_search_has_so_many_lines() {
+    let disk = Disk::new();
+    let block = format!("hit\n{}", "pad\n".repeat(30));
+    fs::write(disk.dir.path().join("a.txt"), block.repeat(1000)).unwrap();
+    for (context, matches) in [(0, 1000), (3, 4000 / 7), (5, 4000 / 11), (10, 4000 / 21)] {
+        let asked = json!({ "pattern": "hit", "context": context, "max_results": 1000 });
+        let data = disk.call(&disk.store(), &tools::CODE[2], &asked).unwrap().data.unwrap();
+        let lines = data["files"][0]["lines"].as_array().unwrap();
+        let found = lines.iter().filter(|line| line["text"] == "hit").count();
+        assert_eq!(found, matches, "{context} lines around each");
+    }
+}

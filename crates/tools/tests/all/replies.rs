@@ -38,3 +38,12 @@ fn a_call_names_its_file_and_an_answer_has_its_hash() {
         assert_eq!(tool.prepare(json!({})).unwrap().target, None, "{}", tool.name);
     }
 }
+
+#[test]
+fn a_cursor_that_is_none_of_ours_is_refused() {
+    for cursor in ["zz", "6"] {
+        let failure = tools::RESOURCES[0].prepare(json!({ "cursor": cursor })).err().unwrap();
+        assert_eq!(failure.message, "Invalid cursor");
+    }
+    assert!(tools::RESOURCES[0].prepare(json!({ "cursor": "61" })).is_ok());
+}

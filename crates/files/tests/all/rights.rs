@@ -161,7 +161,7 @@ fn what_cannot_be_made_durable_is_told() {
 /// Whoever may not give files away has a new one for their own: what was meant for others is taken back, and told.
 #[test]
 fn a_file_of_somebody_else_becomes_ours() {
-    let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let us = (geteuid().as_raw(), rustix::process::getegid().as_raw());
     if us.0 != 0 {
         crate::common::not_checked("files of somebody else, which takes root to make");
         return;

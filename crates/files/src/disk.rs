@@ -4,6 +4,8 @@
 //! the same folder, and only when everything is ready and the file still is what was read does a rename publish it. A
 //! killed process leaves the old file or the new one. Readers take no lock: what they open is whole.
 
+mod publish;
+
 use std::{
     fs::File,
     io,
@@ -13,18 +15,19 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use text::LineRange;
 
 use crate::{
-    Call, Change, Decide, DirPath, Durable, Entry, Excerpt, FilePath, Root, Saved, Stamp, Stop,
-    Store, StoreError, Version,
+    Call, Decide, DirPath, Entry, Excerpt, FilePath, Root, Saved, Stamp, Stop, Store, StoreError,
+    Version,
     folder_names::FolderNames,
     landmarks::{self, Landmarks},
     lock::Backoff,
     os::{self, Kind, Temp},
-    resolve::{Folder, Place, open_folder, resolve, uninterrupted},
+    resolve::{Folder, resolve, uninterrupted},
     sweep::Sweeps,
     target::{Target, lock_all},
     walk,
@@ -70,10 +73,34 @@ pub(crate) enum Temps {
     Named,
 }
 
+/// Whether an update waits for another program that has a file open for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Wait,
+    /// It waited long enough. It goes on, and the answer says so.
+    Over,
+}
+
+impl Patience {
+    /// A program has the file open for writing.
+    pub fn for_writer(self) -> Result<(), Halt> {
+        match self {
+            Patience::Wait => Err(Halt::OpenElsewhere),
+            Patience::Over => Ok(()),
+        }
+    }
+}
+
+/// Longer than a program takes that saves a file in place. One that keeps the file open for good delays each edit of it
+/// by this.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 /// Why an attempt ended without a result.
 pub(crate) enum Halt {
     /// The file moved or changed: start over.
     Retry,
+    /// A program has the file open for writing: start over, and go on after a while.
+    OpenElsewhere,
     /// An unnamed temporary file cannot be given a name here: start over with named ones.
     #[cfg_attr(windows, expect(dead_code, reason = "temporary files always have names there"))]
     NoLink,
@@ -141,8 +168,8 @@ impl DiskStore {
             call.check()?;
             match self.try_copy(from, to, expected, call) {
                 Ok(is_copied) => return Ok(is_copied),
-                Err(Halt::Retry | Halt::NoLink) => backoff.pause(call.deadline),
                 Err(Halt::Failed(error)) => return Err(error),
+                Err(_) => backoff.pause(call.deadline),
             }
         }
     }
@@ -157,7 +184,7 @@ impl DiskStore {
         let (mut targets, _) = self.find_targets(std::slice::from_ref(from))?;
         lock_all(&mut targets, call)?;
         let Some(source) = targets.first_mut() else { return Ok(false) };
-        source.load(self.options.max_size)?;
+        source.load(self.options.max_size, Patience::Over)?;
         if source.version.as_ref().is_none_or(|version| version.bytes.as_slice() != expected) {
             return Ok(false);
         }
@@ -219,11 +246,12 @@ impl DiskStore {
         call: &Call,
         change: &mut Decide<'_>,
         temps: Temps,
+        patience: Patience,
     ) -> Result<Vec<Saved>, Halt> {
         let (mut targets, slots) = self.find_targets(at)?;
         lock_all(&mut targets, call)?;
         for target in &mut targets {
-            target.load(self.options.max_size)?;
+            target.load(self.options.max_size, patience)?;
         }
 
         let versions: Vec<_> = slots.iter().map(|&slot| targets[slot].version.clone()).collect();
@@ -234,7 +262,7 @@ impl DiskStore {
             targets[*slot].plan(change, self.options.max_size)?;
         }
 
-        let saved = self.save(&targets, call, temps)?;
+        let saved = self.save(&targets, call, temps, patience)?;
         Ok(slots.into_iter().map(|slot| saved[slot].clone()).collect())
     }
 
@@ -256,143 +284,6 @@ impl DiskStore {
         }
         Ok((targets, slots))
     }
-
-    /// Writes everything beside, checks for the last time, publishes. What is published stays locked until all is.
-    fn save(&self, targets: &[Target<'_>], call: &Call, temps: Temps) -> Result<Vec<Saved>, Halt> {
-        let mut staged = targets
-            .iter()
-            .map(|target| self.stage(target, temps))
-            .collect::<Result<Vec<_>, _>>()?;
-        let folder = |target: &Target<'_>| os::stamp_of_folder(&target.place.folder);
-        let folders: Vec<_> = targets.iter().map(folder).collect();
-        for (target, temp) in targets.iter().zip(&mut staged) {
-            if target.change != Change::Keep {
-                target.check_unmoved(self.root.dir())?;
-            }
-            if let (Some(temp), Some(_)) = (temp, &target.stat) {
-                temp.give_name()?;
-            }
-        }
-        if targets.iter().any(|target| target.change != Change::Keep) {
-            for target in targets {
-                target.check_unchanged()?;
-            }
-            // Nothing stops the call after this. It costs no call of the system, so the last look is still the last one.
-            call.check()?;
-        }
-        let mut saved = Vec::with_capacity(targets.len());
-        for (target, temp) in targets.iter().zip(&mut staged) {
-            match self.publish(target, temp.as_mut()) {
-                Ok(one) => saved.push(one),
-                Err(halt) => {
-                    let done = targets.iter().zip(&saved).rev();
-                    let undone = done.filter(|(target, done)| self.put_back(target, done)).count();
-                    // What stays published must not be made once more.
-                    let all_undone = undone == saved.len();
-                    return Err(if all_undone { halt } else { StoreError::Unconfirmed.into() });
-                }
-            }
-        }
-        for (target, before) in targets.iter().zip(&folders) {
-            let Place { folder, parent, .. } = &target.place;
-            self.sweeps.changed_by_us(folder, parent, before.as_ref());
-        }
-        Ok(saved)
-    }
-
-    fn stage<'t>(&self, target: &'t Target<'_>, temps: Temps) -> Result<Option<Temp<'t>>, Halt> {
-        let Change::Write(bytes) = &target.change else { return Ok(None) };
-        let folder = &*target.place.folder;
-        self.sweeps.sweep(folder, &target.place.parent);
-        let durability = self.options.durability;
-        Temp::write(folder, bytes, target.original(), durability, temps).map(Some)
-    }
-
-    fn publish(&self, target: &Target<'_>, temp: Option<&mut Temp<'_>>) -> Result<Saved, Halt> {
-        let Place { folder, name, .. } = &target.place;
-        let lost = temp.as_ref().map_or_else(Vec::new, |temp| temp.lost());
-        let mut contested = false;
-        let stamp = match (temp, &target.stat) {
-            (Some(temp), Some(_)) => {
-                let stamp = temp.replace(name)?;
-                match target.written_late(self.options.max_size) {
-                    Ok(None) => stamp,
-                    // Theirs is put back, and ours made once more on top of it. Not if it is less than there was: whoever
-                    // emptied the file to fill it anew will fill the one that is gone, and then all would be.
-                    Ok(Some(bytes))
-                        if bytes.len() as u64 >= target.size()
-                            && self.restore(target, stamp, Some(&bytes)).is_ok() =>
-                    {
-                        return Err(Halt::Retry);
-                    }
-                    _ => {
-                        contested = true;
-                        stamp
-                    }
-                }
-            }
-            (Some(temp), None) => temp.create(name)?,
-            (None, Some(_)) if target.change == Change::Remove => {
-                os::remove(folder, name).map_err(StoreError::when("remove the file"))?;
-                Stamp::MISSING
-            }
-            (None, stat) => {
-                let stamp = stat.as_ref().map_or(Stamp::MISSING, |stat| stat.stamp);
-                return Ok(Saved::kept(stamp));
-            }
-        };
-        let durable = match self.options.durability {
-            Durability::None | Durability::Data => Durable::No,
-            Durability::Full if self.sync_folders(target).is_ok() => Durable::Yes,
-            // The change is there for all to see, so this is no failure.
-            Durability::Full => Durable::Unknown,
-        };
-        let links = target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1));
-        let created = target.stat.is_none();
-        Ok(Saved { created, stamp, durable, links, lost, contested, restyled: None })
-    }
-
-    /// A file's name is on the disk with its folder; that of a new file may be in a folder that is new itself.
-    fn sync_folders(&self, target: &Target<'_>) -> io::Result<()> {
-        os::sync_dir(&target.place.folder)?;
-        let parents = target.place.parent.ancestors().skip(1);
-        parents.take_while(|_| target.stat.is_none()).try_for_each(|parent| {
-            let parent = open_folder(self.root.dir(), parent).map_err(io::Error::other)?;
-            os::sync_dir(&parent)
-        })
-    }
-
-    /// Undoes one file of an update of several, of which a later one failed; whether it could.
-    fn put_back(&self, target: &Target<'_>, done: &Saved) -> bool {
-        let bytes = target.version.as_ref().map(|version| version.bytes.as_slice());
-        target.change == Change::Keep || self.restore(target, done.stamp, bytes).is_ok()
-    }
-
-    /// Makes a file that was published just now what it was; `None` for missing. Not if somebody has been there since.
-    fn restore(
-        &self,
-        target: &Target<'_>,
-        published: Stamp,
-        bytes: Option<&[u8]>,
-    ) -> Result<(), Halt> {
-        let Place { folder, name, .. } = &target.place;
-        let failed = StoreError::when("look at the file");
-        let now = os::stat(folder, name).map_err(failed)?;
-        if now.map_or(Stamp::MISSING, |stat| stat.stamp) != published {
-            return Err(Halt::Retry);
-        }
-        let Some(bytes) = bytes else {
-            return os::remove(folder, name)
-                .map_err(|error| StoreError::unwritten("remove the file", error).into());
-        };
-        let durability = self.options.durability;
-        let mut temp = Temp::write(folder, bytes, target.original(), durability, Temps::Named)?;
-        match target.change {
-            Change::Remove => temp.create(name),
-            _ => temp.replace(name),
-        }
-        .map(drop)
-    }
 }
 
 impl Store for DiskStore {
@@ -402,8 +293,8 @@ impl Store for DiskStore {
             call.check()?;
             match self.try_read(at) {
                 Ok(version) => return Ok(version),
-                Err(Halt::Retry | Halt::NoLink) => backoff.pause(call.deadline),
                 Err(Halt::Failed(error)) => return Err(error),
+                Err(_) => backoff.pause(call.deadline),
             }
         }
     }
@@ -466,9 +357,11 @@ impl Store for DiskStore {
     ) -> Result<Vec<Saved>, StoreError> {
         let mut temps = self.temps();
         let mut backoff = Backoff::new();
+        let mut patience = Patience::Wait;
+        let mut patient_until = None;
         loop {
             call.check()?;
-            match self.attempt(at, call, change, temps) {
+            match self.attempt(at, call, change, temps, patience) {
                 Ok(saved) => {
                     // Remembered only once named ones proved to work where unnamed ones did not.
                     if temps != self.temps() {
@@ -476,9 +369,16 @@ impl Store for DiskStore {
                     }
                     return Ok(saved);
                 }
+                Err(Halt::Failed(error)) => return Err(error),
                 Err(Halt::NoLink) if temps == Temps::Unnamed => temps = Temps::Named,
                 Err(Halt::Retry | Halt::NoLink) => backoff.pause(call.deadline),
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(Halt::OpenElsewhere) => {
+                    let now = Instant::now();
+                    if now > *patient_until.get_or_insert(now + PATIENCE) {
+                        patience = Patience::Over;
+                    }
+                    backoff.pause(call.deadline);
+                }
             }
         }
     }
@@ -547,80 +447,8 @@ mod tests {
     use super::*;
     use std::{
         fs,
-        time::{Duration, Instant, SystemTime},
+        time::{Duration, SystemTime},
     };
-
-    /// No later step can be made to fail at will, so the undoing is run by itself.
-    #[test]
-    fn files_already_published_are_put_back() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Arc::new(Root::open(dir.path()).unwrap());
-        let store =
-            DiskStore::open(root, DiskOptions { max_size: 100, durability: Durability::None });
-        for name in ["edited", "removed", "kept", "touched"] {
-            fs::write(dir.path().join(name), "old").unwrap();
-        }
-        let paths = ["edited", "removed", "kept", "touched", "created"]
-            .map(|name| FilePath::flat(name).unwrap());
-        let call = Call::until(Instant::now() + Duration::from_secs(10));
-        let (mut targets, _) = store.find_targets(&paths).ok().unwrap();
-        lock_all(&mut targets, &call).unwrap();
-        let write = || Change::write(b"new");
-        for (target, change) in
-            targets.iter_mut().zip([write(), Change::Remove, Change::Keep, write(), write()])
-        {
-            target.load(100).ok().unwrap();
-            target.plan(change, 100).unwrap();
-        }
-        let saved = store.save(&targets, &call, store.temps()).ok().unwrap();
-        fs::write(dir.path().join("touched"), "by others").unwrap();
-        for (target, saved) in targets.iter().zip(&saved) {
-            store.put_back(target, saved);
-        }
-        let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
-        assert_eq!(
-            ["edited", "removed", "kept", "touched"].map(text),
-            ["old", "old", "old", "by others"]
-        );
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
-    }
-
-    /// Nobody can be made to write at will between the last look and the replacing, so that step is run by itself.
-    #[cfg(unix)]
-    #[test]
-    fn what_is_written_into_a_file_as_it_is_replaced_is_put_back_or_told() {
-        let options = DiskOptions { max_size: 100, durability: Durability::Full };
-        let call = Call::until(Instant::now() + Duration::from_secs(10));
-        for (theirs, left, is_told) in [
-            ("old", "new", false),
-            ("old, and more", "old, and more", false),
-            ("odd", "odd", false),
-            // Emptied to be filled anew: the writer has another file now.
-            ("", "new", true),
-        ] {
-            let dir = tempfile::tempdir().unwrap();
-            let path = dir.path().join("a");
-            fs::write(&path, "old").unwrap();
-            let store = DiskStore::open(Arc::new(Root::open(dir.path()).unwrap()), options);
-            let (mut targets, _) =
-                store.find_targets(&[FilePath::flat("a").unwrap()]).ok().unwrap();
-            lock_all(&mut targets, &call).unwrap();
-            let target = &mut targets[0];
-            target.load(100).ok().unwrap();
-            target.plan(Change::write(b"new"), 100).unwrap();
-            let mut temp = store.stage(target, store.temps()).ok().unwrap().unwrap();
-            temp.give_name().ok().unwrap();
-            if theirs != "old" {
-                fs::write(&path, theirs).unwrap();
-            }
-            let outcome = store.publish(target, Some(&mut temp));
-            assert_eq!(fs::read_to_string(&path).unwrap(), left);
-            match outcome {
-                Ok(saved) => assert_eq!((saved.contested, left), (is_told, "new")),
-                Err(halt) => assert!(matches!(halt, Halt::Retry) && left == theirs),
-            }
-        }
-    }
 
     #[test]
     fn a_file_of_the_root_is_read_at_once_and_others_are_left_to_a_read() {
@@ -668,7 +496,7 @@ mod tests {
         let load_at = |modified: SystemTime| {
             file.set_modified(modified).unwrap();
             let (mut targets, _) = store.find_targets(std::slice::from_ref(&path))?;
-            targets[0].load(8)
+            targets[0].load(8, Patience::Over)
         };
         // It may take longer than that moment to look.
         let is_given = || matches!(load_at(SystemTime::now()), Err(Halt::Retry));

@@ -210,6 +210,7 @@ impl<E: Editor> EditorStore<E> {
             created: seen.is_none(),
             durable: Durable::No,
             contested: *contested || (!is_same && restyled.is_none()),
+            open_elsewhere: false,
             restyled: restyled.map(|now| Hash::of(now)),
             ..Saved::kept(now.as_deref().map_or(Stamp::MISSING, stamp))
         }

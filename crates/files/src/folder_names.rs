@@ -34,7 +34,7 @@ impl FolderNames {
         let is_worth_it = names.len() <= MOST
             && stamp.is_some_and(|stamp| stamp.is_settled(now))
             && stamp == os::stamp_of_folder(folder)
-            && os::dates_folders(folder);
+            && os::is_known_local(folder);
         if let Some(stamp) = stamp.filter(|_| is_worth_it) {
             let known = Some((stamp, Arc::clone(&names)));
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
@@ -146,7 +146,7 @@ mod tests {
         for (dir, folder, known, after, change) in scenes {
             assert_eq!(told(&known, &folder), "a b");
             assert_eq!(stamp(&known), os::stamp_of_folder(&folder));
-            assert_eq!(stamp(&known).is_some(), os::dates_folders(&folder));
+            assert_eq!(stamp(&known).is_some(), os::is_known_local(&folder));
             change(dir.path()).unwrap();
             assert_eq!(told(&known, &folder), after);
         }

@@ -157,6 +157,8 @@ pub struct Saved {
     pub lost: Vec<&'static str>,
     /// Somebody else changed the file during the update, in a store that cannot keep them out.
     pub contested: bool,
+    /// Another program has the file open for writing. What it writes from now on goes to the version that was replaced.
+    pub open_elsewhere: bool,
     /// The store keeps the same text with other line breaks than it was given, or without a byte order mark: the hash of
     /// what it has.
     pub restyled: Option<Hash>,
@@ -172,6 +174,7 @@ impl Saved {
             links: 0,
             lost: Vec::new(),
             contested: false,
+            open_elsewhere: false,
             restyled: None,
         }
     }

@@ -6,9 +6,9 @@ use cap_std::fs::Dir;
 
 use crate::{
     Call, Change, StoreError, Version,
-    disk::Halt,
+    disk::{Halt, Patience},
     lock,
-    os::{self, Claim, Look, Stat},
+    os::{self, Claim, Lease, Look, Stat, Writers},
     resolve::Place,
 };
 
@@ -29,8 +29,26 @@ pub(crate) struct Target<'r> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Telling,
-    /// It was changed so short a time before it was read that another change may have the same time.
+    /// It was changed so short a time before it was read that another change may have the same time. Or a program has it
+    /// mapped, and may change it without changing its times.
     Coarse,
+}
+
+/// What keeps other programs from writing into a file while it is replaced.
+pub(crate) enum Guard<'t> {
+    /// None has it open for writing, and one that opens it now waits.
+    Lease(Lease<'t>),
+    /// Nothing does, and a program has it open for writing.
+    OpenElsewhere,
+    /// Nothing does.
+    None,
+}
+
+impl Guard<'_> {
+    /// True if a program waits to open the file for writing.
+    pub fn is_broken(&self) -> bool {
+        matches!(self, Guard::Lease(lease) if lease.is_broken())
+    }
 }
 
 impl<'r> Target<'r> {
@@ -47,7 +65,12 @@ impl<'r> Target<'r> {
     }
 
     /// Reads what the lock now protects.
-    pub fn load(&mut self, max: u64) -> Result<(), Halt> {
+    pub fn load(&mut self, max: u64, patience: Patience) -> Result<(), Halt> {
+        // Half a save is nothing to edit.
+        if let Some(Writers::Present) = self.claim.writers() {
+            patience.for_writer()?;
+            self.times = Times::Coarse;
+        }
         match self.claim.look(&self.place)? {
             Look::Moved => return Err(Halt::Retry),
             Look::Missing => {}
@@ -114,9 +137,29 @@ impl<'r> Target<'r> {
         self.stat.as_ref().map(|stat| (&self.claim, stat))
     }
 
+    /// Keeps other programs from writing into the file, as far as the system can.
+    pub fn guard(&self, patience: Patience) -> Result<Guard<'_>, Halt> {
+        match self.claim.writers() {
+            Some(Writers::None(lease)) if self.change != Change::Keep => Ok(Guard::Lease(lease)),
+            Some(Writers::Present) => patience.for_writer().map(|()| Guard::OpenElsewhere),
+            _ => Ok(Guard::None),
+        }
+    }
+
     /// What was written into the file after [`Target::check_unchanged`], and before it was replaced.
     pub fn written_late(&self, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
         self.stat.as_ref().map_or(Ok(None), |stat| self.claim.written_since(stat, max))
+    }
+
+    /// True if something was written into the file that was replaced just now.
+    pub fn is_written_late(&self, max: u64) -> bool {
+        let is_changed = || {
+            let version = self.version.as_ref().filter(|_| self.times == Times::Coarse);
+            version.is_some_and(|version| {
+                !self.claim.begins_with(&self.place, version).is_ok_and(|begins| begins)
+            })
+        };
+        !matches!(self.written_late(max), Ok(None)) || is_changed()
     }
 
     /// Notices whoever moves folders.
@@ -142,7 +185,7 @@ impl<'r> Target<'r> {
 /// Everybody locks in the same order, so that two calls never wait for each other.
 pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), StoreError> {
     if let [target] = targets {
-        return lock::wait(call, || target.claim.try_lock());
+        return lock::wait(call, || target.claim.try_lock(&target.place));
     }
     let mut order = Vec::with_capacity(targets.len());
     for (index, target) in targets.iter().enumerate() {
@@ -151,9 +194,10 @@ pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), St
     order.sort_unstable();
     // Two names of one file have one lock between them.
     order.dedup_by(|one, other| one.0 == other.0);
-    order
-        .into_iter()
-        .try_for_each(|(_, index)| lock::wait(call, || targets[index].claim.try_lock()))
+    order.into_iter().try_for_each(|(_, index)| {
+        let target = &mut targets[index];
+        lock::wait(call, || target.claim.try_lock(&target.place))
+    })
 }
 
 #[cfg(test)]
@@ -171,7 +215,7 @@ mod tests {
         let root = Root::open(dir.path()).unwrap();
         let place = resolve(root.dir(), Path::new("a.txt")).unwrap();
         let mut target = Target::claim(place).ok().unwrap();
-        target.load(100).ok().unwrap();
+        target.load(100, Patience::Wait).ok().unwrap();
         target.times = Times::Coarse;
         assert!(target.check_unchanged().is_ok());
 
@@ -192,7 +236,7 @@ mod tests {
         let claim = |name| {
             let place = resolve(root.dir(), Path::new(name)).unwrap();
             let mut target = Target::claim(place).ok().unwrap();
-            target.load(100).ok().unwrap();
+            target.load(100, Patience::Wait).ok().unwrap();
             target
         };
         let target = claim("a.txt");
@@ -212,7 +256,7 @@ mod tests {
         let plan = |changes: &[Change]| {
             let place = resolve(root.dir(), Path::new("a.txt")).unwrap();
             let mut target = Target::claim(place).ok().unwrap();
-            target.load(100).ok().unwrap();
+            target.load(100, Patience::Wait).ok().unwrap();
             let outcome = changes.iter().try_for_each(|change| target.plan(change.clone(), 5));
             (outcome.is_ok(), target.change == Change::Keep)
         };

@@ -138,6 +138,12 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
     if saved.contested {
         notes.push("somebody else changed the file at the same moment: read it again".into());
     }
+    if saved.open_elsewhere {
+        notes.push(
+            "another program has this file open for writing: what it writes there from now on is lost"
+                .into(),
+        );
+    }
     notes
 }
 

@@ -315,6 +315,7 @@ fn kept(version: Option<&Version>) -> Saved {
         links: 0,
         lost: Vec::new(),
         contested: false,
+        open_elsewhere: false,
         restyled: None,
     }
 }

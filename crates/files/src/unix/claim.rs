@@ -4,14 +4,15 @@
 //! locking, the name must still lead to the locked file, or the claim is worth nothing. A missing file has nothing to
 //! lock: there the no-replace link that creates it decides.
 
-use std::fs::File;
+use std::{ffi::OsStr, fs::File};
 
+use cap_std::fs::Dir;
 use rustix::{
-    fs::{FlockOperation, OFlags},
+    fs::{Access, AtFlags, FlockOperation, OFlags, accessat},
     io::{Errno, retry_on_intr},
 };
 
-use super::{Kind, Stat};
+use super::{Kind, Stat, Writers, lease};
 use crate::{StoreError, Version, disk::read_whole, resolve::Place};
 
 pub(crate) struct Claim {
@@ -34,10 +35,15 @@ impl Claim {
         if stat.is_protected() {
             return Err(StoreError::denied("the file is read-only"));
         }
-        // Opened for writing, though it is only read: that asks whether we may write, and NFS locks need it.
-        let file = super::open(&place.folder, &place.name, OFlags::RDWR)
+        // Opened for reading only: a descriptor that could write would look like another program that is writing.
+        let file = super::open_read(&place.folder, &place.name)
             .map_err(StoreError::when("open the file"))?;
-        Ok(file.map(|file| Claim { file: Some(file) }))
+        match retry_on_intr(|| {
+            accessat(&*place.folder, &place.name, Access::WRITE_OK, AtFlags::EACCESS)
+        }) {
+            Ok(()) | Err(Errno::NOENT) => Ok(file.map(|file| Claim { file: Some(file) })),
+            Err(error) => Err(StoreError::os("open the file", error.into())),
+        }
     }
 
     /// Sorts claims so that everybody locks in the same order; equal for two names of one file.
@@ -49,8 +55,14 @@ impl Claim {
             .map_err(StoreError::when("look at the file"))
     }
 
-    pub fn try_lock(&mut self) -> Result<bool, StoreError> {
-        self.file.as_ref().map_or(Ok(true), try_lock)
+    pub fn try_lock(&mut self, place: &Place<'_>) -> Result<bool, StoreError> {
+        let Some(file) = &mut self.file else { return Ok(true) };
+        try_lock_named(file, &place.folder, &place.name)
+    }
+
+    /// Other programs that may be writing into the file. `None` if it was missing.
+    pub fn writers(&self) -> Option<Writers<'_>> {
+        self.file.as_ref().map(lease::writers)
     }
 
     pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {
@@ -100,10 +112,38 @@ impl Claim {
     }
 }
 
+/// Locks a file that is open for reading. NFS takes such a lock only from those who may write, so it is opened again
+/// there; by then the name may lead to another file.
+pub(super) fn try_lock_named(
+    file: &mut File,
+    folder: &Dir,
+    name: &OsStr,
+) -> Result<bool, StoreError> {
+    match flock(file) {
+        Err(Errno::BADF) => {
+            let again = super::open(folder, name, OFlags::RDWR);
+            let again = again.map_err(StoreError::when("open the file"))?;
+            if let Some(again) = again {
+                *file = again;
+            }
+            try_lock(file)
+        }
+        outcome => locked(outcome, file),
+    }
+}
+
 /// Without waiting; the lock goes when the file is closed. A file system that has no locks is refused, since an edit
 /// there could be lost.
 pub(super) fn try_lock(file: &File) -> Result<bool, StoreError> {
-    match retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
+    locked(flock(file), file)
+}
+
+fn flock(file: &File) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive))
+}
+
+fn locked(outcome: Result<(), Errno>, file: &File) -> Result<bool, StoreError> {
+    match outcome {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {

@@ -2,6 +2,9 @@
 
 mod attributes;
 mod claim;
+mod exchange;
+mod folder_lock;
+mod lease;
 mod temp;
 
 use std::{
@@ -9,7 +12,7 @@ use std::{
     fs::File,
     io,
     os::{
-        fd::OwnedFd,
+        fd::{AsFd, OwnedFd},
         unix::{ffi::OsStringExt, fs::FileExt},
     },
     path::PathBuf,
@@ -27,7 +30,9 @@ use crate::{Stamp, StoreError};
 #[cfg(target_os = "linux")]
 pub(crate) use attributes::umask;
 pub(crate) use claim::{Claim, Look};
-pub(crate) use temp::Temp;
+pub(crate) use folder_lock::FolderLock;
+pub(crate) use lease::{Lease, Writers};
+pub(crate) use temp::{Replaced, Temp};
 
 /// Bytes of names that are taken from the system at once: about a thousand names.
 #[cfg(target_os = "linux")]
@@ -120,28 +125,28 @@ pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
     retry_on_intr(|| rustix::fs::fstat(dir)).ok().map(|stat| Stat::new(&stat).stamp)
 }
 
-/// Whether the file system is known to date a folder whenever a name comes or goes in it. Others may make up its times,
-/// or ask a server for them now and then.
-pub(crate) fn dates_folders(dir: &Dir) -> bool {
+/// True for file systems of this machine's own disks and memory. They date a folder whenever a name comes or goes in it,
+/// and know who has a file open; others may make up times, or ask a server for them now and then.
+pub(crate) fn is_known_local(at: impl AsFd) -> bool {
     #[cfg(target_os = "linux")]
     {
         // ext, XFS, Btrfs, tmpfs, F2FS, overlay, ZFS.
-        const DATED: [u32; 7] =
+        const LOCAL: [u32; 7] =
             [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x794c_7630, 0x2fc1_2fc1];
-        retry_on_intr(|| rustix::fs::fstatfs(dir)).is_ok_and(|found| {
-            u32::try_from(found.f_type & 0xffff_ffff).is_ok_and(|kind| DATED.contains(&kind))
+        retry_on_intr(|| rustix::fs::fstatfs(&at)).is_ok_and(|found| {
+            u32::try_from(found.f_type & 0xffff_ffff).is_ok_and(|kind| LOCAL.contains(&kind))
         })
     }
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = dir;
+        let _ = at;
         false
     }
 }
 
 /// The name of the file system a file or folder is on, or its number.
 #[cfg(target_os = "linux")]
-pub(crate) fn file_system(at: impl std::os::fd::AsFd) -> String {
+pub(crate) fn file_system(at: impl AsFd) -> String {
     // The numbers are those of linux/magic.h.
     match rustix::fs::fstatfs(at)
         .map(|found| u32::try_from(found.f_type & 0xffff_ffff).unwrap_or_default())
@@ -174,7 +179,7 @@ pub(crate) fn file_system(at: impl std::os::fd::AsFd) -> String {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn file_system(_: impl std::os::fd::AsFd) -> String {
+pub(crate) fn file_system(_: impl AsFd) -> String {
     "unknown".into()
 }
 
@@ -334,10 +339,12 @@ pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreEr
     if !stat(dir, name).map_err(failed)?.is_some_and(|stat| is_ours(&stat)) {
         return Ok(());
     }
-    let Some(file) = open(dir, name, OFlags::RDWR).map_err(failed)? else { return Ok(()) };
+    // While a server exchanges two files, another program's file may have the temporary name for a moment.
+    let Some(_lock) = FolderLock::take(dir) else { return Ok(()) };
+    let Some(mut file) = open_read(dir, name).map_err(failed)? else { return Ok(()) };
     let opened = stat_open(&file).map_err(failed)?;
     if is_ours(&opened)
-        && claim::try_lock(&file)?
+        && claim::try_lock_named(&mut file, dir, name)?
         && stat(dir, name).map_err(failed)?.is_some_and(|now| now.is_same_file(&opened))
     {
         remove(dir, name).map_err(failed)?;

@@ -19,7 +19,7 @@ use rustix::{
 use super::{
     Claim, Stat,
     attributes::{self, Copied, NewMode},
-    claim, stat_open,
+    claim, exchange, stat_open,
 };
 use crate::{
     Durability, Stamp, StoreError,
@@ -33,7 +33,7 @@ const FIRST_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 pub(crate) struct Temp<'d> {
     dir: &'d Dir,
     file: File,
-    /// Removed on drop.
+    /// Removed on drop, whichever file has it by then.
     name: Option<String>,
     stamp: Stamp,
     lost: Vec<&'static str>,
@@ -184,10 +184,51 @@ impl<'d> Temp<'d> {
         Ok(())
     }
 
+    /// Changes names with the file `name`, and stays locked. The file it replaces is kept until this is dropped, so that
+    /// it can be looked at, and put back.
+    ///
+    /// Only under the lock of the folder.
+    pub fn exchange(&mut self, name: &OsStr, expected: &Stat) -> Result<Replaced, Halt> {
+        match exchange::exchange(self.dir, name, self.name()) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                return self.replace(name).map(Replaced::Gone);
+            }
+            Err(error) if !self.is_at(name) => {
+                return Err(match error {
+                    // Another program removed it.
+                    Errno::NOENT => Halt::Retry,
+                    error => failed("replace the file", error),
+                });
+            }
+            _ => {}
+        }
+        let replaced = super::stat(self.dir, self.name()).map_err(StoreError::when("look back"))?;
+        if replaced.is_some_and(|replaced| replaced.is_same_file(expected)) {
+            return Ok(Replaced::Kept(self.published()));
+        }
+        // Another program put a file there after the last look.
+        self.exchange_back(name)?;
+        Err(Halt::Retry)
+    }
+
+    /// Undoes [`Temp::exchange`].
+    pub fn exchange_back(&mut self, name: &OsStr) -> Result<(), StoreError> {
+        let undone = stat_open(&self.file)
+            .and_then(|published| exchange::undo(self.dir, name, self.name(), &published));
+        undone.map_err(|_| {
+            // The file under the temporary name may be somebody's.
+            self.name = None;
+            StoreError::Unconfirmed
+        })
+    }
+
+    fn name(&self) -> &OsStr {
+        self.name.as_deref().expect("it has a name").as_ref()
+    }
+
     /// Takes the place of the file `name`, and stays locked. Returns the published file's stamp.
     pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
-        let from = self.name.as_deref().expect("it has a name");
-        match retry_on_intr(|| renameat(self.dir, from, self.dir, name)) {
+        match retry_on_intr(|| renameat(self.dir, self.name(), self.dir, name)) {
             Err(error) if !self.is_at(name) => {
                 return Err(match error {
                     // Somebody removed it.
@@ -270,6 +311,13 @@ impl Drop for Temp<'_> {
     }
 }
 
+/// What became of the file that had the name before.
+pub(crate) enum Replaced {
+    /// It has the temporary name now.
+    Kept(Stamp),
+    Gone(Stamp),
+}
+
 enum Moved {
     Renamed,
     /// The old name is still there.
@@ -330,6 +378,7 @@ mod tests {
             Ok(_) => "done".into(),
             Err(Halt::Retry) => "retry".into(),
             Err(Halt::NoLink) => "no link".into(),
+            Err(Halt::OpenElsewhere) => "open elsewhere".into(),
             Err(Halt::Failed(error)) => error.to_string(),
         }
     }

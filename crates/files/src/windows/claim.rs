@@ -11,7 +11,7 @@ use std::{
 use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{BUSY, Stat};
+use super::{BUSY, Stat, Writers};
 use crate::{StoreError, Version, disk::read_whole, resolve::Place};
 
 const FILE_ATTRIBUTE_HIDDEN: u32 = 0x2;
@@ -62,7 +62,7 @@ impl Claim {
         Ok(Some(self.key))
     }
 
-    pub fn try_lock(&mut self) -> Result<bool, StoreError> {
+    pub fn try_lock(&mut self, _: &Place<'_>) -> Result<bool, StoreError> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).share_mode(0).access_mode(GENERIC_WRITE | DELETE);
         options.attributes(FILE_ATTRIBUTE_HIDDEN).custom_flags(FILE_FLAG_DELETE_ON_CLOSE);
@@ -81,6 +81,12 @@ impl Claim {
             Err(error) => return Err(StoreError::os("lock the file", error)),
         }
         Ok(self.lock.is_some())
+    }
+
+    /// The system does not tell.
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    pub fn writers(&self) -> Option<Writers<'_>> {
+        None
     }
 
     pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {

@@ -24,7 +24,7 @@ use cap_std::fs::{Dir, Metadata, OpenOptions};
 use crate::{Stamp, StoreError};
 
 pub(crate) use claim::{Claim, Look};
-pub(crate) use temp::Temp;
+pub(crate) use temp::{Replaced, Temp};
 
 /// `ERROR_ACCESS_DENIED`, `ERROR_SHARING_VIOLATION`, `ERROR_DELETE_PENDING`: what a file in use, or one being removed,
 /// gives; virus scanners cause them too.
@@ -107,6 +107,31 @@ pub(crate) fn stat_open(file: &File) -> io::Result<Stat> {
     Ok(Stat::new(&Metadata::from_file(file)?))
 }
 
+/// Programs that can write into a file without opening it first. The system does not tell.
+#[expect(dead_code, reason = "there are no leases here")]
+pub(crate) enum Writers<'f> {
+    None(Lease<'f>),
+    Present,
+}
+
+pub(crate) struct Lease<'f>(std::marker::PhantomData<&'f File>);
+
+impl Lease<'_> {
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    pub fn is_broken(&self) -> bool {
+        false
+    }
+}
+
+pub(crate) struct FolderLock;
+
+impl FolderLock {
+    /// Needed for exchanges, which there are none of here.
+    pub fn take(_: &Dir) -> Option<FolderLock> {
+        None
+    }
+}
+
 /// Tells folders apart.
 pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
     let found = dir.dir_metadata()?;
@@ -119,7 +144,7 @@ pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
 }
 
 /// A folder's times are not kept up to date at once.
-pub(crate) fn dates_folders(_: &Dir) -> bool {
+pub(crate) fn is_known_local(_: &Dir) -> bool {
     false
 }
 

@@ -97,6 +97,16 @@ impl<'d> Temp<'d> {
         Ok(super::stat(self.dir, name).ok().flatten().map_or(Stamp::MISSING, |stat| stat.stamp))
     }
 
+    /// Files cannot be exchanged here.
+    pub fn exchange(&mut self, name: &OsStr, _: &Stat) -> Result<Replaced, Halt> {
+        self.replace(name).map(Replaced::Gone)
+    }
+
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    pub fn exchange_back(&mut self, _: &OsStr) -> Result<(), StoreError> {
+        Err(StoreError::Unconfirmed)
+    }
+
     /// Becomes the file `name`, which must not exist: the lock keeps other servers away, and others are looked for
     /// just before. Returns its stamp.
     pub fn create(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
@@ -105,6 +115,13 @@ impl<'d> Temp<'d> {
         }
         self.replace(name)
     }
+}
+
+/// What became of the file that had the name before.
+pub(crate) enum Replaced {
+    #[expect(dead_code, reason = "files cannot be exchanged here")]
+    Kept(Stamp),
+    Gone(Stamp),
 }
 
 impl Drop for Temp<'_> {

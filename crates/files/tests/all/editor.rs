@@ -53,6 +53,7 @@ fn an_edit_takes_four_messages() {
         links: 0,
         lost: Vec::new(),
         contested: false,
+        open_elsewhere: false,
         restyled: None,
     };
     assert_eq!(saved, expected);

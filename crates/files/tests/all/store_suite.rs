@@ -234,6 +234,7 @@ fn keeping_touches_nothing(subject: &Subject) {
         links: 0,
         lost: Vec::new(),
         contested: false,
+        open_elsewhere: false,
         restyled: None,
     };
     assert_eq!(saved, untouched);

@@ -1,0 +1,429 @@
+//! The last look at the files of an update, and the moment their new versions take their names.
+//!
+//! Servers keep each other out by locks. Other programs take none, so three things are done about those:
+//!
+//! - **A lease** on the old file, from before the last look until all is done. It is not granted while a program can write
+//!   into the file, and a program that opens it for writing meanwhile waits, and is seen to wait.
+//! - **An exchange** instead of a rename. The file that had the name is kept until it is certain that it is the one that
+//!   was read; another one is put back.
+//! - **A lock of the folder** around both, which only servers take. To put a file back is an exchange, too: without the
+//!   lock, two servers that both found another program's file could undo each other's work, and with it a file that one
+//!   of them had read and answered for.
+//!
+//! Where the system has no leases or no exchange, the times of the old file are looked at once more after the rename.
+
+use std::io;
+
+use super::{DiskStore, Halt, Patience, Temps};
+use crate::{
+    Call, Change, Durability, Durable, Saved, Stamp, StoreError,
+    os::{self, FolderLock, Replaced, Temp},
+    resolve::{Place, open_folder},
+    target::{Guard, Target},
+};
+
+/// A file of an update, with its new version.
+struct Published<'t, 'r> {
+    target: &'t Target<'r>,
+    temp: Option<Temp<'t>>,
+    guard: Guard<'t>,
+    how: How,
+    /// The file as it is now.
+    stamp: Stamp,
+    /// Another program changed the file during the update, and its change is lost.
+    contested: bool,
+}
+
+/// How a file got its new version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Unchanged,
+    Exchanged,
+    /// The old file is gone, or there was none.
+    Renamed,
+    Removed,
+}
+
+impl DiskStore {
+    /// Writes the new versions, checks for the last time, publishes. What is published stays locked until all is.
+    pub(super) fn save(
+        &self,
+        targets: &[Target<'_>],
+        call: &Call,
+        temps: Temps,
+        patience: Patience,
+    ) -> Result<Vec<Saved>, Halt> {
+        let mut staged = targets
+            .iter()
+            .map(|target| self.stage(target, temps))
+            .collect::<Result<Vec<_>, _>>()?;
+        let folder = |target: &Target<'_>| os::stamp_of_folder(&target.place.folder);
+        let folders: Vec<_> = targets.iter().map(folder).collect();
+        for (target, temp) in targets.iter().zip(&mut staged) {
+            if target.change != Change::Keep {
+                target.check_unmoved(self.root.dir())?;
+            }
+            if let (Some(temp), Some(_)) = (temp, &target.stat) {
+                temp.give_name()?;
+            }
+        }
+        let locks = lock_folders(targets)?;
+        let guards =
+            targets.iter().map(|target| target.guard(patience)).collect::<Result<Vec<_>, _>>()?;
+        if targets.iter().any(|target| target.change != Change::Keep) {
+            for target in targets {
+                target.check_unchanged()?;
+            }
+            // Nothing stops the call after this. It costs no call of the system, so the last look is still the last one.
+            call.check()?;
+        }
+
+        let mut published = Vec::with_capacity(targets.len());
+        for ((target, temp), guard) in targets.iter().zip(staged).zip(guards) {
+            match self.publish(target, temp, guard, locks.is_some()) {
+                Ok(one) => published.push(one),
+                Err(halt) => {
+                    // What stays published must not be made once more.
+                    let is_undone = self.undo(&mut published) == published.len();
+                    return Err(if is_undone { halt } else { StoreError::Unconfirmed.into() });
+                }
+            }
+        }
+        let max = self.options.max_size;
+        if published.iter().any(|file| file.is_written_late(max)) {
+            match self.undo(&mut published) {
+                0 => published.iter_mut().for_each(|file| {
+                    file.contested |= file.is_written_late(max);
+                }),
+                undone if undone == published.len() => return Err(Halt::Retry),
+                _ => return Err(StoreError::Unconfirmed.into()),
+            }
+        }
+        drop(locks);
+
+        let saved = published.into_iter().map(|file| self.finish(file)).collect();
+        for (target, before) in targets.iter().zip(&folders) {
+            let Place { folder, parent, .. } = &target.place;
+            self.sweeps.changed_by_us(folder, parent, before.as_ref());
+        }
+        Ok(saved)
+    }
+
+    pub(super) fn stage<'t>(
+        &self,
+        target: &'t Target<'_>,
+        temps: Temps,
+    ) -> Result<Option<Temp<'t>>, Halt> {
+        let Change::Write(bytes) = &target.change else { return Ok(None) };
+        let folder = &*target.place.folder;
+        self.sweeps.sweep(folder, &target.place.parent);
+        let durability = self.options.durability;
+        Temp::write(folder, bytes, target.original(), durability, temps).map(Some)
+    }
+
+    fn publish<'t, 'r>(
+        &self,
+        target: &'t Target<'r>,
+        mut temp: Option<Temp<'t>>,
+        guard: Guard<'t>,
+        is_folder_locked: bool,
+    ) -> Result<Published<'t, 'r>, Halt> {
+        let Place { folder, name, .. } = &target.place;
+        let mut contested = false;
+        let (how, stamp) = match (&mut temp, &target.stat) {
+            (Some(temp), Some(stat)) if is_folder_locked => match temp.exchange(name, stat)? {
+                Replaced::Kept(stamp) => (How::Exchanged, stamp),
+                Replaced::Gone(stamp) => {
+                    contested = self.bring_back_late_writes(target, stamp)?;
+                    (How::Renamed, stamp)
+                }
+            },
+            (Some(temp), Some(_)) => {
+                let stamp = temp.replace(name)?;
+                contested = self.bring_back_late_writes(target, stamp)?;
+                (How::Renamed, stamp)
+            }
+            (Some(temp), None) => (How::Renamed, temp.create(name)?),
+            (None, Some(_)) if target.change == Change::Remove => {
+                os::remove(folder, name).map_err(StoreError::when("remove the file"))?;
+                (How::Removed, Stamp::MISSING)
+            }
+            (None, stat) => {
+                (How::Unchanged, stat.as_ref().map_or(Stamp::MISSING, |stat| stat.stamp))
+            }
+        };
+        Ok(Published { target, temp, guard, how, stamp, contested })
+    }
+
+    /// After a rename: gives back what another program wrote into the old file since the last look, and starts over.
+    /// True if that cannot be.
+    fn bring_back_late_writes(&self, target: &Target<'_>, published: Stamp) -> Result<bool, Halt> {
+        match target.written_late(self.options.max_size) {
+            Ok(None) => Ok(false),
+            // Not if it is less than there was: a program that emptied the file to fill it anew will fill the one that is
+            // gone, and then all would be.
+            Ok(Some(bytes))
+                if bytes.len() as u64 >= target.size()
+                    && self.restore(target, published, Some(&bytes)).is_ok() =>
+            {
+                Err(Halt::Retry)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Undoes what was published, the last one first, as far as nobody has changed it since; how many are as they were.
+    fn undo(&self, published: &mut [Published<'_, '_>]) -> usize {
+        let undone = published.iter_mut().rev().filter_map(|file| {
+            let Published { target, temp, how, stamp, .. } = file;
+            let bytes = target.version.as_ref().map(|version| version.bytes.as_slice());
+            match (how, temp) {
+                (How::Unchanged, _) => Some(()),
+                (How::Exchanged, Some(temp)) => {
+                    check_untouched(target, *stamp).ok()?;
+                    temp.exchange_back(&target.place.name).ok()
+                }
+                _ => self.restore(target, *stamp, bytes).ok(),
+            }
+        });
+        undone.count()
+    }
+
+    /// Makes a file that was published just now what it was; `None` for missing. Not if somebody has been there since.
+    fn restore(
+        &self,
+        target: &Target<'_>,
+        published: Stamp,
+        bytes: Option<&[u8]>,
+    ) -> Result<(), Halt> {
+        check_untouched(target, published)?;
+        let Place { folder, name, .. } = &target.place;
+        let Some(bytes) = bytes else {
+            return os::remove(folder, name)
+                .map_err(|error| StoreError::unwritten("remove the file", error).into());
+        };
+        let durability = self.options.durability;
+        let mut temp = Temp::write(folder, bytes, target.original(), durability, Temps::Named)?;
+        match target.change {
+            Change::Remove => temp.create(name),
+            _ => temp.replace(name),
+        }
+        .map(drop)
+    }
+
+    fn finish(&self, file: Published<'_, '_>) -> Saved {
+        let Published { target, temp, guard, how, stamp, contested } = file;
+        if how == How::Unchanged {
+            return Saved::kept(stamp);
+        }
+        let lost = temp.as_ref().map_or_else(Vec::new, Temp::lost);
+        // With the temporary name, which is the old file's by now.
+        drop(temp);
+        let durable = match self.options.durability {
+            Durability::None | Durability::Data => Durable::No,
+            Durability::Full if self.sync_folders(target).is_ok() => Durable::Yes,
+            // The change is there for all to see, so this is no failure.
+            Durability::Full => Durable::Unknown,
+        };
+        Saved {
+            created: target.stat.is_none(),
+            stamp,
+            durable,
+            links: target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1)),
+            lost,
+            contested,
+            open_elsewhere: matches!(guard, Guard::OpenElsewhere),
+            restyled: None,
+        }
+    }
+
+    /// A file's name is on the disk with its folder; that of a new file may be in a folder that is new itself.
+    fn sync_folders(&self, target: &Target<'_>) -> io::Result<()> {
+        os::sync_dir(&target.place.folder)?;
+        let parents = target.place.parent.ancestors().skip(1);
+        parents.take_while(|_| target.stat.is_none()).try_for_each(|parent| {
+            let parent = open_folder(self.root.dir(), parent).map_err(io::Error::other)?;
+            os::sync_dir(&parent)
+        })
+    }
+}
+
+impl Published<'_, '_> {
+    /// True if another program wrote into the old file after the last look, or waits to do so.
+    fn is_written_late(&self, max: u64) -> bool {
+        self.how == How::Exchanged
+            && match &self.guard {
+                Guard::Lease(_) => self.guard.is_broken(),
+                Guard::OpenElsewhere | Guard::None => self.target.is_written_late(max),
+            }
+    }
+}
+
+/// Refuses to go on if a published file is no longer what it was then.
+fn check_untouched(target: &Target<'_>, published: Stamp) -> Result<(), Halt> {
+    let Place { folder, name, .. } = &target.place;
+    let now = os::stat(folder, name).map_err(StoreError::when("look at the file"))?;
+    if now.map_or(Stamp::MISSING, |stat| stat.stamp) == published {
+        Ok(())
+    } else {
+        Err(Halt::Retry)
+    }
+}
+
+/// Locks the folders in which files are replaced. `None` if that cannot be had: nothing is exchanged then.
+fn lock_folders(targets: &[Target<'_>]) -> Result<Option<Vec<FolderLock>>, StoreError> {
+    let is_replaced = |target: &&Target<'_>| target.stat.is_some() && target.change != Change::Keep;
+    let folders = targets.iter().filter(is_replaced).map(|target| &*target.place.folder);
+    if targets.len() == 1 {
+        return Ok(folders.map(FolderLock::take).collect());
+    }
+    let identify = |folder| Ok((os::identity(folder)?, folder));
+    let mut folders: Vec<_> = folders
+        .map(identify)
+        .collect::<io::Result<_>>()
+        .map_err(StoreError::when("look at the folder"))?;
+    // Everybody locks in the same order.
+    folders.sort_unstable_by_key(|(identity, _)| *identity);
+    folders.dedup_by_key(|(identity, _)| *identity);
+    Ok(folders.into_iter().map(|(_, folder)| FolderLock::take(folder)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DiskOptions, FilePath, Root, target::lock_all};
+    use std::{
+        fs,
+        path::Path,
+        sync::Arc,
+        time::{Duration, Instant},
+    };
+
+    fn store(dir: &Path) -> DiskStore {
+        let options = DiskOptions { max_size: 100, durability: Durability::Full };
+        DiskStore::open(Arc::new(Root::open(dir).unwrap()), options)
+    }
+
+    fn call() -> Call {
+        Call::until(Instant::now() + Duration::from_secs(10))
+    }
+
+    /// Locks and reads the files, and plans their changes.
+    fn planned<'s>(store: &'s DiskStore, changes: &[(&str, Change)]) -> Vec<Target<'s>> {
+        let paths: Vec<_> = changes.iter().map(|(name, _)| FilePath::flat(name).unwrap()).collect();
+        let (mut targets, _) = store.find_targets(&paths).ok().unwrap();
+        lock_all(&mut targets, &call()).unwrap();
+        for (target, (_, change)) in targets.iter_mut().zip(changes) {
+            target.load(100, Patience::Wait).ok().unwrap();
+            target.plan(change.clone(), 100).unwrap();
+        }
+        targets
+    }
+
+    /// Publishes the new version of a file after `meanwhile`, which comes after the last look.
+    fn publish<'t, 's>(
+        store: &DiskStore,
+        target: &'t Target<'s>,
+        is_folder_locked: bool,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Published<'t, 's>, Halt> {
+        let mut temp = store.stage(target, store.temps())?;
+        if let (Some(temp), Some(_)) = (&mut temp, &target.stat) {
+            temp.give_name()?;
+        }
+        meanwhile();
+        store.publish(target, temp, Guard::None, is_folder_locked)
+    }
+
+    /// No later step can be made to fail at will, so the undoing is run by itself.
+    #[test]
+    fn files_already_published_are_put_back() {
+        for is_folder_locked in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            for name in ["edited", "removed", "kept", "touched"] {
+                fs::write(dir.path().join(name), "old").unwrap();
+            }
+            let store = store(dir.path());
+            let write = || Change::write(b"new");
+            let targets = planned(
+                &store,
+                &[
+                    ("edited", write()),
+                    ("removed", Change::Remove),
+                    ("kept", Change::Keep),
+                    ("touched", write()),
+                    ("created", write()),
+                ],
+            );
+            let publish = |target| publish(&store, target, is_folder_locked, || {}).ok().unwrap();
+            let mut published: Vec<_> = targets.iter().map(publish).collect();
+            fs::write(dir.path().join("touched"), "by others").unwrap();
+            assert_eq!(store.undo(&mut published), 4);
+            drop(published);
+            let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+            assert_eq!(
+                ["edited", "removed", "kept", "touched"].map(text),
+                ["old", "old", "old", "by others"]
+            );
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
+        }
+    }
+
+    /// Nobody can be made to write at will between the last look and the rename, so that step is run by itself.
+    #[cfg(unix)]
+    #[test]
+    fn bytes_written_into_a_file_as_it_is_renamed_over_are_put_back_or_told() {
+        for (theirs, left, is_told) in [
+            ("old", "new", false),
+            ("old, and more", "old, and more", false),
+            ("odd", "odd", false),
+            // Emptied to be filled anew: the writer has another file now.
+            ("", "new", true),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a");
+            fs::write(&path, "old").unwrap();
+            let store = store(dir.path());
+            let targets = planned(&store, &[("a", Change::write(b"new"))]);
+            let outcome = publish(&store, &targets[0], false, || {
+                if theirs != "old" {
+                    fs::write(&path, theirs).unwrap();
+                }
+            });
+            assert_eq!(fs::read_to_string(&path).unwrap(), left);
+            match outcome {
+                Ok(published) => assert_eq!((published.contested, left), (is_told, "new")),
+                Err(halt) => assert!(matches!(halt, Halt::Retry) && left == theirs),
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_exchange_loses_nothing_that_comes_after_the_last_look() {
+        for by_rename in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a");
+            fs::write(&path, "old").unwrap();
+            let store = store(dir.path());
+            let targets = planned(&store, &[("a", Change::write(b"new"))]);
+            let outcome = publish(&store, &targets[0], true, || {
+                if by_rename {
+                    fs::write(dir.path().join("b"), "theirs").unwrap();
+                    fs::rename(dir.path().join("b"), &path).unwrap();
+                } else {
+                    fs::write(&path, "theirs").unwrap();
+                }
+            });
+            if by_rename {
+                assert!(matches!(outcome, Err(Halt::Retry)));
+            } else {
+                let mut published = [outcome.ok().unwrap()];
+                assert!(published[0].is_written_late(100));
+                assert_eq!(store.undo(&mut published), 1);
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
+    }
+}

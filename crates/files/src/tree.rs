@@ -8,6 +8,7 @@
 //! level the walk is in, and a few names of files. Every folder is opened from the root's handle, and every file from its
 //! folder's, never through a link.
 
+mod glob;
 mod globs;
 mod rules;
 mod work;
@@ -33,16 +34,16 @@ use crate::{
 };
 pub use globs::{GlobError, Globs};
 use rules::Rules;
-use work::{Task, Work};
+use work::{Rest, Task, Work};
 
 /// More threads would wait for each other.
 const THREADS_MAX: usize = 8;
 
-/// Entries of a folder between two looks at the clock.
-const UNCHECKED: usize = 1024;
-
 /// Files of one folder that are handed to another thread at once.
 const BATCH: usize = 64;
+
+/// Folders in one folder that wait at a time; it is read on when they are done.
+const FOLDERS_WAITING: usize = 4096;
 
 /// Files larger than this are looked at one at a time, and their memory is given back, so that not each thread holds one.
 const LARGE: u64 = 1 << 20;
@@ -78,6 +79,8 @@ pub struct Skipped {
     pub binary: u64,
     /// Files and folders that could not be opened or read, or have a name that cannot be written down.
     pub unreadable: u64,
+    /// Rules of ignore files that are too long or too many.
+    pub ignore_rules: u64,
 }
 
 impl AddAssign for Skipped {
@@ -88,6 +91,7 @@ impl AddAssign for Skipped {
         self.too_large += more.too_large;
         self.binary += more.binary;
         self.unreadable += more.unreadable;
+        self.ignore_rules += more.ignore_rules;
     }
 }
 
@@ -110,21 +114,21 @@ pub fn visit<S: Send>(
 ) -> Result<Visited<S>, StoreError> {
     let walk =
         Walk { root: root.dir(), options, call, work: Work::default(), turn: Mutex::default() };
-    match walk.begin() {
+    let skipped = match walk.begin() {
         Err(StoreError::NoFolder) => {
             let mut state = start();
             let skipped = walk.visit_one(&mut |file| each(&mut state, file))?;
             return Ok(Visited { states: vec![state], skipped });
         }
         begun => begun?,
-    }
+    };
     let run = || {
         let mut state = start();
         let skipped = Worker::new(&walk, &mut |file| each(&mut state, file)).run();
         (state, skipped)
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let mut visited = Visited { states: Vec::with_capacity(threads), skipped: Skipped::default() };
+    let mut visited = Visited { states: Vec::with_capacity(threads), skipped };
     let mut add = |(state, skipped)| {
         visited.states.push(state);
         visited.skipped += skipped;
@@ -280,27 +284,37 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// The first task: the folder to walk through.
-    fn begin(&self) -> Result<(), StoreError> {
+    /// Adds the first task: the folder to walk through.
+    fn begin(&self) -> Result<Skipped, StoreError> {
         let within = self.options.within.as_path();
         let folder = open_folder(self.root, within)?;
         if os::is_removed(&folder) {
             return Err(StoreError::NoFolder);
         }
-        let (mut path, mut rules) = (String::new(), None);
+        let (mut path, mut rules, mut skipped) = (String::new(), None, Skipped::default());
         for name in within {
+            self.call.check()?;
             let folder = open_folder(self.root, Path::new(&path))?;
-            rules = self.rules(&folder, &path, rules);
+            rules = self.rules(&folder, &path, rules, &mut skipped);
             path.push_str(name.to_str().ok_or(StoreError::NoFolder)?);
             path.push('/');
         }
-        self.work.add(Task::Folder { path, rules });
-        Ok(())
+        self.work.add([Task::Folder { parent: path.into(), name: "".into(), rules }]);
+        Ok(skipped)
     }
 
     /// The rules for what is in the folder at `path`.
-    fn rules(&self, folder: &Dir, path: &str, outer: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
-        if self.options.ignored { None } else { Rules::within(folder, path, outer) }
+    fn rules(
+        &self,
+        folder: &Dir,
+        path: &str,
+        outer: Option<Arc<Rules>>,
+        skipped: &mut Skipped,
+    ) -> Option<Arc<Rules>> {
+        if self.options.ignored {
+            return None;
+        }
+        Rules::within(folder, path, outer, &mut skipped.ignore_rules)
     }
 
     /// Visits the one file that was asked for by its path.
@@ -350,7 +364,8 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         let place = self.walk.work.enter();
         while let Some(task) = place.next() {
             let done = match task {
-                Task::Folder { path, rules } => self.read_folder(path, rules),
+                Task::Folder { parent, name, rules } => self.open_folder(&parent, &name, rules),
+                Task::Rest(rest) => self.read_folder(rest),
                 Task::Files { folder, path, names } => self.visit_all(&folder, &path, &names),
             };
             if let Err(halt) = done {
@@ -360,25 +375,39 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         self.skipped
     }
 
-    fn read_folder(&mut self, mut path: String, rules: Option<Arc<Rules>>) -> Result<(), Halt> {
+    fn open_folder(
+        &mut self,
+        parent: &str,
+        name: &str,
+        rules: Option<Arc<Rules>>,
+    ) -> Result<(), Halt> {
         self.walk.call.check()?;
+        let path = if name.is_empty() { parent.to_owned() } else { [parent, name, "/"].concat() };
         let Ok(folder) = open_folder(self.walk.root, Path::new(&path)) else {
             self.skipped.unreadable += 1;
             return Ok(());
         };
-        let folder = Arc::new(folder);
-        let rules = self.walk.rules(&folder, &path, rules);
+        let rules = self.walk.rules(&folder, &path, rules, &mut self.skipped);
         let Ok(entries) = uninterrupted(|| folder.entries()) else {
             self.skipped.unreadable += 1;
             return Ok(());
         };
-        let outer = path.len();
-        let mut names = Vec::new();
-        for (index, entry) in entries.enumerate() {
-            // Nothing else looks, if nothing is shown.
-            if index % UNCHECKED == UNCHECKED - 1 {
-                self.walk.call.check()?;
-            }
+        self.read_folder(Rest { folder: Arc::new(folder), path: path.into(), entries, rules })
+    }
+
+    fn read_folder(&mut self, mut rest: Rest<'w>) -> Result<(), Halt> {
+        let Rest { folder, path: outer, rules, .. } = &rest;
+        let (folder, outer, rules) = (Arc::clone(folder), Arc::clone(outer), rules.clone());
+        let mut path = outer.to_string();
+        let (mut names, mut folders) = (Vec::new(), Vec::new());
+        let mut is_read = false;
+        while folders.len() < FOLDERS_WAITING {
+            // Even to look at one name takes some time, if there are many rules.
+            self.walk.call.check()?;
+            let Some(entry) = rest.entries.next() else {
+                is_read = true;
+                break;
+            };
             let Some((name, kind)) = self.take(&folder, entry) else { continue };
             path.push_str(&name);
             match self.verdict(rules.as_deref(), &path, kind) {
@@ -386,17 +415,20 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
                 Verdict::Hidden => self.skipped.hidden += 1,
                 // Nobody could name it.
                 Verdict::Shown if path.len() > PATH_MAX => self.skipped.unreadable += 1,
-                Verdict::Shown if kind == Kind::Folder => {
-                    let path = [path.as_str(), "/"].concat();
-                    self.walk.work.add(Task::Folder { path, rules: rules.clone() });
-                }
+                Verdict::Shown if kind == Kind::Folder => folders.push(name.into_boxed_str()),
                 Verdict::Shown => names.push(name),
             }
-            path.truncate(outer);
+            path.truncate(outer.len());
             if names.len() == BATCH {
                 self.share(&folder, &path, std::mem::take(&mut names))?;
             }
         }
+        let later = (!is_read).then_some(Task::Rest(rest)).into_iter();
+        let folders = folders.into_iter().map(|name| {
+            let (parent, rules) = (Arc::clone(&outer), rules.clone());
+            Task::Folder { parent, name, rules }
+        });
+        self.walk.work.add(later.chain(folders));
         self.visit_all(&folder, &path, &names)
     }
 

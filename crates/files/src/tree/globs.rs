@@ -1,47 +1,182 @@
-//! Globs that say which files are wanted.
+//! Sets of globs, of which the last that fits a path decides.
 
-use ignore::{
-    Match,
-    overrides::{Override, OverrideBuilder},
-};
+use std::{collections::HashMap, sync::Arc};
+
+use super::glob::{self, ByName, Glob, Invalid};
 
 /// Which files are wanted, as with ripgrep's `-g`: those that fit a glob, if there is one without `!`, and none that fits
-/// one with it; the last that fits decides. A glob is written as in `.gitignore`, from the root on. It has its way with
-/// files that are ignored or hidden too, though not with what is in a folder that is.
-#[derive(Clone, Debug)]
-pub struct Globs(Override);
+/// one with it; the last that fits decides. A glob is written as in `.gitignore`, from the root on, and may have braces. It
+/// has its way with files that are ignored or hidden too, though not with what is in a folder that is.
+#[derive(Clone, Debug, Default)]
+pub struct Globs {
+    set: Arc<GlobSet>,
+    /// There is one without `!`.
+    wants: bool,
+}
 
-/// Why a glob is none.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct GlobError(ignore::Error);
+/// Why globs cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("in `{}`: {reason}", shown(.glob))]
+pub struct GlobError {
+    glob: String,
+    reason: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Reason {
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    #[error(
+        "together with the globs before it, it stands for more than {GLOBS_MAX} globs or {TRIED_MAX} bytes"
+    )]
+    TooMany,
+}
+
+/// Most globs of one set.
+pub(super) const GLOBS_MAX: usize = 10_000;
+/// Most bytes of globs that are tried one by one, since no table finds those that fit: each is a step for each byte of a
+/// path, at worst.
+pub(super) const TRIED_MAX: usize = 32 * 1024;
+/// Characters of a glob that are shown.
+const SHOWN: usize = 80;
 
 impl Globs {
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Globs, GlobError> {
-        let mut builder = OverrideBuilder::new("");
+        let (mut set, mut wants) = (GlobSet::default(), false);
+        let mut size = Size::default();
         for glob in globs {
-            builder.add(glob).map_err(GlobError)?;
+            let failed = |reason| GlobError { glob: glob.to_owned(), reason };
+            for one in glob::alternatives(glob).map_err(|error| failed(error.into()))? {
+                let parsed = Glob::parse(&one).map_err(|error| failed(error.into()))?;
+                let Some(parsed) = parsed else { continue };
+                wants |= !parsed.is_negated;
+                if !set.add(parsed, one.len(), &mut size) {
+                    return Err(failed(Reason::TooMany));
+                }
+            }
         }
-        builder.build().map(Globs).map_err(GlobError)
+        Ok(Globs { set: Arc::new(set), wants })
     }
 
     /// Whether the path is not wanted; `None` if it does not matter to any glob.
     pub(super) fn leave_out(&self, path: &str, is_folder: bool) -> Option<bool> {
-        decided(&self.0.matched(path, is_folder))
+        match self.set.last(path, is_folder) {
+            Some(fitting) => Some(fitting.is_negated),
+            None => (self.wants && !is_folder).then_some(true),
+        }
     }
 }
 
-/// All files.
-impl Default for Globs {
-    fn default() -> Globs {
-        Globs(Override::empty())
+/// How much of its bounds a set has used up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    globs: usize,
+    tried: usize,
+}
+
+/// Globs in their order.
+#[derive(Debug, Default)]
+pub(super) struct GlobSet {
+    count: usize,
+    by_name: HashMap<Box<str>, Vec<Fitting>>,
+    by_extension: HashMap<Box<str>, Vec<Fitting>>,
+    tried: Vec<(Glob, Fitting)>,
+}
+
+/// A glob that fits a name, if it is one of a folder or need not be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fitting {
+    index: usize,
+    pub is_negated: bool,
+    folders_only: bool,
+}
+
+impl GlobSet {
+    /// False if there is no more room for it.
+    pub fn add(&mut self, glob: Glob, length: usize, size: &mut Size) -> bool {
+        let Glob { is_negated, folders_only, .. } = glob;
+        let fitting = Fitting { index: self.count, is_negated, folders_only };
+        let by_name = glob.by_name();
+        let tried = size.tried + if by_name.is_none() { length } else { 0 };
+        if size.globs == GLOBS_MAX || tried > TRIED_MAX {
+            return false;
+        }
+        *size = Size { globs: size.globs + 1, tried };
+        self.count += 1;
+        match by_name {
+            Some(ByName::Name(name)) => {
+                self.by_name.entry(name.into()).or_default().push(fitting);
+            }
+            Some(ByName::Extension(extension)) => {
+                self.by_extension.entry(extension.into()).or_default().push(fitting);
+            }
+            None => self.tried.push((glob, fitting)),
+        }
+        true
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The last glob that fits.
+    pub fn last(&self, path: &str, is_folder: bool) -> Option<Fitting> {
+        let name = glob::name_of(path);
+        let extension = name.rfind('.').and_then(|point| self.by_extension.get(&name[point..]));
+        let found = [self.by_name.get(name), extension].into_iter().flatten();
+        let counts = |fitting: &&Fitting| is_folder || !fitting.folders_only;
+        let last = found.filter_map(|found| found.iter().rev().find(counts));
+        let last = last.max_by_key(|fitting| fitting.index);
+        let later = self
+            .tried
+            .iter()
+            .rev()
+            .take_while(|(_, fitting)| last.is_none_or(|last| fitting.index > last.index));
+        let mut later = later.filter(|(_, fitting)| counts(&fitting));
+        later.find(|(glob, _)| glob.fits(path)).map(|(_, fitting)| fitting).or(last).copied()
     }
 }
 
-pub(super) fn decided<T>(found: &Match<T>) -> Option<bool> {
-    match found {
-        Match::None => None,
-        Match::Ignore(_) => Some(true),
-        Match::Whitelist(_) => Some(false),
+fn shown(glob: &str) -> String {
+    let mut characters = glob.chars();
+    let shown: String = characters.by_ref().take(SHOWN).collect();
+    if characters.next().is_some() { shown + "…" } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_that_fits_decides_however_it_is_found() {
+        let left_out = |globs: &[&str], path| {
+            Globs::new(globs.iter().copied()).unwrap().leave_out(path, false)
+        };
+        for (globs, path, expected) in [
+            (&["a.c"][..], "a.c", Some(false)),
+            (&["!a.c"], "a.c", Some(true)),
+            (&["!a.c"], "b.c", None),
+            (&["a.c"], "b.c", Some(true)),
+            (&["*.c", "!a.*", "a.c"], "a.c", Some(false)),
+            (&["a.c", "*.c", "!a.*"], "a.c", Some(true)),
+            (&["a.c", "!a.*", "*.c"], "a.c", Some(false)),
+            (&["!/a.*", "a.c/"], "a.c", Some(true)),
+            (&["*.tar.gz"], "a.tar.gz", Some(false)),
+            (&["*.{c,h}"], "d/a.h", Some(false)),
+            (&["#a", ""], "a", None),
+        ] {
+            assert_eq!(left_out(globs, path), expected, "{globs:?} {path}");
+        }
+    }
+
+    #[test]
+    fn globs_have_bounds() {
+        let said = |globs: &[&str]| Globs::new(globs.iter().copied()).unwrap_err().to_string();
+        assert_eq!(said(&["a["]), "in `a[`: a `[` has no `]`");
+        let long = "*a".repeat(513);
+        assert_eq!(said(&[&long]), format!("in `{}…`: it has more than 1024 bytes", &long[..80]));
+        let long = "a*a".repeat(300);
+        assert!(said(&[long.as_str(); 100]).ends_with("more than 10000 globs or 32768 bytes"));
+        assert!(Globs::new(["*.rs"; 100]).is_ok());
     }
 }

@@ -1,14 +1,16 @@
-//! What ignore files say, folder by folder.
+//! Rules of ignore files, folder by folder.
 
 use std::{ffi::OsStr, sync::Arc};
 
 use cap_std::fs::Dir;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::globs::decided;
+use super::{
+    glob::Glob,
+    globs::{GlobSet, Size},
+};
 use crate::os::{self, Kind};
 
-/// Bytes of ignore files that are heeded, of a folder and all it is in: patterns take many times their size.
+/// Most bytes of ignore files that are read for a folder and all it is in.
 const BYTES_MAX: usize = 256 * 1024;
 
 /// The rules of a folder that has some, and of those it is in.
@@ -16,37 +18,49 @@ pub(super) struct Rules {
     outer: Option<Arc<Rules>>,
     /// Bytes of the folder's path, with the `/` after it.
     depth: usize,
-    ignore: Option<Gitignore>,
-    gitignore: Option<Gitignore>,
-    exclude: Option<Gitignore>,
+    ignore: GlobSet,
+    gitignore: GlobSet,
+    exclude: GlobSet,
     /// What is around a repository does not matter to git in it.
     is_repository: bool,
-    /// Of all ignore files so far.
+    used: Used,
+}
+
+/// How much of their bounds the rules of a folder and all it is in have used up.
+#[derive(Clone, Copy, Default)]
+struct Used {
     bytes: usize,
+    size: Size,
 }
 
 impl Rules {
-    /// Those for what is in the folder at `path`, which is empty or ends with `/`.
-    pub fn within(folder: &Dir, path: &str, outer: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
-        let mut bytes = outer.as_ref().map_or(0, |outer| outer.bytes);
-        let mut read = |folder: &Dir, name: &str| read(folder, name.as_ref(), &mut bytes);
+    /// The rules for what is in the folder at `path`, which is empty or ends with `/`. Rules over a bound are left out, and
+    /// counted in `skipped`.
+    pub fn within(
+        folder: &Dir,
+        path: &str,
+        outer: Option<Arc<Rules>>,
+        skipped: &mut u64,
+    ) -> Option<Arc<Rules>> {
+        let mut used = outer.as_ref().map_or(Used::default(), |outer| outer.used);
+        let mut read = |folder: &Dir, name: &str| read(folder, name.as_ref(), &mut used, skipped);
         let ignore = read(folder, ".ignore");
         let gitignore = read(folder, ".gitignore");
         let is_repository = matches!(os::stat(folder, ".git".as_ref()), Ok(Some(_)));
         let info = is_repository.then(|| folder.open_dir(".git/info").ok()).flatten();
-        let exclude = info.and_then(|info| read(&info, "exclude"));
-        if !is_repository && ignore.is_none() && gitignore.is_none() {
+        let exclude = info.map_or(GlobSet::default(), |info| read(&info, "exclude"));
+        if !is_repository && ignore.is_empty() && gitignore.is_empty() {
             return outer;
         }
         let depth = path.len();
-        Some(Arc::new(Rules { outer, depth, ignore, gitignore, exclude, is_repository, bytes }))
+        Some(Arc::new(Rules { outer, depth, ignore, gitignore, exclude, is_repository, used }))
     }
 
     /// Whether a path is ignored; `None` if no rule is about it. Those of the inner folders come first, and `.ignore`
     /// before what is git's.
     pub fn leave_out(&self, path: &str, is_folder: bool) -> Option<bool> {
-        let by = |rules: &Option<Gitignore>, depth: usize| {
-            decided(&rules.as_ref()?.matched(&path[depth..], is_folder))
+        let by = |rules: &GlobSet, depth: usize| {
+            rules.last(&path[depth..], is_folder).map(|rule| !rule.is_negated)
         };
         self.ignore(|rules| by(&rules.ignore, rules.depth))
             .or_else(|| self.git(|rules| by(&rules.gitignore, rules.depth)))
@@ -74,24 +88,44 @@ impl Rules {
     }
 }
 
-/// The rules in a file, if it is one and there is still room for it; `bytes` grows by its size.
-fn read(folder: &Dir, name: &OsStr, bytes: &mut usize) -> Option<Gitignore> {
+/// The rules in a file, if it is one, as far as there is room for it.
+fn read(folder: &Dir, name: &OsStr, used: &mut Used, skipped: &mut u64) -> GlobSet {
+    let mut rules = GlobSet::default();
+    let Some(contents) = contents(folder, name, BYTES_MAX - used.bytes) else { return rules };
+    used.bytes += contents.read.len();
+    let text = contents.read.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&contents.read);
+    // Half a line is no rule.
+    let end = memchr::memrchr(b'\n', text).filter(|_| contents.is_cut).unwrap_or(text.len());
+    *skipped += u64::from(contents.is_cut);
+    for line in text[..end].split(|byte| *byte == b'\n') {
+        let Ok(line) = std::str::from_utf8(line) else { continue };
+        let line = line.trim_end_matches('\r');
+        let is_kept = match Glob::parse(line) {
+            Ok(Some(glob)) => rules.add(glob, line.len(), &mut used.size),
+            Ok(None) => true,
+            // A rule that is none does nothing, as in git.
+            Err(invalid) => !invalid.is_over_a_bound(),
+        };
+        *skipped += u64::from(!is_kept);
+    }
+    rules
+}
+
+/// Bytes of a file from its beginning.
+struct Contents {
+    read: Vec<u8>,
+    /// There are more.
+    is_cut: bool,
+}
+
+fn contents(folder: &Dir, name: &OsStr, most: usize) -> Option<Contents> {
     let stat = os::stat(folder, name).ok()??;
-    let size = usize::try_from(stat.stamp.size).ok()?;
-    let total = bytes.checked_add(size).filter(|total| *total <= BYTES_MAX)?;
     if stat.kind != Kind::File {
         return None;
     }
     let file = os::open_read(folder, name).ok()??;
-    let mut contents = Vec::with_capacity(size);
-    os::read_all(&file, &mut contents, stat.stamp.size).ok()?;
-    *bytes = total;
-    let mut builder = GitignoreBuilder::new("");
-    let contents = contents.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&contents);
-    for line in contents.split(|byte| *byte == b'\n') {
-        let line = std::str::from_utf8(line).unwrap_or_default();
-        // A rule that is none is not heeded, as git does.
-        let _ = builder.add_line(None, line.trim_end_matches('\r'));
-    }
-    builder.build().ok()
+    let most = (most as u64).min(stat.stamp.size);
+    let mut read = Vec::with_capacity(usize::try_from(most).ok()?);
+    os::read_all(&file, &mut read, most).ok()?;
+    Some(Contents { is_cut: read.len() as u64 != stat.stamp.size, read })
 }

@@ -5,23 +5,36 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use cap_std::fs::ReadDir;
+
 use super::rules::Rules;
 use crate::{StoreError, resolve::Folder};
 
 /// Batches of files that wait for a thread. Each keeps its folder open.
 const BATCHES_MAX: usize = 16;
 
+/// Paths of folders are empty, or end with `/`.
 pub(super) enum Task<'w> {
-    /// `path` is empty, or ends with `/`; the rules are those of the folders it is in.
+    /// A folder that is not open yet: the folder it is in, with its rules, and its name, which is empty for the first one.
     Folder {
-        path: String,
+        parent: Arc<str>,
+        name: Box<str>,
         rules: Option<Arc<Rules>>,
     },
+    Rest(Rest<'w>),
     Files {
         folder: Arc<Folder<'w>>,
         path: Box<str>,
         names: Vec<String>,
     },
+}
+
+/// A folder that is open, and read to its end or not.
+pub(super) struct Rest<'w> {
+    pub folder: Arc<Folder<'w>>,
+    pub path: Arc<str>,
+    pub entries: ReadDir,
+    pub rules: Option<Arc<Rules>>,
 }
 
 #[derive(Default)]
@@ -42,10 +55,16 @@ struct State<'w> {
 }
 
 impl<'w> Work<'w> {
-    pub fn add(&self, folder: Task<'w>) {
+    /// Adds folders; the last one comes first.
+    pub fn add(&self, folders: impl IntoIterator<Item = Task<'w>>) {
         let mut state = self.state();
-        state.folders.push(folder);
-        self.tell(&state);
+        let before = state.folders.len();
+        state.folders.extend(folders);
+        match state.folders.len() - before {
+            0 => {}
+            1 => self.tell(&state),
+            _ => self.changed.notify_all(),
+        }
     }
 
     /// Takes files to be visited by whoever is free; gives them back if enough of them wait already.
@@ -138,7 +157,7 @@ mod tests {
     use std::{sync::mpsc, thread, time::Duration};
 
     fn folder(path: &str) -> Task<'static> {
-        Task::Folder { path: path.into(), rules: None }
+        Task::Folder { parent: path.into(), name: "".into(), rules: None }
     }
 
     #[test]
@@ -148,8 +167,8 @@ mod tests {
         let (busy, waiting) = (work.enter(), work.enter());
         thread::scope(|scope| {
             scope.spawn(move || {
-                while let Some(Task::Folder { path, .. }) = waiting.next() {
-                    done.send(path).unwrap();
+                while let Some(Task::Folder { parent, .. }) = waiting.next() {
+                    done.send(parent).unwrap();
                 }
             });
             // Should this fail, its end ends the other one as well.
@@ -158,8 +177,9 @@ mod tests {
                 while work.state().idle == 0 && !work.is_stopped() {
                     thread::yield_now();
                 }
-                work.add(folder(path));
-                assert_eq!(told.recv_timeout(Duration::from_secs(20)).as_deref(), Ok(path));
+                work.add([folder(path)]);
+                let told = told.recv_timeout(Duration::from_secs(20));
+                assert_eq!(told.as_deref(), Ok(path));
             }
             assert!(busy.next().is_none());
         });

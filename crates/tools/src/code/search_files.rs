@@ -275,6 +275,7 @@ pub(super) fn skipped(skipped: &Skipped) -> Value {
         ("too_large", skipped.too_large),
         ("special", skipped.special),
         ("unreadable", skipped.unreadable),
+        ("ignore_rules", skipped.ignore_rules),
     ];
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     counts.map(|(name, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>().into()

@@ -1,0 +1,477 @@
+//! One glob, written as in `.gitignore`, and whether a path fits it.
+//!
+//! The crates `globset` and `ignore` compile globs to regular expressions: up to 1.5 KB of memory for each byte of text
+//! that may be hostile, on a stack as deep as its braces. This matcher keeps the text in pieces. It needs no recursion, and
+//! at most as many steps as the glob has bytes times the path.
+
+use std::iter;
+
+/// Longest glob, in bytes.
+pub(super) const LENGTH_MAX: usize = 1024;
+/// Most globs that the braces of one may stand for.
+const ALTERNATIVES_MAX: usize = 256;
+
+/// Why a text is not a glob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Invalid {
+    #[error("it has more than {LENGTH_MAX} bytes")]
+    TooLong,
+    #[error("its braces stand for more than {ALTERNATIVES_MAX} globs")]
+    TooManyAlternatives,
+    #[error("a `{{` has no `}}`")]
+    OpenBrace,
+    #[error("a `}}` has no `{{`")]
+    ClosedBrace,
+    #[error("a `[` has no `]`")]
+    OpenClass,
+    #[error("a range ends before it begins")]
+    Range,
+    #[error("nothing follows the last `\\`")]
+    OpenEscape,
+}
+
+impl Invalid {
+    /// True if the text would be a glob if there were no bounds.
+    pub fn is_over_a_bound(self) -> bool {
+        matches!(self, Invalid::TooLong | Invalid::TooManyAlternatives)
+    }
+}
+
+/// A line of an ignore file, or one glob of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Glob {
+    /// It began with `!`.
+    pub is_negated: bool,
+    /// It ended with `/`.
+    pub folders_only: bool,
+    segments: Box<[Segment]>,
+}
+
+/// What a glob has between two `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Segment {
+    /// `**`: any number of names.
+    Any,
+    Name(Box<[Piece]>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Box<str>),
+    /// `?`
+    Character,
+    /// `*`
+    Characters,
+    /// `[…]`
+    Class {
+        is_negated: bool,
+        ranges: Box<[(char, char)]>,
+    },
+}
+
+/// A glob that fits many paths, or none, by their names alone. Such globs are looked up instead of tried.
+pub(super) enum ByName<'g> {
+    /// `name`
+    Name(&'g str),
+    /// `*.extension`, with its point
+    Extension(&'g str),
+}
+
+impl Glob {
+    /// Reads a line without its terminator. `None` if it is blank or a comment.
+    pub fn parse(line: &str) -> Result<Option<Glob>, Invalid> {
+        let line = if line.ends_with("\\ ") { line } else { line.trim_end() };
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(None);
+        }
+        if line.len() > LENGTH_MAX {
+            return Err(Invalid::TooLong);
+        }
+        let (is_negated, line) = match line.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        let (folders_only, line) = match line.strip_suffix('/') {
+            // A `/` needs no escape.
+            Some(rest) => (true, rest.strip_suffix('\\').unwrap_or(rest)),
+            None => (false, line),
+        };
+        let mut segments = Vec::new();
+        // Without a `/` it is about names, wherever they are.
+        if !line.contains('/') {
+            segments.push(Segment::Any);
+        }
+        let mut rest = Some(line.strip_prefix('/').unwrap_or(line));
+        while let Some(text) = rest {
+            let (segment, following) = Segment::parse(text)?;
+            if segment != Segment::Any || segments.last() != Some(&Segment::Any) {
+                segments.push(segment);
+            }
+            rest = following;
+        }
+        // What is in a folder, and not the folder.
+        if segments.len() > 1 && segments.last() == Some(&Segment::Any) {
+            segments.push(Segment::Name([Piece::Characters].into()));
+        }
+        Ok(Some(Glob { is_negated, folders_only, segments: segments.into() }))
+    }
+
+    /// True if the glob fits a path, which has `/` between its names.
+    pub fn fits(&self, path: &str) -> bool {
+        if let [Segment::Any, Segment::Name(pieces)] = &*self.segments {
+            return fits_name(pieces, name_of(path));
+        }
+        // Where to go on, and what of the path is left there. After a mismatch the last `**` takes one more name: what
+        // those before it take need not be tried again.
+        let (mut next, mut rest) = (0, Some(path));
+        let mut retry = None;
+        loop {
+            match (self.segments.get(next), rest) {
+                (None, None) => return true,
+                (Some(Segment::Any), _) => {
+                    next += 1;
+                    retry = Some((next, rest));
+                    continue;
+                }
+                (Some(Segment::Name(pieces)), Some(path)) => {
+                    let (name, following) = first_name(path);
+                    if fits_name(pieces, name) {
+                        (next, rest) = (next + 1, following);
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            let Some((after, Some(path))) = retry else { return false };
+            (next, rest) = (after, first_name(path).1);
+            retry = Some((next, rest));
+        }
+    }
+
+    pub fn by_name(&self) -> Option<ByName<'_>> {
+        let [Segment::Any, Segment::Name(pieces)] = &*self.segments else { return None };
+        match &**pieces {
+            [Piece::Text(name)] => Some(ByName::Name(name)),
+            [Piece::Characters, Piece::Text(end)] if end.rfind('.') == Some(0) => {
+                Some(ByName::Extension(end))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Segment {
+    /// Reads as far as the next `/`, and gives what is behind it.
+    fn parse(text: &str) -> Result<(Segment, Option<&str>), Invalid> {
+        let (mut pieces, mut plain) = (Vec::new(), String::new());
+        let mut is_any = false;
+        let mut rest = text.chars();
+        let following = loop {
+            let piece = match rest.next() {
+                None => break None,
+                Some('/') => break Some(rest.as_str()),
+                Some('*') => {
+                    is_any = text.starts_with("**")
+                        && matches!(text.as_bytes().get(2), None | Some(b'/'));
+                    Piece::Characters
+                }
+                Some('?') => Piece::Character,
+                Some('[') => {
+                    let (class, after) = parse_class(rest.as_str())?;
+                    rest = after.chars();
+                    class
+                }
+                Some('\\') => {
+                    plain.push(rest.next().ok_or(Invalid::OpenEscape)?);
+                    continue;
+                }
+                Some(character) => {
+                    plain.push(character);
+                    continue;
+                }
+            };
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut plain).into()));
+            }
+            if piece != Piece::Characters || pieces.last() != Some(&piece) {
+                pieces.push(piece);
+            }
+        };
+        if is_any {
+            return Ok((Segment::Any, following));
+        }
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(plain.into()));
+        }
+        Ok((Segment::Name(pieces.into()), following))
+    }
+}
+
+/// Reads what follows a `[`, and gives what is behind the `]`.
+fn parse_class(text: &str) -> Result<(Piece, &str), Invalid> {
+    let mut rest = text.strip_prefix(['!', '^']).unwrap_or(text).chars().peekable();
+    let is_negated = rest.clone().count() < text.chars().count();
+    let mut ranges = Vec::new();
+    loop {
+        let first = match rest.next().ok_or(Invalid::OpenClass)? {
+            ']' if !ranges.is_empty() => break,
+            '\\' => rest.next().ok_or(Invalid::OpenEscape)?,
+            character => character,
+        };
+        let mut last = first;
+        let mut ahead = rest.clone();
+        if ahead.next() == Some('-') && ahead.peek().is_some_and(|end| *end != ']') {
+            last = match ahead.next() {
+                Some('\\') => ahead.next().ok_or(Invalid::OpenEscape)?,
+                other => other.ok_or(Invalid::OpenClass)?,
+            };
+            rest = ahead;
+        }
+        if last < first {
+            return Err(Invalid::Range);
+        }
+        ranges.push((first, last));
+    }
+    let behind = rest.map(char::len_utf8).sum::<usize>();
+    let class = Piece::Class { is_negated, ranges: ranges.into() };
+    Ok((class, &text[text.len() - behind..]))
+}
+
+/// True if the pieces fit a whole name. After a mismatch the last `*` takes one more character.
+fn fits_name(pieces: &[Piece], name: &str) -> bool {
+    let (mut next, mut rest) = (0, name);
+    let mut retry = None;
+    loop {
+        match pieces.get(next) {
+            None if rest.is_empty() => return true,
+            None => {}
+            Some(Piece::Characters) => {
+                next += 1;
+                if next == pieces.len() {
+                    return true;
+                }
+                retry = Some((next, rest));
+                continue;
+            }
+            Some(piece) => {
+                if let Some(behind) = piece.strip(rest) {
+                    (next, rest) = (next + 1, behind);
+                    continue;
+                }
+            }
+        }
+        let Some((after, from)) = retry else { return false };
+        let mut from = from.chars();
+        if from.next().is_none() {
+            return false;
+        }
+        (next, rest) = (after, from.as_str());
+        retry = Some((next, rest));
+    }
+}
+
+impl Piece {
+    /// The text without this piece, if it begins with it. [`Piece::Characters`] has no length of its own.
+    fn strip<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let (is_negated, ranges) = match self {
+            Piece::Text(plain) => return text.strip_prefix(&**plain),
+            Piece::Characters => return None,
+            Piece::Character => (true, &[][..]),
+            Piece::Class { is_negated, ranges } => (*is_negated, &**ranges),
+        };
+        let mut rest = text.chars();
+        let character = rest.next()?;
+        let is_in = ranges.iter().any(|(first, last)| (first..=last).contains(&&character));
+        (is_in != is_negated).then_some(rest.as_str())
+    }
+}
+
+/// The first name of a path, and what follows it.
+fn first_name(path: &str) -> (&str, Option<&str>) {
+    path.split_once('/').map_or((path, None), |(name, rest)| (name, Some(rest)))
+}
+
+pub(super) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The globs that one with braces stands for: `a{b,c}` for `ab` and `ac`. Ignore files have no braces.
+pub(super) fn alternatives(glob: &str) -> Result<Vec<String>, Invalid> {
+    if glob.len() > LENGTH_MAX {
+        return Err(Invalid::TooLong);
+    }
+    let mut pending = vec![glob.to_owned()];
+    let mut plain = Vec::new();
+    while let Some(glob) = pending.pop() {
+        match first_braces(&glob)? {
+            None => plain.push(glob),
+            Some(Braces { start, commas, end }) => {
+                let starts = iter::once(start).chain(commas.iter().copied());
+                let ends = commas.iter().copied().chain([end]);
+                // The last one pushed is the first one that is looked at.
+                let mut choices: Vec<_> = starts
+                    .zip(ends)
+                    .map(|(start, end)| &glob[start + 1..end])
+                    .map(|choice| [&glob[..start], choice, &glob[end + 1..]].concat())
+                    .collect();
+                choices.reverse();
+                pending.append(&mut choices);
+            }
+        }
+        if pending.len() + plain.len() > ALTERNATIVES_MAX {
+            return Err(Invalid::TooManyAlternatives);
+        }
+    }
+    Ok(plain)
+}
+
+/// Where the outermost braces are that come first, and the commas in them.
+struct Braces {
+    start: usize,
+    commas: Vec<usize>,
+    end: usize,
+}
+
+fn first_braces(glob: &str) -> Result<Option<Braces>, Invalid> {
+    let (mut start, mut commas, mut depth) = (None, Vec::new(), 0_usize);
+    let mut at = 0;
+    while let Some(byte) = glob.as_bytes().get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'[' => {
+                let (_, behind) = parse_class(&glob[at + 1..])?;
+                at = glob.len() - behind.len();
+                continue;
+            }
+            b'{' => {
+                start = start.or(Some(at));
+                depth += 1;
+            }
+            b',' if depth == 1 => commas.push(at),
+            b'}' => {
+                depth = depth.checked_sub(1).ok_or(Invalid::ClosedBrace)?;
+                if let (0, Some(start)) = (depth, start) {
+                    return Ok(Some(Braces { start, commas, end: at }));
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    if start.is_some() { Err(Invalid::OpenBrace) } else { Ok(None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn glob(line: &str) -> Glob {
+        Glob::parse(line).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_glob_fits_what_git_says() {
+        for (line, fitting, others) in [
+            ("a", &["a", "b/a", "b/c/a"][..], &["b", "ab", "a/b", "ba"][..]),
+            ("/a", &["a"], &["b/a"]),
+            ("a/b", &["a/b"], &["c/a/b", "a/c/b", "a", "b"]),
+            ("*.c", &["x.c", ".c", "d/x.c"], &["x.cc", "c", "x.c/y"]),
+            ("a*c*e", &["ace", "abcde", "acce", "aceace"], &["acd", "aec"]),
+            ("*", &["a", "a/b"], &[]),
+            ("/*", &["a"], &["a/b"]),
+            ("a?c", &["abc", "aéc"], &["ac", "abbc"]),
+            ("a/*/b", &["a/x/b"], &["a/b", "a/x/y/b"]),
+            ("a/**/b", &["a/b", "a/x/b", "a/x/y/b", "a/b/b"], &["ab", "a/bb", "x/a/b"]),
+            ("**/a/b", &["a/b", "x/a/b", "a/a/b"], &["xa/b", "a/x/b"]),
+            ("a/**", &["a/x", "a/x/y"], &["a", "b/a/x"]),
+            ("**", &["a", "a/b"], &[]),
+            ("a/**/**/b", &["a/b", "a/x/b"], &["a"]),
+            ("a**b", &["ab", "axb"], &["a/b"]),
+            ("**/*x*/**/*y*/z", &["x/y/z", "q/axa/b/y/y/z"], &["y/x/z", "x/y/z/w"]),
+            ("[ab]c", &["ac", "bc"], &["cc", "c"]),
+            ("[!a-cx]d", &["dd", "éd"], &["ad", "bd", "xd", "d"]),
+            ("[^a]", &["b"], &["a"]),
+            ("[]a]", &["]", "a"], &["b"]),
+            ("[a-]", &["-", "a"], &["b"]),
+            ("[\\]]", &["]"], &["\\"]),
+            ("\\#a", &["#a"], &["a"]),
+            ("\\!a", &["!a"], &["a"]),
+            ("\\*", &["*"], &["a"]),
+            ("a\\ ", &["a "], &["a"]),
+            ("a  ", &["a"], &["a "]),
+            ("{a,b}", &["{a,b}"], &["a"]),
+            ("[é-ü]", &["ö"], &["a"]),
+        ] {
+            let parsed = glob(line);
+            let fits = |path: &&&str| parsed.fits(path);
+            assert_eq!(fitting.iter().find(|path| !fits(path)), None, "{line}");
+            assert_eq!(others.iter().find(fits), None, "{line}");
+        }
+        assert!(Glob::parse("").unwrap().is_none() && Glob::parse("# a").unwrap().is_none());
+        let parsed = glob("!a/");
+        assert!(parsed.is_negated && parsed.folders_only && parsed.fits("b/a"));
+        assert_eq!(Glob::parse("[a"), Err(Invalid::OpenClass));
+        assert_eq!(Glob::parse("a\\"), Err(Invalid::OpenEscape));
+        assert_eq!(Glob::parse("[b-a]"), Err(Invalid::Range));
+        assert_eq!(Glob::parse(&"a".repeat(LENGTH_MAX + 1)), Err(Invalid::TooLong));
+    }
+
+    #[test]
+    fn braces_stand_for_several_globs() {
+        for (glob, expected) in [
+            ("a", Ok(&["a"][..])),
+            ("{a}", Ok(&["a"])),
+            ("*.{rs,toml}", Ok(&["*.rs", "*.toml"])),
+            ("{a,b{c,d}}e{,f}", Ok(&["ae", "aef", "bce", "bcef", "bde", "bdef"])),
+            ("\\{a,b\\}", Ok(&["\\{a,b\\}"])),
+            ("[{]a,b[}]", Ok(&["[{]a,b[}]"])),
+            ("{a", Err(Invalid::OpenBrace)),
+            ("a}", Err(Invalid::ClosedBrace)),
+            ("{a,[}", Err(Invalid::OpenClass)),
+        ] {
+            let expected = expected
+                .map(|globs| globs.iter().map(|&glob| glob.into()).collect::<Vec<String>>());
+            assert_eq!(alternatives(glob), expected, "{glob}");
+        }
+        assert_eq!(alternatives(&"{a,b}".repeat(8)).unwrap().len(), ALTERNATIVES_MAX);
+        let too_many = Err(Invalid::TooManyAlternatives);
+        assert_eq!(alternatives(&"{a,b}".repeat(9)), too_many);
+        assert_eq!(alternatives(&format!("{{{}}}", ",".repeat(300))), too_many);
+        assert_eq!(alternatives(&"{".repeat(LENGTH_MAX)), Err(Invalid::OpenBrace));
+        let nested = "{".repeat(500) + &"}".repeat(500);
+        assert_eq!(alternatives(&nested).unwrap(), [""]);
+    }
+
+    /// The plainest matcher there is.
+    fn fits_simply(glob: &[char], path: &[char]) -> bool {
+        match (glob, path) {
+            ([], []) => true,
+            (['*', rest @ ..], _) => {
+                fits_simply(rest, path)
+                    || matches!(path, [first, behind @ ..] if *first != '/' && fits_simply(glob, behind))
+            }
+            (['?', glob @ ..], [first, path @ ..]) => *first != '/' && fits_simply(glob, path),
+            ([one, glob @ ..], [other, path @ ..]) => one == other && fits_simply(glob, path),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn stars_take_what_they_must(text in "/[ab*?]{1,4}(/[ab*?]{1,4}){0,2}", path in "[ab]{1,5}(/[ab]{1,5}){0,2}") {
+            let characters = |text: &str| text.chars().collect::<Vec<_>>();
+            prop_assume!(!text.split('/').any(|name| name == "**"));
+            prop_assert_eq!(glob(&text).fits(&path), fits_simply(&characters(&text[1..]), &characters(&path)));
+        }
+
+        #[test]
+        fn whatever_is_written_is_a_glob_or_none(text in "[ab/*?\\[\\]!^{},\\\\ é-]{0,20}", path in "[ab/é]{0,9}") {
+            for glob in alternatives(&text).unwrap_or_default() {
+                let _ = Glob::parse(&glob).map(|glob| glob.is_some_and(|glob| glob.fits(&path)));
+            }
+        }
+    }
+}

@@ -8,6 +8,7 @@
 //! first.
 
 mod excerpt;
+mod long;
 mod page;
 mod pattern;
 
@@ -223,12 +224,13 @@ impl Search<'_> {
         let (mut count, mut is_cut) = (0, false);
         for piece in pattern.pieces(text) {
             self.call.check()?;
-            is_cut |= piece.is_cut;
-            for hit in pattern.hits(text, &piece, self.call) {
+            let mut hits = pattern.hits(text, &piece, self.call);
+            for hit in hits.by_ref() {
                 count += 1;
                 let excerpts = excerpts.get_or_insert_with(|| self.excerpts(path, text));
                 excerpts.add(hit);
             }
+            is_cut |= hits.is_cut;
         }
         self.call.check()?;
         tally.cut_files += u64::from(is_cut);

@@ -375,6 +375,31 @@ fn very_long_lines_are_not_searched_to_their_end() {
     check(r"\d", PatternOptions { multi_line: true, ..plain }, &[0, 1, 2, 0], 1);
 }
 
+/// An expression of many states is searched for in a long line as in a short one, unless the line makes it remember too
+/// much: then the line is searched in part.
+#[test]
+fn large_expressions_are_searched_for_in_long_lines_too() {
+    let long = "b".repeat(200 * 1024);
+    let text = format!("{long}x{}y\nxy\n{long}\n", "a".repeat(150));
+    let dir = folder(&[("f", text)]);
+    let found = |pattern: &str, is_word| {
+        let options = PatternOptions { whole_word: is_word, ..PatternOptions::default() };
+        let pattern = Pattern::new(pattern, options).unwrap();
+        let found = find(dir.path(), &pattern, &self::options());
+        let lines = found.files.iter().flat_map(|file| &file.lines);
+        let lines = lines.map(|line| (line.number, line.offset, line.matches.clone()));
+        (lines.collect::<Vec<_>>(), found.cut_files)
+    };
+    let at = 200 * 1024;
+    let first = (0, at - 148, std::iter::once(at..at + 152).collect());
+    let second = (1, 0, std::iter::once(0..2).collect());
+    assert_eq!(found("xa{0,150}y", false), (vec![first, second.clone()], 0));
+    assert_eq!(found("xa{0,150}y", true), (vec![second], 0));
+    assert_eq!(found("(b?){5000}b{5000}x", false).1, 1);
+    let found = find(dir.path(), &regex("Xa{0,150}y"), &options());
+    assert_eq!(found.matching_lines, 0);
+}
+
 /// The lines that match, found the plain way.
 fn plainly(text: &str, pattern: &Pattern) -> Vec<String> {
     let contents = text::lines::lines(text).map(|line| &text[line.start..line.end]);

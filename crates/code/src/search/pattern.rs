@@ -1,12 +1,18 @@
 //! What is searched for, and the lines of a text that have it.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use files::Call;
 use grep_matcher::{LineMatchKind, Matcher as _};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use memchr::memrchr2;
+use regex_syntax::{
+    ParserBuilder, ast,
+    hir::{Hir, Look},
+};
 use text::{Line, lines::lines};
+
+use super::long::LongSearch;
 
 /// How long a pattern may be, in bytes: what is wrong with it is told by showing it.
 pub const PATTERN_MAX: usize = 4096;
@@ -20,8 +26,7 @@ const CACHE_MAX: usize = 2 << 20;
 /// Bytes between two looks at the clock.
 const PIECE: usize = 64 * 1024;
 
-/// Bytes of a line in which an expression is looked for, and of a text if it may go over several lines: nobody can stop a
-/// search, and at worst a byte takes microseconds.
+/// Bytes of a line in which an expression is looked for, and of a text if it may go over several lines.
 const LINE_SEARCHED: usize = 256 * 1024;
 const TEXT_SEARCHED: usize = 1 << 20;
 
@@ -59,8 +64,10 @@ pub struct Pattern {
     matcher: RegexMatcher,
     /// No match goes beyond its line, and none asks for the beginning or the end of the text.
     is_by_line: bool,
-    /// It takes no more time than to read the text.
+    /// It is searched for letter by letter.
     is_plain: bool,
+    /// For texts that the matcher may take too long for. `None`: it takes no more time than to read the text.
+    long: Option<Arc<LongSearch>>,
 }
 
 /// A part of a text that is searched at once.
@@ -77,11 +84,15 @@ impl Pattern {
             let why = format!("a pattern has at most {PATTERN_MAX} bytes, this one has {length}");
             return Err(PatternError(why));
         }
+        let is_case_insensitive = match options.case {
+            Case::Smart => !has_upper_case(pattern, options.is_literal),
+            Case::Sensitive => false,
+            Case::Insensitive => true,
+        };
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)
-            .case_smart(options.case == Case::Smart)
-            .case_insensitive(options.case == Case::Insensitive)
+            .case_insensitive(is_case_insensitive)
             .fixed_strings(options.is_literal)
             .word(options.whole_word)
             .size_limit(SIZE_MAX)
@@ -94,12 +105,38 @@ impl Pattern {
         let matcher = builder.build(pattern).map_err(|error| PatternError(error.to_string()))?;
         let is_by_line = matcher.line_terminator().is_some();
         let is_plain = options.is_literal || !pattern.contains(is_special);
-        Ok(Pattern { matcher, is_by_line, is_plain })
+        if is_plain && !is_case_insensitive {
+            return Ok(Pattern { matcher, is_by_line, is_plain, long: None });
+        }
+        let failed = || PatternError("it is too large".into());
+        let expression = parse(pattern, options, is_case_insensitive).ok_or_else(failed)?;
+        let long = LongSearch::new(&expression, SIZE_MAX).ok_or_else(failed)?;
+        Ok(Pattern { matcher, is_by_line, is_plain, long: Some(Arc::new(long)) })
+    }
+
+    /// Bytes that are searched between two looks at the clock.
+    fn at_once(&self) -> usize {
+        self.long.as_ref().map_or(usize::MAX, |long| long.at_once)
+    }
+
+    /// The first match that begins at `at` or behind it, and whether only a part of the text was searched.
+    fn find(&self, text: &[u8], at: usize) -> (Option<Range<usize>>, bool) {
+        let mut searched = text;
+        if let Some(long) = self.long.as_ref().filter(|long| text.len() - at > long.at_once) {
+            if let Ok(found) = long.find(text, at) {
+                return (found, false);
+            }
+            searched = &text[..at + long.at_once];
+        }
+        // It cannot fail.
+        let found = self.matcher.find_at(searched, at).ok().flatten();
+        (found.map(|found| found.start()..found.end()), searched.len() < text.len())
     }
 
     /// The parts of a text that can be searched one by one: whole lines, but for the end of very long ones.
     pub(super) fn pieces<'t>(&self, text: &'t str) -> impl Iterator<Item = Piece> + 't {
         let (is_by_line, is_plain) = (self.is_by_line, self.is_plain);
+        let piece = PIECE.min(self.at_once());
         let mut at = 0;
         std::iter::from_fn(move || {
             let start = at;
@@ -112,7 +149,7 @@ impl Pattern {
                 let end = if end == at { at } else { line_start(text, end) };
                 return Some(Piece { bytes: start..end, is_cut: end < at });
             }
-            let last = line_start(text, text.len().min(start + PIECE).max(start + 1) - 1);
+            let last = line_start(text, text.len().min(start + piece).max(start + 1) - 1);
             let line = line_at(text, last);
             if is_plain || line.end - line.start <= LINE_SEARCHED {
                 at = line.next;
@@ -131,7 +168,8 @@ impl Pattern {
     /// The lines of a piece that match. There may be more of them if the call is over.
     pub(super) fn hits<'p>(&'p self, text: &'p str, piece: &Piece, call: &'p Call) -> Hits<'p> {
         let Range { start, end } = piece.bytes;
-        Hits { pattern: self, call, text, search: start, line: start, end, covered: None }
+        let is_cut = piece.is_cut;
+        Hits { pattern: self, call, text, search: start, line: start, end, covered: None, is_cut }
     }
 
     /// What is searched of a line.
@@ -149,8 +187,16 @@ impl Pattern {
             return std::iter::once(column(first.start)..column(first.end)).collect();
         }
         let mut matches = Vec::new();
+        let mut content = self.content(text, line);
+        let mut at = 0;
+        if content.len() > self.at_once() {
+            let Some(first) = self.find(content, 0).0 else { return matches };
+            at = first.start;
+            let searched = first.end.max(end).saturating_add(self.at_once());
+            content = &content[..content.len().min(searched)];
+        }
         // It cannot fail.
-        let _ = self.matcher.find_iter(self.content(text, line), |found| {
+        let _ = self.matcher.find_iter_at(content, at, |found| {
             let is_shown = found.start() < end || matches.is_empty();
             if is_shown {
                 matches.push(found.start()..found.end());
@@ -180,6 +226,8 @@ pub(super) struct Hits<'p> {
     end: usize,
     /// A match that goes on in lines that were not shown yet.
     covered: Option<Range<usize>>,
+    /// Not all of the piece, or of what follows it, is searched.
+    pub is_cut: bool,
 }
 
 impl Iterator for Hits<'_> {
@@ -194,6 +242,9 @@ impl Hits<'_> {
     /// The matcher may know a quick way to lines that perhaps match.
     fn next_by_line(&mut self) -> Option<Hit> {
         while self.line < self.end {
+            if self.end - self.line > self.pattern.at_once() {
+                return self.next_in_long_line();
+            }
             let rest = &self.text.as_bytes()[self.line..self.end];
             let matcher = &self.pattern.matcher;
             let (at, is_certain) = match matcher.find_candidate_line(rest) {
@@ -218,6 +269,15 @@ impl Hits<'_> {
         None
     }
 
+    /// The line is the only one of its piece.
+    fn next_in_long_line(&mut self) -> Option<Hit> {
+        let line = line_at(self.text, self.line);
+        self.line = self.end;
+        let (found, is_cut) = self.pattern.find(self.pattern.content(self.text, &line), 0);
+        self.is_cut |= is_cut;
+        found.map(|first| Hit { line, first })
+    }
+
     fn next_in_text(&mut self) -> Option<Hit> {
         loop {
             if let Some(first) = self.covered.clone() {
@@ -233,21 +293,83 @@ impl Hits<'_> {
                 return None;
             }
             let text = &self.text.as_bytes()[..self.end];
-            let found = self.pattern.matcher.find_at(text, self.search);
-            let found = found.ok().flatten()?;
-            let start = line_start(self.text, found.start());
+            let (found, is_cut) = self.pattern.find(text, self.search);
+            self.is_cut |= is_cut;
+            let found = found?;
+            let start = line_start(self.text, found.start);
             // Behind the last line there is none.
             if start >= self.end {
                 return None;
             }
             if start >= self.line {
                 self.line = start;
-                self.covered = Some(found.start()..found.end());
-            } else if found.end() > self.line {
-                self.covered = Some(found.start()..found.end());
+                self.covered = Some(found.clone());
+            } else if found.end > self.line {
+                self.covered = Some(found.clone());
             }
-            self.search = found.end().max(found.start() + 1);
+            self.search = found.end.max(found.start + 1);
         }
+    }
+}
+
+/// The expression that the matcher searches for.
+fn parse(pattern: &str, options: PatternOptions, is_case_insensitive: bool) -> Option<Hir> {
+    let escaped = options.is_literal.then(|| regex_syntax::escape(pattern));
+    let expression = ParserBuilder::new()
+        .multi_line(true)
+        .crlf(true)
+        .case_insensitive(is_case_insensitive)
+        .utf8(false)
+        .build()
+        .parse(escaped.as_deref().unwrap_or(pattern))
+        .ok()?;
+    if !options.whole_word {
+        return Some(expression);
+    }
+    let (start, end) = (Look::WordStartHalfUnicode, Look::WordEndHalfUnicode);
+    Some(Hir::concat(vec![Hir::look(start), expression, Hir::look(end)]))
+}
+
+/// True if an upper case letter stands for itself in a pattern.
+fn has_upper_case(pattern: &str, is_literal: bool) -> bool {
+    struct Found(bool);
+
+    impl ast::Visitor for Found {
+        type Output = bool;
+        type Err = ();
+
+        fn finish(self) -> Result<bool, ()> {
+            Ok(self.0)
+        }
+
+        fn visit_pre(&mut self, part: &ast::Ast) -> Result<(), ()> {
+            if let ast::Ast::Literal(literal) = part {
+                self.0 |= literal.c.is_uppercase();
+            }
+            Ok(())
+        }
+
+        fn visit_class_set_item_pre(&mut self, item: &ast::ClassSetItem) -> Result<(), ()> {
+            self.0 |= match item {
+                ast::ClassSetItem::Literal(literal) => literal.c.is_uppercase(),
+                ast::ClassSetItem::Range(range) => {
+                    range.start.c.is_uppercase() || range.end.c.is_uppercase()
+                }
+                _ => false,
+            };
+            Ok(())
+        }
+    }
+
+    let in_expression = || {
+        let parsed = ast::parse::Parser::new().parse(pattern).ok()?;
+        ast::visit(&parsed, Found(false)).ok()
+    };
+    if is_literal {
+        pattern.chars().any(char::is_uppercase)
+    } else {
+        // What is no expression is refused when it is compiled.
+        in_expression().unwrap_or(false)
     }
 }
 

@@ -1,10 +1,10 @@
 //! `file-editor call`: one tool, from the shell. It is run as the server runs it.
 
 mod describe;
-mod progress;
 mod show;
 mod values;
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::ExitCode;
@@ -15,14 +15,16 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::Value;
 use server::signal::Signals;
-use server::{Calls, Confirm, Level, Log, Options, Structured, ToolErrors, direct, fault};
+use server::{
+    Calls, Confirm, Level, Log, Options, Structured, ToolErrors, direct, fault, terminal,
+};
 use tools::{Effect, Entry, Failure, Reply};
 
 use crate::cli::{self, DURABILITIES, Words};
 use crate::workplace;
 pub use describe::{keys, properties};
 pub use show::write;
-use show::{Color, Shown};
+use show::{Shown, When};
 
 /// Call one tool, as an agent would
 ///
@@ -95,8 +97,8 @@ pub struct Arguments {
     help: bool,
 }
 
-const COLORS: [(&str, Color); 3] =
-    [("auto", Color::Auto), ("always", Color::Always), ("never", Color::Never)];
+const COLORS: [(&str, When); 3] =
+    [("auto", When::Auto), ("always", When::Always), ("never", When::Never)];
 
 const AFTER: &str = "\
 FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL name a model, as they do for the server.
@@ -134,7 +136,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         },
         None => Err(vec!["Which tool? `file-editor call --list` shows all of them".into()]),
     };
-    match told.map(|text| write(text.as_bytes())) {
+    match told.map(|text| write(&text)) {
         Ok(code) => code,
         Err(faults) => {
             cli::tell(&faults, "file-editor call --help");
@@ -182,13 +184,13 @@ fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<St
     Ok(match outcome {
         Ok(outcome) => shown.outcome(entry, target.as_deref(), outcome),
         Err(error) => {
-            eprintln!("error: {error}");
+            terminal::write_message(&format!("error: {error}"));
             ExitCode::FAILURE
         }
     })
 }
 
-fn color(arguments: &Arguments) -> Result<Color, String> {
+fn color(arguments: &Arguments) -> Result<When, String> {
     let asked = arguments.color.as_deref().unwrap_or("auto");
     let found = COLORS.into_iter().find(|(name, _)| *name == asked);
     found.map(|(_, color)| color).ok_or("--color must be one of: auto, always, never".into())
@@ -201,12 +203,16 @@ fn answer(
     given: Value,
 ) -> io::Result<Result<Reply, Failure>> {
     let runtime = workplace::runtime()?;
-    let progress = progress::Line::default();
+    let is_told = Cell::new(false);
     let outcome = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         let (interrupt, interrupted) = tokio::sync::oneshot::channel::<()>();
         let taken_back = async { drop(interrupted.await) };
-        let report = |doing: &str, since: Duration| progress.say(doing, since);
+        let report = |doing: &str, since: Duration| {
+            if terminal::show_status(doing, since) {
+                is_told.set(true);
+            }
+        };
         let call = direct::call(calls, entry, given, taken_back, report);
         let twice = async {
             signals.stop().await;
@@ -218,7 +224,9 @@ fn answer(
             () = twice => Err(io::Error::other("Interrupted twice: what became of the call is not known")),
         }
     });
-    progress.wipe();
+    if is_told.get() {
+        terminal::clear_status();
+    }
     runtime.shutdown_timeout(Duration::from_millis(50));
     outcome
 }

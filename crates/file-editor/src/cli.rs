@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand};
 use files::{Access, Durability, Root};
+use server::terminal::{self, Stream};
 use server::{Confirm, Level, Structured, ToolErrors, http};
 use tools::{Effect, Entry};
 
@@ -226,7 +227,8 @@ pub enum Transport {
 /// Reads the command line, or ends the process: 0 after help and version, 1 after telling every fault.
 pub fn read() -> Task {
     let mut raw = Raw::try_parse().unwrap_or_else(|error| {
-        let _ = error.print();
+        let stream = if error.use_stderr() { Stream::Stderr } else { Stream::Stdout };
+        let _ = terminal::write(stream, &error.render().to_string());
         std::process::exit(i32::from(error.use_stderr()));
     });
     match raw.command.take() {
@@ -248,9 +250,9 @@ pub fn read() -> Task {
 /// Every fault in the arguments, and where to read more.
 pub fn tell(faults: &[String], help: &str) {
     for fault in faults {
-        eprintln!("error: {fault}");
+        terminal::write_message(&format!("error: {fault}"));
     }
-    eprintln!("\nSee `{help}`.");
+    terminal::write_message(&format!("\nSee `{help}`."));
 }
 
 /// All that can be said on the command line, as help, completions and the manual page tell it.

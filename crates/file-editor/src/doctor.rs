@@ -9,11 +9,11 @@ mod folder;
 mod surroundings;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
 use files::Access;
+use server::terminal::{self, Stream};
 
 use check::{Check, State};
 
@@ -45,9 +45,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let mut checks = folder::all(named, access);
     checks.extend(surroundings::all(arguments.port));
     checks.extend(clients::all(named));
-    let mut out = io::stdout().lock();
     // Nobody may be there to read it; the status tells all the same.
-    let _ = if arguments.json { tell_json(&checks, &mut out) } else { tell(&checks, &mut out) };
+    let _ = if arguments.json {
+        terminal::write_json(Stream::Stdout, &json(&checks))
+    } else {
+        terminal::write(Stream::Stdout, &lines(&checks))
+    };
     if checks.iter().any(|check| check.state == State::Fault) {
         ExitCode::FAILURE
     } else {
@@ -55,11 +58,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn tell(checks: &[Check], out: &mut impl Write) -> io::Result<()> {
-    checks.iter().try_for_each(|check| writeln!(out, "{check}"))
+/// A line for each check.
+fn lines(checks: &[Check]) -> String {
+    checks.iter().flat_map(|check| [check.to_string(), "\n".into()]).collect()
 }
 
-fn tell_json(checks: &[Check], out: &mut impl Write) -> io::Result<()> {
+fn json(checks: &[Check]) -> String {
     let rows: Vec<_> = checks.iter().map(Check::json).collect();
-    writeln!(out, "[\n  {}\n]", rows.join(",\n  "))
+    format!("[\n  {}\n]\n", rows.join(",\n  "))
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use cli::{Task, Transport};
 use server::signal::Signals;
-use server::{Log, Options};
+use server::{Log, Options, terminal};
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Task::Serve(config) => match serve(*config, started) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: {error}");
+                terminal::write_message(&format!("error: {error}"));
                 ExitCode::FAILURE
             }
         },

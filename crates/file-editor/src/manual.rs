@@ -61,7 +61,7 @@ pub fn complete(arguments: &Arguments) -> ExitCode {
         Shell::Powershell => include_str!("manual/shells/powershell.ps1"),
         Shell::Zsh => include_str!("manual/shells/zsh.sh"),
     };
-    call::write(script.as_bytes())
+    call::write(script)
 }
 
 /// The answer to a shell that asks.
@@ -69,9 +69,9 @@ pub fn offer(question: &Question) -> ExitCode {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let before: Vec<String> = question.before.iter().map(text).collect();
     let offer = offer::after(&cli::definition(), &before, &text(&question.word));
-    call::write(offer.as_bytes())
+    call::write(&offer)
 }
 
 pub fn print() -> ExitCode {
-    call::write(page::of(&cli::definition()).as_bytes())
+    call::write(&page::of(&cli::definition()))
 }

@@ -448,28 +448,134 @@ mod looks {
         folder.write("a.rs", "one\n\x1b[2K\x1b[1Aevil\x07\u{9b}31m\n");
         let edit = ["edit_file", "name=a.rs", r#"edits=[{"line":0,"operation":"delete"}]"#];
         let colored = stdout(&call(&folder, &[&edit[..], &["--color=always"]].concat()));
-        assert!(colored.contains(" ^[[2K^[[1Aevil^G\u{fffd}31m\n"), "{colored:?}");
+        assert!(colored.contains(" \\u{1b}[2K\\u{1b}[1Aevil\\u{7}\\u{9b}31m\n"), "{colored:?}");
         assert!(!colored.contains("\x1b[2K"), "{colored:?}");
     }
 
     /// What somebody sees who calls at a terminal.
     #[cfg(target_os = "linux")]
     fn at_a_terminal(folder: &Folder, words: &[&str], no_color: Option<&str>) -> Option<String> {
-        let quoted = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
-        let dir = folder.path().display().to_string();
-        let program = env!("CARGO_BIN_EXE_file-editor");
-        let line = format!("{program} call {quoted} --dir={dir}").replace("$DIR", &dir);
-        let mut command = Command::new("script");
-        command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
-        command
-            .env("TERM", "xterm")
-            .env_remove("NO_COLOR")
-            .envs(no_color.map(|no| ("NO_COLOR", no)));
-        let Ok(output) = command.stdin(Stdio::null()).output() else {
-            harness::not_checked("what is shown on a terminal: there is no `script`");
-            return None;
+        let path = folder.path().to_str().unwrap();
+        let mut command = binary();
+        command.arg("call").args(words.iter().map(|word| word.replace("$DIR", path)));
+        command.arg(format!("--dir={path}")).env_remove("NO_COLOR");
+        harness::at_a_terminal(command.envs(no_color.map(|no| ("NO_COLOR", no))))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn nothing_of_a_file_acts_on_a_terminal_or_hides() {
+        use harness::{HOSTILE, SHOWN, check_harmless};
+        let folder = scene();
+        let text = format!("one\n{HOSTILE}\r\nbare\rthree\n");
+        folder.write("a.rs", &text);
+        let see = |words: &[&str]| {
+            let seen = at_a_terminal(&folder, words, None);
+            seen.inspect(|seen| check_harmless(seen))
         };
-        Some(stdout(&output).replace("\r\n", "\n"))
+        let Some(read) = see(&["read_text_file", "path=$DIR/a.rs"]) else { return };
+        assert!(read.contains(&format!("{SHOWN}\nbare\\u{{d}}three\n")), "{read:?}");
+        // It is what it was everywhere else.
+        assert_eq!(stdout(&call(&folder, &["read_text_file", "path=$DIR/a.rs", "--text"])), text);
+
+        let edits = format!(r#"edits=[{{"old_string":"one","new_string":"two{HOSTILE}"}}]"#);
+        let edit = [
+            "multi_edit_text_file",
+            "path=$DIR/a.rs",
+            &edits.replace('\u{1b}', "\\u001b"),
+            "dry_run=true",
+        ];
+        let edit = edit.map(|word| word.replace('\u{7}', "\\u0007"));
+        let edit: Vec<&str> = edit.iter().map(String::as_str).collect();
+        let seen = see(&edit).unwrap();
+        assert!(seen.contains(&format!("\x1b[32m+two{SHOWN}\x1b[m\n {SHOWN}\n")), "{seen:?}");
+        assert_eq!(
+            stdout(&call(&folder, &[&edit[..], &["--text"]].concat())).matches(HOSTILE).count(),
+            2
+        );
+
+        // JSON stays what it is, whoever looks at it.
+        let json = [&edit[..], &["--json"]].concat();
+        let seen = see(&json).unwrap();
+        assert!(
+            seen.contains(r"\u009b2J\u007f\u202e") && seen.contains(r"\udb40\udc41"),
+            "{seen:?}"
+        );
+        let seen: Value = serde_json::from_str(&seen).unwrap();
+        let piped = stdout(&call(&folder, &json));
+        assert!(piped.contains('\u{202e}'), "{piped:?}");
+        assert_eq!(seen["diff"], serde_json::from_str::<Value>(&piped).unwrap()["diff"]);
+
+        // So do the reasons of refusals, and what was said on the command line.
+        let name = format!("name=none{HOSTILE}");
+        for words in [
+            &["read_file", &name][..],
+            &["read_file", &name, "--json"],
+            &["read_text_file", &format!("path=$DIR/none{HOSTILE}")],
+            &["read_file", HOSTILE],
+            &["read_file", &format!("{HOSTILE}=1")],
+            &["read_file", "name=a.rs", &format!("--color={HOSTILE}")],
+            &["read_file", "name=a.rs", &format!("--{HOSTILE}")],
+            &[HOSTILE],
+        ] {
+            let seen = see(words).unwrap();
+            assert!(seen.contains("error"), "{words:?}: {seen:?}");
+        }
+    }
+
+    /// What a model is called, and what it says when it fails.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn nothing_of_a_model_acts_on_a_terminal_or_hides() {
+        use harness::{HOSTILE, check_harmless};
+        use model::scripted::{ScriptedModel, Turn};
+        let folder = scene();
+        let fails = json!({ "error": { "message": HOSTILE } }).to_string();
+        let fails = Turn::Answers { status: 400, headers: Vec::new(), body: fails };
+        for (turn, said) in
+            [(Turn::IsSilent, "\r\x1b[Kasking a\\u{202e}model, "), (fails, "error:")]
+        {
+            let model = ScriptedModel::start(vec![turn]).unwrap();
+            let mut command = binary();
+            command.current_dir(folder.path()).args([
+                "call",
+                "ai_edit_code",
+                "target_file=a.rs",
+                "--timeout=3",
+            ]);
+            command.args(["start_line=1", "end_line=1", "edit_instruction=be brief"]);
+            command.env("FILE_EDITOR_LLM_BASE_URL", model.base_url());
+            command.env("FILE_EDITOR_LLM_MODEL", "a\u{202e}model");
+            command.env("FILE_EDITOR_LLM_TIMEOUT", "3");
+            let Some(seen) = harness::at_a_terminal(&command) else { return };
+            assert!(seen.contains(said), "{seen:?}");
+            check_harmless(&seen);
+        }
+    }
+
+    /// The log and the faults of a server that somebody starts by hand.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn nothing_of_a_name_acts_on_a_terminal_or_hides() {
+        use harness::{HOSTILE, check_harmless};
+        let folder = Folder::new();
+        let message = json!({ "jsonrpc": "2.0", "id": HOSTILE, "method": "list_files" });
+        folder.write("messages", format!("{message}\n"));
+        let mut command = Command::new("sh");
+        let serve = r#""$0" --dir=. --transport=stdio < messages > answers"#;
+        command.args(["-c", serve]).arg(env!("CARGO_BIN_EXE_file-editor"));
+        let Some(log) = harness::at_a_terminal(command.current_dir(folder.path())) else { return };
+        check_harmless(&log);
+        // It is JSON on a terminal too.
+        let lines = harness::log_lines(&log);
+        let named = lines.iter().any(|line| line.to_string().contains('\u{202e}'));
+        assert!(named && log.contains(r"\u202e"), "{log:?}");
+
+        let mut command = binary();
+        command.arg(format!("--dir=none{HOSTILE}")).arg("--transport=stdio");
+        let seen = harness::at_a_terminal(&command).unwrap();
+        check_harmless(&seen);
+        assert!(seen.contains("Directory does not exist: none"), "{seen:?}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod room;
 mod sessions;
 pub mod signal;
 pub mod stdio;
+pub mod terminal;
 mod unstalled;
 mod watch;
 mod wire;

@@ -4,7 +4,6 @@
 //! subscriber installed, nothing of theirs can ever come out. A thread of its own writes, and lines are dropped
 //! (and counted) when stderr is not read, so that a client which forgets its stderr cannot stop the server.
 
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Map, Value};
+
+use crate::terminal::{self, Stream};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -72,7 +73,7 @@ impl Refusals {
 }
 
 struct Writer {
-    lines: SyncSender<Vec<u8>>,
+    lines: SyncSender<String>,
     thread: JoinHandle<()>,
 }
 
@@ -112,8 +113,7 @@ impl Log {
             dropped => drop(line.insert("lines_dropped_before".into(), dropped.into())),
         }
         let lost = line.get("lines_dropped_before").and_then(Value::as_u64).unwrap_or(0) + 1;
-        let mut line = Value::Object(line).to_string().into_bytes();
-        line.push(b'\n');
+        let line = format!("{}\n", Value::Object(line));
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.get_or_insert_with(Writer::start).lines.try_send(line).is_err() {
             self.dropped.fetch_add(lost, Ordering::Relaxed);
@@ -134,11 +134,11 @@ impl Log {
 
 impl Writer {
     fn start() -> Self {
-        let (lines, waiting) = mpsc::sync_channel::<Vec<u8>>(WAITING_LINES);
+        let (lines, waiting) = mpsc::sync_channel::<String>(WAITING_LINES);
         let thread = std::thread::spawn(move || {
             for line in waiting {
                 // Nobody to tell when stderr is gone.
-                let _ = std::io::stderr().write_all(&line);
+                let _ = terminal::write_json(Stream::Stderr, &line);
             }
         });
         Self { lines, thread }

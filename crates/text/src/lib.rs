@@ -11,6 +11,7 @@
 //! - [`splice`]: applying splices, and [`Composed`]: what a sequence of them did
 //! - [`diff`]: what they did, as a unified diff
 //! - [`escape`], [`unescape`]: a text as JSON has it, and back
+//! - [`printable`]: a text as a terminal may show it
 //!
 //! Offsets are bytes and lines count from 0; callers that speak another base convert.
 
@@ -29,6 +30,7 @@ pub mod lines;
 pub mod nearest;
 mod order;
 mod positions;
+mod printable;
 pub mod splice;
 mod unescape;
 
@@ -42,6 +44,7 @@ pub use escape::escape;
 pub use exact::{LineSpan, StringEdit, StringError};
 pub use lines::{Ending, Line, LineRange, Selected};
 pub use order::sort_by_numbers;
+pub use printable::{is_hidden, printable, printable_json, printable_line};
 pub use splice::{Composed, Region, Splice};
 pub use unescape::{end_of_text, unescape};
 

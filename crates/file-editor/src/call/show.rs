@@ -1,57 +1,35 @@
 //! What became of a call: as text for a person, or as JSON.
 
-use std::borrow::Cow;
-use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use server::fault;
+use server::terminal::{self, Color, Piece, Stream};
 use tools::{Block, Dialect, Effect, Entry, Failure, Reply};
-
-const BOLD: &str = "1";
-const DIM: &str = "2";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const CYAN: &str = "36";
 
 /// When text is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Color {
+pub enum When {
     Auto,
     Always,
     Never,
 }
 
-impl Color {
-    fn paints(self, stream: &impl IsTerminal) -> bool {
+impl When {
+    fn colors(self, stream: Stream) -> bool {
         match self {
             Self::Always => true,
             Self::Never => false,
-            Self::Auto => obeys(stream) && variable("NO_COLOR").is_none(),
+            Self::Auto => stream.takes_color(),
         }
     }
-}
-
-/// Whether it is a terminal that does what it is told, rather than show it.
-pub fn obeys(stream: &impl IsTerminal) -> bool {
-    let understands = match variable("TERM") {
-        Some(term) => term != "dumb",
-        // Of the consoles that Windows has, this one does so unasked.
-        None => !cfg!(windows) || variable("WT_SESSION").is_some(),
-    };
-    understands && stream.is_terminal()
-}
-
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// How an outcome is shown.
 pub struct Shown {
     form: Form,
-    color: Color,
+    color: When,
 }
 
 #[derive(PartialEq, Eq)]
@@ -61,8 +39,8 @@ enum Form {
 }
 
 impl Shown {
-    pub fn new(json: bool, text: bool, color: Color) -> Self {
-        let is_text = text || color == Color::Always || io::stdout().is_terminal();
+    pub fn new(json: bool, text: bool, color: When) -> Self {
+        let is_text = text || color == When::Always || Stream::Stdout.is_terminal();
         Self { form: if is_text && !json { Form::Text } else { Form::Json }, color }
     }
 
@@ -74,13 +52,13 @@ impl Shown {
         outcome: Result<Reply, Failure>,
     ) -> ExitCode {
         match (outcome, &self.form) {
-            (Ok(reply), Form::Json) => write(&json(entry, reply)),
+            (Ok(reply), Form::Json) => write_json(&json(entry, reply)),
             (Ok(reply), Form::Text) => self.text(entry, &reply),
             (Err(failure), form) => {
                 self.explain(&failure);
                 if *form == Form::Json {
                     let object = fault::structured(entry.dialect, target, &failure);
-                    write(format!("{object}\n").as_bytes());
+                    write_json(&format!("{object}\n"));
                 }
                 ExitCode::FAILURE
             }
@@ -88,25 +66,30 @@ impl Shown {
     }
 
     fn explain(&self, failure: &Failure) {
-        let stderr = io::stderr();
-        let color = if self.color.paints(&stderr) { Some(RED) } else { None };
-        let mut told = String::new();
-        let safe = |text: &str| visible(text, stderr.is_terminal() || color.is_some()).into_owned();
-        let _ = writeln!(told, "{} {}", painted("error:", color), safe(&failure.message));
-        if let Some(hint) = &failure.hint {
-            let hint = safe(hint);
-            let _ = writeln!(told, "{} {hint}", painted("hint:", color.and(Some(CYAN))));
+        let message = format!(" {}\n", failure.message);
+        let mut pieces = vec![(Some(Color::Red), "error:"), (None, message.as_str())];
+        let hint = failure.hint.as_ref().map(|hint| format!(" {hint}\n"));
+        if let Some(hint) = &hint {
+            pieces.extend([(Some(Color::Cyan), "hint:"), (None, hint.as_str())]);
         }
-        let _ = stderr.lock().write_all(told.as_bytes());
+        // There is nobody to tell when stderr is gone.
+        let _ = self.paint(Stream::Stderr, &pieces);
+    }
+
+    /// Writes with colours, or without.
+    fn paint(&self, stream: Stream, pieces: &[Piece<'_>]) -> io::Result<()> {
+        if self.color.colors(stream) {
+            return terminal::write_colored(stream, pieces);
+        }
+        let text: String = pieces.iter().map(|(_, text)| *text).collect();
+        terminal::write(stream, &text)
     }
 
     fn text(&self, entry: &Entry, reply: &Reply) -> ExitCode {
-        let colors = self.color.paints(&io::stdout());
         if reply.data.is_none() && reply.written.is_none() {
             let (content, summary) = read(entry, reply);
-            let stderr = io::stderr();
             // What is written elsewhere is the text to the byte, where the tool gives that.
-            let is_exact = entry.dialect != Dialect::Flat && !io::stdout().is_terminal();
+            let is_exact = entry.dialect != Dialect::Flat && !Stream::Stdout.is_terminal();
             let is_marked = reply.blocks.first().is_some_and(Block::is_after_mark);
             let content = match is_exact {
                 // A tool hides it from those who would have to match it; here it belongs to the file.
@@ -114,25 +97,25 @@ impl Shown {
                 true => content,
                 false => ended(content),
             };
-            let code = write(visible(&content, io::stdout().is_terminal()).as_bytes());
-            if stderr.is_terminal() {
-                let dim = self.color.paints(&stderr).then_some(DIM);
-                let _ = writeln!(stderr.lock(), "{}", painted(&summary, dim));
+            let code = write(&content);
+            if Stream::Stderr.is_terminal() {
+                let pieces = [(Some(Color::Dim), summary.as_str()), (None, "\n")];
+                let _ = self.paint(Stream::Stderr, &pieces);
             }
             return code;
         }
-        let diff = reply.data.as_ref().and_then(|data| data.get("diff")?.as_str());
-        let diff = diff.filter(|diff| colors && entry.effect != Effect::Reads && !diff.is_empty());
         let blocks = reply.blocks.iter().filter(|block| !block.is_empty());
         let text: String = blocks.map(|block| ended(block.to_string())).collect();
-        let is_seen = colors || io::stdout().is_terminal();
-        let text = visible(&text, is_seen);
-        let diff = diff.map(|diff| visible(diff, is_seen));
-        let text = match diff.and_then(|diff| Some((colored(&diff), text.split_once(&*diff)?))) {
-            Some((diff, (before, after))) => format!("{before}{diff}{after}"),
-            None => text.into_owned(),
+        let diff = reply.data.as_ref().and_then(|data| data.get("diff")?.as_str());
+        let diff = diff.filter(|diff| entry.effect != Effect::Reads && !diff.is_empty());
+        let parts = diff.and_then(|diff| Some((text.split_once(diff)?, diff)));
+        let pieces = match parts {
+            Some(((before, after), diff)) => {
+                [vec![(None, before)], colored(diff), vec![(None, after)]].concat()
+            }
+            None => vec![(None, text.as_str())],
         };
-        write(text.as_bytes())
+        done(self.paint(Stream::Stdout, &pieces))
     }
 }
 
@@ -149,10 +132,10 @@ fn read(entry: &Entry, reply: &Reply) -> (String, String) {
 }
 
 /// One object, on one line.
-fn json(entry: &Entry, reply: Reply) -> Vec<u8> {
-    let mut bytes = match (reply.written, reply.data) {
-        (Some(json), _) => json.into_bytes(),
-        (None, Some(data)) => Value::Object(data).to_string().into_bytes(),
+fn json(entry: &Entry, reply: Reply) -> String {
+    let json = match (reply.written, reply.data) {
+        (Some(json), _) => json,
+        (None, Some(data)) => Value::Object(data).to_string(),
         (None, None) => {
             let reply = Reply { written: None, data: None, ..reply };
             let (content, summary) = read(entry, &reply);
@@ -161,11 +144,10 @@ fn json(entry: &Entry, reply: Reply) -> Vec<u8> {
             object.insert("summary".into(), summary.into());
             object.extend(reply.hash.map(|hash| ("hash".into(), hash.to_string().into())));
             object.extend(reply.meta.into_iter().flatten());
-            Value::Object(object).to_string().into_bytes()
+            Value::Object(object).to_string()
         }
     };
-    bytes.push(b'\n');
-    bytes
+    json + "\n"
 }
 
 /// The text, and a line break at its end if there is any text.
@@ -176,56 +158,42 @@ fn ended(mut text: String) -> String {
     text
 }
 
-/// Whoever looks at a terminal sees what a text does to it: `^[` for the character that begins its commands.
-fn visible(text: &str, is_seen: bool) -> Cow<'_, str> {
-    let is_command = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !is_seen || !text.contains(is_command) {
-        return text.into();
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match u8::try_from(c) {
-            Ok(b'\r') => {}
-            Ok(byte @ (..0x20 | 0x7f)) if is_command(c) => {
-                shown.extend(['^', char::from(byte ^ 0x40)]);
-            }
-            _ if is_command(c) => shown.push('\u{fffd}'),
-            _ => shown.push(c),
-        }
-    }
-    shown.into()
-}
-
-fn painted<'a>(text: &'a str, color: Option<&str>) -> Cow<'a, str> {
-    color.map_or(text.into(), |color| format!("\x1b[{color}m{text}\x1b[m").into())
-}
-
 /// A diff with every line in the colour of what it does. Only the first two lines name files: a later one that begins
 /// like them is a line of the file.
-fn colored(diff: &str) -> String {
-    let color = |(index, line): (usize, &str)| {
-        let (line, ending) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-        let color = match line.as_bytes().first() {
-            Some(b'-' | b'+') if index < 2 => Some(BOLD),
-            Some(b'@') => Some(CYAN),
-            Some(b'-') => Some(RED),
-            Some(b'+') => Some(GREEN),
-            _ => None,
-        };
-        painted(line, color).into_owned() + ending
+fn colored(diff: &str) -> Vec<Piece<'_>> {
+    let color = |(index, line): (usize, &'_ str)| match line.as_bytes().first() {
+        Some(b'-' | b'+') if index < 2 => Some(Color::Bold),
+        Some(b'@') => Some(Color::Cyan),
+        Some(b'-') => Some(Color::Red),
+        Some(b'+') => Some(Color::Green),
+        _ => None,
     };
-    diff.split_inclusive('\n').enumerate().map(color).collect()
+    let mut pieces = Vec::new();
+    for (index, line) in diff.split_inclusive('\n').enumerate() {
+        let (text, ending) = line.split_at(line.trim_end_matches(['\r', '\n']).len());
+        pieces.extend([(color((index, line)), text), (None, ending)]);
+    }
+    pieces
 }
 
-/// Writes to stdout; the exit status of the process.
-pub fn write(bytes: &[u8]) -> ExitCode {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+/// Writes text to stdout; the exit status of the process.
+pub fn write(text: &str) -> ExitCode {
+    done(terminal::write(Stream::Stdout, text))
+}
+
+/// Writes JSON to stdout; the exit status of the process.
+fn write_json(json: &str) -> ExitCode {
+    done(terminal::write_json(Stream::Stdout, json))
+}
+
+fn done(written: io::Result<()>) -> ExitCode {
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read it has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: The call was made, but its answer cannot be written: {error}");
+            let message = "error: The call was made, but its answer cannot be written";
+            terminal::write_message(&format!("{message}: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use text::printable_line;
+
 use crate::setup::entry::quoted;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +58,8 @@ impl Check {
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // One line each, whatever the name of a file is.
-        let line = |text: &str| text.replace(char::is_control, "?");
-        write!(f, "{:<8} {}: {}", self.state.name(), self.what, line(&self.seen))?;
-        self.help.as_ref().map_or(Ok(()), |help| write!(f, ". {}", line(help)))
+        let (state, seen) = (self.state.name(), printable_line(&self.seen));
+        write!(f, "{state:<8} {}: {seen}", self.what)?;
+        self.help.as_ref().map_or(Ok(()), |help| write!(f, ". {}", printable_line(help)))
     }
 }

@@ -435,6 +435,67 @@ pub fn log_lines(stderr: &str) -> Vec<Value> {
     stderr.lines().map(parse).collect()
 }
 
+/// What somebody sees who runs it at a terminal, stdout and stderr alike; `None` where there is no terminal to be had.
+/// The command may set variables, but not take away those it inherits.
+#[cfg(target_os = "linux")]
+pub fn at_a_terminal(command: &Command) -> Option<String> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted =
+        |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
+    let line: Vec<_> = words.map(quoted).collect();
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"]);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => script.env(name, value),
+            None => script.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        script.current_dir(folder);
+    }
+    let Ok(output) = script.env("TERM", "xterm").stdin(Stdio::null()).output() else {
+        not_checked("what is shown on a terminal: there is no `script`");
+        return None;
+    };
+    Some(String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n"))
+}
+
+/// Acts on terminals, reorders or hides; and of everything else whose neighbours do, some.
+pub const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{9b}2J\u{7f}\u{202e}\u{2066}\u{200f}\u{61c}\u{200b}\u{200d}\u{2060}\
+                           \u{feff}\u{2028}\u{2029}\u{ad}\u{fe0f}\u{e0041}\u{e007f}";
+
+/// The same as it is shown.
+pub const SHOWN: &str = r"\u{1b}]0;owned\u{7}\u{9b}2J\u{7f}\u{202e}\u{2066}\u{200f}\u{61c}\u{200b}\u{200d}\u{2060}\u{feff}\u{2028}\u{2029}\u{ad}\u{fe0f}\u{e0041}\u{e007f}";
+
+/// That nothing which was shown on a terminal acts on it, but for our own colours and the line that says what is going
+/// on, and that nothing hides.
+pub fn check_harmless(seen: &str) {
+    let mut rest = seen.replace("\r\u{1b}[K", "");
+    for color in ["", "1", "2", "31", "32", "36"] {
+        rest = rest.replace(&format!("\u{1b}[{color}m"), "");
+    }
+    let found = rest.find(text::is_hidden);
+    assert_eq!(found, None, "{seen:?}");
+}
+
+/// Configurations that are nested a million times: a user's file, its client and its text.
+pub fn bottomless() -> Vec<(&'static str, &'static str, String)> {
+    const DEPTH: usize = 1_000_000;
+    let json = |open: &str| format!("{{\"a\": {}", open.repeat(DEPTH));
+    vec![
+        (".cursor/mcp.json", "cursor", json("[")),
+        (".cursor/mcp.json", "cursor", json("{\"a\":")),
+        (
+            ".cursor/mcp.json",
+            "cursor",
+            format!("{{\"a\": {}{}}}", "[".repeat(500_000), "]".repeat(500_000)),
+        ),
+        ("config.toml", "codex", format!("a = {}", "[".repeat(DEPTH))),
+        ("config.toml", "codex", format!("a = {}", "{a=".repeat(DEPTH))),
+    ]
+}
+
 /// Says, past the test runner's capture, what could not be checked here.
 pub fn not_checked(what: &str) {
     let _ = writeln!(std::io::stderr(), "not checked: {what}");

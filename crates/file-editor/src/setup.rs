@@ -12,16 +12,18 @@ mod toml;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use files::{Access, machine};
+use server::terminal::{self, Stream};
+use text::{printable, printable_line};
 
 use crate::cli;
 use client::{CLIENTS, Client};
-use configuration::{Configuration, Did, Wish};
+use configuration::{Configuration, Did, Others, Project, Wish};
 use entry::Entry;
 use json::Found;
 
@@ -46,8 +48,17 @@ pub struct Arguments {
     tools: Option<String>,
 
     /// Write the configuration of the folder, not that of the user
+    ///
+    /// Links that lead out of the folder are not followed.
     #[arg(long)]
     project: bool,
+
+    /// Keep flags, variables and other settings that the project's entry has besides [default: show and remove them]
+    ///
+    /// They come with the project, so that anybody may have written them, and can make the client start something else
+    /// or the server do without its walls. In the configuration of the user they are always kept.
+    #[arg(long, requires = "project", conflicts_with_all = ["remove", "list"])]
+    keep: bool,
 
     /// Take the entry out again
     #[arg(long)]
@@ -76,7 +87,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             for fault in faults {
                 complain(&fault);
             }
-            eprintln!("\nSee `file-editor setup --help`.");
+            terminal::write_message("\nSee `file-editor setup --help`.");
             ExitCode::FAILURE
         }
     }
@@ -94,9 +105,9 @@ fn tell(arguments: &Arguments) -> Told {
     };
     let project = project(arguments)?;
     let chosen = if arguments.clients.is_empty() {
-        found(project.as_deref())?
+        found(project.as_ref())?
     } else {
-        named(&arguments.clients, project.as_deref())?
+        named(&arguments.clients, project.as_ref())?
     };
     let (mut is_new, mut code, mut said) = (false, ExitCode::SUCCESS, Ok(()));
     for configuration in &chosen {
@@ -106,7 +117,7 @@ fn tell(arguments: &Arguments) -> Told {
         } else {
             configuration.save(&wish).map(|outcome| {
                 is_new |= matches!(outcome.did, Did::Add | Did::Change);
-                harmless(&format!("{name}: {outcome}\n"))
+                outcome.told(name)
             })
         };
         match outcome {
@@ -127,13 +138,13 @@ fn tell(arguments: &Arguments) -> Told {
 fn list(arguments: &Arguments) -> Told {
     let project = project(arguments)?;
     let listed = if arguments.clients.is_empty() {
-        all(project.as_deref())
+        all(project.as_ref())
     } else {
-        named(&arguments.clients, project.as_deref())?
+        named(&arguments.clients, project.as_ref())?
     };
     let mut said = Ok(());
     for configuration in &listed {
-        let Configuration { client, path } = configuration;
+        let Configuration { client, path, .. } = configuration;
         let state = if project.is_none() && !client.is_there(path) {
             "not found here".into()
         } else {
@@ -141,44 +152,37 @@ fn list(arguments: &Arguments) -> Told {
                 Ok(None) => "no configuration yet".into(),
                 Ok(Some(Found::Nothing)) => "does not know of us".into(),
                 Ok(Some(Found::Other)) => "has another entry of our name".into(),
-                Ok(Some(Found::Entry(entry))) => match entry.folder() {
-                    Some(folder) => format!("starts us in {folder}"),
-                    None => "starts us".into(),
-                },
+                Ok(Some(Found::Entry(entry))) => {
+                    let others = configuration.other_settings();
+                    let others = if others.is_empty() {
+                        String::new()
+                    } else {
+                        format!("; also set: {}", others.join(", "))
+                    };
+                    let program = configuration.program(&entry);
+                    match entry.folder() {
+                        Some(folder) => format!("starts {program} in {folder}{others}"),
+                        None => format!("starts {program}{others}"),
+                    }
+                }
                 Err(fault) => fault,
             }
         };
         // A line each, whatever is in it.
-        let [path, state] =
-            [path.display().to_string(), state].map(|it| harmless(&it).replace('\n', "?"));
+        let path = path.display().to_string();
+        let [path, state] = [path, state].map(|it| printable_line(&it).into_owned());
         said = said.and(say(&format!("{:<15} {path}\n{:<15} {state}\n", client.name, "")));
     }
     Ok((ExitCode::SUCCESS, said))
 }
 
-/// Writes to stdout; on a terminal without what that would take for commands.
 fn say(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if out.is_terminal() {
-        out.write_all(harmless(text).as_bytes())?;
-    } else {
-        out.write_all(text.as_bytes())?;
-    }
-    out.flush()
+    terminal::write(Stream::Stdout, text)
 }
 
+/// Names of files and what is in them may be anybody's, and logs are looked at too.
 fn complain(fault: &str) {
-    eprintln!("error: {}", harmless(fault));
-}
-
-/// The same without what a terminal would take for commands: names of files and what is in them may be anybody's.
-fn harmless(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' | '\t' => c,
-        _ if c.is_control() => '?',
-        _ => c,
-    };
-    text.chars().filter(|c| *c != '\r').map(shown).collect()
+    terminal::write_message(&printable(&format!("error: {fault}")));
 }
 
 /// The folder the server is to work in.
@@ -189,8 +193,11 @@ fn folder(arguments: &Arguments) -> Result<PathBuf, String> {
 }
 
 /// The folder whose own configuration is meant; `None` for that of the user.
-fn project(arguments: &Arguments) -> Result<Option<PathBuf>, Vec<String>> {
-    arguments.project.then(|| folder(arguments)).transpose().map_err(|fault| vec![fault])
+fn project(arguments: &Arguments) -> Result<Option<Project>, Vec<String>> {
+    let others = if arguments.keep { Others::Keep } else { Others::Remove };
+    let project = arguments.project.then(|| folder(arguments)).transpose();
+    let project = project.map_err(|fault| vec![fault])?;
+    Ok(project.map(|folder| Project { folder, others }))
 }
 
 /// How we are to be started.
@@ -215,17 +222,19 @@ fn entry(arguments: &Arguments) -> Result<Entry, String> {
     })
 }
 
-fn place(client: &Client, project: Option<&Path>) -> Option<PathBuf> {
-    project.map_or_else(|| client.of_user(), |folder| client.of_folder(folder))
+fn configuration(client: &'static Client, project: Option<&Project>) -> Option<Configuration> {
+    match project {
+        Some(project) => Configuration::of_project(client, project),
+        None => Configuration::of_user(client),
+    }
 }
 
 /// Every client that has a configuration there, or could have one.
-fn all(project: Option<&Path>) -> Vec<Configuration> {
-    let all = CLIENTS.iter();
-    all.filter_map(|client| Some(Configuration::new(client, place(client, project)?))).collect()
+fn all(project: Option<&Project>) -> Vec<Configuration> {
+    CLIENTS.iter().filter_map(|client| configuration(client, project)).collect()
 }
 
-fn named(names: &[String], project: Option<&Path>) -> Result<Vec<Configuration>, Vec<String>> {
+fn named(names: &[String], project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
     let (mut chosen, mut faults) = (Vec::new(), Vec::new());
     for name in names {
         let Some(client) = Client::named(name) else {
@@ -233,8 +242,8 @@ fn named(names: &[String], project: Option<&Path>) -> Result<Vec<Configuration>,
             faults.push(format!("no client is called `{name}`; there are: {names}"));
             continue;
         };
-        match place(client, project) {
-            Some(path) => chosen.push(Configuration::new(client, path)),
+        match configuration(client, project) {
+            Some(configuration) => chosen.push(configuration),
             None if project.is_some() => {
                 faults.push(format!("{name}: {} has no configuration of a folder", client.title));
             }
@@ -245,11 +254,15 @@ fn named(names: &[String], project: Option<&Path>) -> Result<Vec<Configuration>,
 }
 
 /// All that the user has, or the folder.
-fn found(project: Option<&Path>) -> Result<Vec<Configuration>, Vec<String>> {
+fn found(project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
     let mut found = all(project);
     let names = joined(&mut found.iter().map(|configuration| configuration.client));
-    found.retain(|Configuration { client, path }| {
-        machine::is_file(path) || client.of_user().is_some_and(|file| client.is_there(&file))
+    found.retain(|configuration| {
+        let Configuration { client, path, .. } = configuration;
+        machine::is_file(path)
+            // Refused by name rather than passed over.
+            || configuration.link_outside_project().is_some()
+            || client.of_user().is_some_and(|file| client.is_there(&file))
     });
     if !found.is_empty() {
         return Ok(found);

@@ -2,8 +2,9 @@
 //! changed here, and nothing read but names.
 
 use std::{
+    ffi::OsString,
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 /// As many links as Linux follows.
@@ -25,6 +26,98 @@ pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("too many links"))
+}
+
+/// Why a path below a folder is not followed.
+#[derive(Debug)]
+pub enum LinkError {
+    /// A link on the way leads out of the folder, whether or not anything is there.
+    Outside {
+        link: PathBuf,
+        target: PathBuf,
+    },
+    Failed(io::Error),
+}
+
+impl From<io::Error> for LinkError {
+    fn from(error: io::Error) -> LinkError {
+        LinkError::Failed(error)
+    }
+}
+
+/// The path from `folder` that `path`, which is below it, leads to once every link is followed, those of the folders on
+/// the way too. It need not exist. Whoever opens it does so beneath the folder's handle: links may change meanwhile.
+pub fn follow_links_inside(folder: &Path, path: &Path) -> Result<PathBuf, LinkError> {
+    let mut ahead = names_reversed(path);
+    let mut followed = PathBuf::new();
+    let mut last = None;
+    let mut links = 0;
+    while let Some(name) = ahead.pop() {
+        if name == ".." {
+            if !followed.pop() {
+                return Err(LinkError::outside(last, path));
+            }
+            continue;
+        }
+        let link = folder.join(&followed).join(&name);
+        if !is_link(&link) {
+            followed.push(name);
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(io::Error::other("too many links").into());
+        }
+        let target = fs::read_link(&link)?;
+        if is_from_root(&target) {
+            let below = below(folder, &target);
+            last = Some((link, target));
+            let Some(below) = below else { return Err(LinkError::outside(last, path)) };
+            followed.clear();
+            ahead.extend(names_reversed(&below));
+        } else {
+            ahead.extend(names_reversed(&target));
+            last = Some((link, target));
+        }
+    }
+    Ok(followed)
+}
+
+impl LinkError {
+    /// `last`: the last link and its target. Without one it is the path itself that leads out.
+    fn outside(last: Option<(PathBuf, PathBuf)>, path: &Path) -> LinkError {
+        let (link, target) = last.unwrap_or_else(|| (path.into(), path.into()));
+        LinkError::Outside { link, target }
+    }
+}
+
+/// True for what Windows takes for a path of its own too: `\a`, `c:a`.
+fn is_from_root(path: &Path) -> bool {
+    matches!(path.components().next(), Some(Component::Prefix(_) | Component::RootDir))
+}
+
+/// The last name first, `..` among them.
+fn names_reversed(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter(|part| *part != Component::CurDir);
+    let mut names: Vec<_> = names.map(|part| part.as_os_str().to_os_string()).collect();
+    names.reverse();
+    names
+}
+
+/// An absolute path as it is from the folder, if it is below it by its names or without links.
+fn below(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let root = folder.canonicalize().ok()?;
+    if let Ok(below) = path.strip_prefix(folder).or_else(|_| path.strip_prefix(&root)) {
+        return Some(below.into());
+    }
+    let there = path.ancestors().find(|above| above.exists())?;
+    let rest = path.strip_prefix(there).ok()?;
+    Some(there.canonicalize().ok()?.strip_prefix(root).ok()?.join(rest))
+}
+
+/// True for a link, whatever it leads to.
+pub fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 pub fn is_folder(path: &Path) -> bool {
@@ -124,6 +217,61 @@ mod tests {
         check("inner/up", "dotfiles/settings");
         assert!(follow_links(&at("circle")).is_err());
         assert!(is_anything(&at("circle")) && !is_anything(&at("nothing")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_as_long_as_they_stay_inside() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        let project = home.join("project");
+        fs::create_dir_all(project.join("inner/deep")).unwrap();
+        symlink(&project, home.join("also")).unwrap();
+        let at = |name: &str| project.join(name);
+        for (link, target) in [
+            ("up", "../outside"),
+            ("inner/up", "../top"),
+            ("inner/out", "../../outside/deep"),
+            ("folder", "inner/deep"),
+            ("away", ".."),
+            ("back", "../project/top"),
+            ("circle", "circle"),
+            ("chain", "folder/file"),
+            ("folder-up", "folder/../file"),
+        ] {
+            symlink(target, at(link)).unwrap();
+        }
+        symlink(at("inner/none"), at("absolute")).unwrap();
+        symlink(home.join("also/inner/none"), at("by-another-name")).unwrap();
+        symlink("/nowhere/at/all", at("nowhere")).unwrap();
+        let inside = |name: &str, expected: &str| {
+            let found = follow_links_inside(&project, Path::new(name)).unwrap();
+            assert_eq!(found, Path::new(expected), "{name}");
+        };
+        inside("none/file", "none/file");
+        inside("inner/up", "top");
+        inside("folder/file", "inner/deep/file");
+        inside("chain", "inner/deep/file");
+        // `..` is that of the folder a link leads to.
+        inside("folder-up", "inner/file");
+        inside("absolute", "inner/none");
+        inside("by-another-name", "inner/none");
+        let outside = |name: &str, by: &str, to: &str| {
+            let found = follow_links_inside(&project, Path::new(name));
+            let Err(LinkError::Outside { link, target }) = found else {
+                panic!("{name}: {found:?}")
+            };
+            assert_eq!((link, target), (at(by), PathBuf::from(to)), "{name}");
+        };
+        outside("up", "up", "../outside");
+        outside("inner/out", "inner/out", "../../outside/deep");
+        outside("away/file", "away", "..");
+        // It leaves and comes back, which means something only as long as nobody renames the folder.
+        outside("back", "back", "../project/top");
+        outside("nowhere", "nowhere", "/nowhere/at/all");
+        let circle = follow_links_inside(&project, Path::new("circle"));
+        assert!(matches!(circle, Err(LinkError::Failed(_))), "{circle:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use files::machine::{self, Program};
 
 use super::check::Check;
 use crate::setup::client::{CLIENTS, Client};
-use crate::setup::configuration::Configuration;
+use crate::setup::configuration::{Configuration, Others, Project};
 use crate::setup::entry::Entry;
 use crate::setup::json::Found;
 
@@ -18,16 +18,22 @@ pub fn all(folder: &OsStr) -> Vec<Check> {
     for client in &CLIENTS {
         match client.of_user() {
             Some(file) if client.is_there(&file) => {
-                checks.push(Told::by_user(client, file).check());
+                let configuration = Configuration::of_user(client);
+                checks.extend(configuration.map(|it| Told::by_user(it).check()));
             }
             Some(file) => {
                 checks.push(Check::ok(client.name, format!("not found here ({})", file.display())));
             }
             None => is_homeless = true,
         }
-        let in_folder = std::path::absolute(folder).ok().and_then(|path| client.of_folder(&path));
-        if let Some(file) = in_folder.filter(|file| machine::is_file(file)) {
-            checks.push(Told::by_folder(client, file, folder).check());
+        let of_folder = std::path::absolute(folder).ok().and_then(|path| {
+            let project = Project { folder: path, others: Others::Remove };
+            Configuration::of_project(client, &project)
+        });
+        let is_there =
+            |it: &Configuration| machine::is_file(&it.path) || machine::is_link(&it.path);
+        if let Some(configuration) = of_folder.filter(is_there) {
+            checks.push(Told::by_folder(configuration, folder).check());
         }
     }
     if is_homeless {
@@ -47,19 +53,25 @@ pub fn all(folder: &OsStr) -> Vec<Check> {
 struct Told {
     client: &'static Client,
     file: PathBuf,
+    configuration: Configuration,
     /// Flags with which `setup` writes the same one.
     flags: String,
 }
 
 impl Told {
-    fn by_user(client: &'static Client, file: PathBuf) -> Told {
-        Told { client, file, flags: String::new() }
+    fn new(configuration: Configuration, flags: String) -> Told {
+        let (client, file) = (configuration.client, configuration.path.clone());
+        Told { client, file, configuration, flags }
     }
 
-    fn by_folder(client: &'static Client, file: PathBuf, folder: &OsStr) -> Told {
+    fn by_user(configuration: Configuration) -> Told {
+        Told::new(configuration, String::new())
+    }
+
+    fn by_folder(configuration: Configuration, folder: &OsStr) -> Told {
         let dir =
             if folder == "." { String::new() } else { format!(" --dir={}", folder.display()) };
-        Told { client, file, flags: format!(" --project{dir}") }
+        Told::new(configuration, format!(" --project{dir}"))
     }
 
     /// The command that mends it.
@@ -76,7 +88,10 @@ impl Told {
     fn check(self) -> Check {
         let (name, shown) = (self.client.name, self.file.display());
         let setup = self.setup();
-        let configuration = Configuration::new(self.client, self.file.clone());
+        let configuration = &self.configuration;
+        if let Some(fault) = configuration.link_outside_project() {
+            return Check::warning(name, fault, format!("Then {setup}"));
+        }
         match configuration.look() {
             Ok(None) => Check::ok(name, format!("is there, and {shown} is not; {setup} makes it")),
             Ok(Some(Found::Nothing)) => {
@@ -139,7 +154,8 @@ impl Told {
         match entry.folder() {
             // What a client puts in place of a variable only it knows.
             Some(folder) if folder.contains("${") || machine::is_folder(Path::new(folder)) => {
-                Check::ok(name, format!("{shown} starts us in {folder}"))
+                let program = self.configuration.program(entry);
+                self.with_others(format!("{shown} starts {program} in {folder}"))
             }
             Some(folder) => Check::fault(
                 name,
@@ -152,5 +168,18 @@ impl Told {
                 format!("{} names one", self.setup_elsewhere()),
             ),
         }
+    }
+
+    /// What else the entry sets. In a file of the project anybody may have written it.
+    fn with_others(&self, seen: String) -> Check {
+        let others = self.configuration.other_settings();
+        if others.is_empty() || self.flags.is_empty() {
+            return Check::ok(self.client.name, seen);
+        }
+        Check::warning(
+            self.client.name,
+            format!("{seen}, and sets: {}", others.join(", ")),
+            format!("If that is not wanted, {} removes it", self.setup()),
+        )
     }
 }

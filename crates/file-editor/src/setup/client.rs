@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use files::machine;
 
-use super::entry::{Entry, Fault};
+use super::entry::{Entry, Fault, Field};
 use super::json::{self, Found, Shape};
 use super::toml;
 
@@ -143,6 +143,22 @@ impl Client {
         match self.format {
             Format::Json(shape) => json::put(text, shape, entry),
             Format::Toml => toml::put(text, entry),
+        }
+    }
+
+    /// Fields of our entry that we would not write.
+    pub fn other_fields(&self, text: &str) -> Result<Vec<Field>, Fault> {
+        match self.format {
+            Format::Json(shape) => json::other_fields(text, shape),
+            Format::Toml => toml::other_fields(text),
+        }
+    }
+
+    /// Makes our entry, which is there, this one and nothing else.
+    pub fn replace(&self, text: &str, entry: &Entry) -> Result<String, Fault> {
+        match self.format {
+            Format::Json(shape) => json::replace(text, shape, entry),
+            Format::Toml => toml::replace(text, entry),
         }
     }
 

@@ -5,18 +5,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use files::machine::LinkError;
 use files::{
     Call, Change, DirPath, DiskOptions, DiskStore, Durability, FilePath, Root, Saved, Stop, Store,
     StoreError, Version, machine,
 };
-use text::{Composed, Names, Text, diff};
+use server::terminal;
+use text::{Composed, Names, Text, diff, printable, printable_line};
 
 use super::client::Client;
-use super::entry::{Entry, Fault};
+use super::entry::{Entry, Fault, Field};
 use super::json::Found;
 
-/// What a client remembers may be in its configuration too.
-const OPTIONS: DiskOptions = DiskOptions { max_size: 64 << 20, durability: Durability::Full };
+/// Bytes of a user's file: what a client remembers may be in it too.
+const MAX_OF_USER: u64 = 64 << 20;
+/// Bytes of a project's file, which anybody may have written. It names a few servers, and what is read of it takes up to
+/// thirty times as much.
+const MAX_OF_PROJECT: u64 = 1 << 20;
+/// Other settings of an entry that are told one by one.
+const TOLD_MAX: usize = 20;
+/// Characters of one of them, and of a whole entry.
+const SETTING_MAX: usize = 200;
+const ENTRY_MAX: usize = 2000;
 /// A client that holds the lock does so for a moment.
 const TIME: Duration = Duration::from_secs(8);
 /// How long one waits for it before that is told.
@@ -57,6 +67,14 @@ impl Did {
     }
 }
 
+impl Outcome {
+    /// What was done, for the client of this name.
+    pub fn told(&self, name: &str) -> String {
+        // Paths and settings may be anybody's.
+        printable(&format!("{name}: {self}\n")).into_owned()
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = match self.did {
@@ -76,6 +94,60 @@ pub struct Configuration {
     pub client: &'static Client,
     /// Where the client looks for it.
     pub path: PathBuf,
+    /// `None` for the user's own.
+    project: Option<Project>,
+}
+
+/// A folder with configurations of its own. Whoever wrote what is in the folder may have written those, and their links.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// Absolute.
+    pub folder: PathBuf,
+    pub others: Others,
+}
+
+/// What becomes of settings in our entry that `setup` would not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    Keep,
+    Remove,
+}
+
+/// Settings of our entry that `setup` would not write.
+#[derive(Debug, Default)]
+struct OtherSettings {
+    flags: Vec<String>,
+    fields: Vec<Field>,
+}
+
+impl OtherSettings {
+    fn is_empty(&self) -> bool {
+        self.flags.is_empty() && self.fields.is_empty()
+    }
+
+    /// One line for each.
+    fn told(&self, project: Option<&Project>) -> Vec<String> {
+        let flags = self.flags.iter().map(|flag| short(flag, SETTING_MAX));
+        let fields = self.fields.iter().map(|Field { name, value }| match project {
+            Some(_) => format!("{} = {}", short(name, SETTING_MAX), short(value, SETTING_MAX)),
+            // Users keep passwords there, and know what they wrote.
+            None => short(name, SETTING_MAX),
+        });
+        let mut told: Vec<_> = flags.chain(fields).collect();
+        if told.len() > TOLD_MAX {
+            let more = told.len() - TOLD_MAX;
+            told.truncate(TOLD_MAX);
+            told.push(format!("and {more} more"));
+        }
+        told
+    }
+}
+
+/// The beginning of it, on one line.
+fn short(text: &str, longest: usize) -> String {
+    let begin: String = text.chars().take(longest).collect();
+    let ending = if begin.len() < text.len() { "..." } else { "" };
+    format!("{}{ending}", printable_line(&begin))
 }
 
 /// What is to become of a file that is as it was read.
@@ -85,6 +157,8 @@ struct Plan {
     was: Found,
     /// What it will say.
     entry: Option<Entry>,
+    /// What is told of other settings in our entry.
+    notes: Vec<String>,
     /// With its byte order mark; `None` for no file.
     text: Option<String>,
 }
@@ -99,24 +173,73 @@ struct Place {
 }
 
 impl Place {
-    fn open(file: &Path) -> Result<Place, String> {
+    /// `project`: its folder, beneath whose handle the file is opened, so that no link that changes meanwhile leads out.
+    fn open(file: &Path, project: Option<&Project>) -> Result<Place, String> {
         let failed =
             |what: &dyn fmt::Display| format!("{} cannot be opened: {what}", file.display());
-        let (folder, name) =
-            file.parent().zip(file.file_name()).ok_or_else(|| failed(&"no file"))?;
+        let folder = project.map(|project| project.folder.as_path()).or(file.parent());
+        let folder = folder.ok_or_else(|| failed(&"no file"))?;
+        let name = file.strip_prefix(folder).map_err(|error| failed(&error))?;
         let name = name.to_str().ok_or_else(|| failed(&"its name is not text"))?;
         let root = Root::open(folder).map_err(|error| failed(&error))?;
         let path =
             |end: &str| root.relative(&format!("{name}{end}")).map_err(|error| failed(&error));
         let (at, before, before_last) = (path("")?, path(BEFORE)?, path(BEFORE_LAST)?);
-        let store = DiskStore::open(Arc::new(root), OPTIONS);
+        let store = DiskStore::open(Arc::new(root), options(project));
         Ok(Place { store, at, before, before_last, file: file.into() })
     }
 }
 
+fn options(project: Option<&Project>) -> DiskOptions {
+    let max_size = if project.is_some() { MAX_OF_PROJECT } else { MAX_OF_USER };
+    DiskOptions { max_size, durability: Durability::Full }
+}
+
 impl Configuration {
-    pub fn new(client: &'static Client, path: PathBuf) -> Configuration {
-        Configuration { client, path }
+    /// That of the user; `None` if there is no home to look in.
+    pub fn of_user(client: &'static Client) -> Option<Configuration> {
+        Some(Configuration { client, path: client.of_user()?, project: None })
+    }
+
+    /// That of a folder; `None` if the client has none there.
+    pub fn of_project(client: &'static Client, project: &Project) -> Option<Configuration> {
+        let path = client.of_folder(&project.folder)?;
+        Some(Configuration { client, path, project: Some(project.clone()) })
+    }
+
+    /// Why the file is not written to, if a link leads out of the project.
+    pub fn link_outside_project(&self) -> Option<String> {
+        let project = self.project.as_ref()?;
+        let name = self.path.strip_prefix(&project.folder).ok()?;
+        match machine::follow_links_inside(&project.folder, name) {
+            Err(LinkError::Outside { link, target }) => Some(outside(project, &link, &target)),
+            _ => None,
+        }
+    }
+
+    /// What else our entry sets; one line for each.
+    pub fn other_settings(&self) -> Vec<String> {
+        let version = self.file().and_then(|file| self.read(&file)).ok().flatten();
+        let text = version.and_then(|version| self.decode(&version).ok());
+        let others = text.map(|text| self.others(text.as_str()));
+        others.unwrap_or_default().told(self.project.as_ref())
+    }
+
+    /// The program that our entry starts, for messages: "us", unless it came with a project and is another file.
+    pub fn program(&self, entry: &Entry) -> String {
+        let own = std::env::current_exe();
+        let is_own = own.is_ok_and(|own| own.to_str() == Some(&entry.command));
+        let is_us = entry.starts_us() && (is_own || self.project.is_none());
+        if is_us { "us".into() } else { short(&entry.command, SETTING_MAX) }
+    }
+
+    fn others(&self, text: &str) -> OtherSettings {
+        let Ok(Found::Entry(entry)) = self.client.find(text) else {
+            return OtherSettings::default();
+        };
+        let flags = entry.other_flags().into_iter().map(String::from).collect();
+        let fields = self.client.other_fields(text).unwrap_or_default();
+        OtherSettings { flags, fields }
     }
 
     /// What is there of us; `None` if there is no file.
@@ -139,9 +262,11 @@ impl Configuration {
         let file = self.file()?;
         let version = self.read(&file)?;
         let old = version.map(|version| self.decode(&version)).transpose()?;
-        let Plan { did, text: new, .. } = self.plan(&file, old.as_ref(), wish)?;
+        let Plan { did, text: new, notes, .. } = self.plan(&file, old.as_ref(), wish)?;
+        let client = self.client.name;
         if did.is_nothing() {
-            return Ok(format!("{}: nothing to do\n", self.client.name));
+            let notes: String = notes.iter().map(|note| ["  ", note, "\n"].concat()).collect();
+            return Ok(format!("{client}: nothing to do\n{notes}"));
         }
         let name = self.path.display().to_string();
         let names = Names {
@@ -149,7 +274,10 @@ impl Configuration {
             new: if new.is_some() { &name } else { "/dev/null" },
         };
         let old = old.as_ref().map_or("", Text::whole);
-        Ok(diff::unified(old, new.as_deref().unwrap_or_default(), &Composed::new(), names))
+        let new = new.as_deref().unwrap_or_default();
+        // Whoever applies the diff passes over what is before it.
+        let notes: String = notes.iter().map(|note| [client, ": ", note, "\n"].concat()).collect();
+        Ok(notes + &diff::unified(old, new, &Composed::new(), names))
     }
 
     /// Makes it so.
@@ -162,10 +290,10 @@ impl Configuration {
             let old = version.as_ref().map(|version| self.decode(version)).transpose()?;
             let plan = self.plan(&file, old.as_ref(), wish)?;
             if plan.did.is_nothing() {
-                return Ok(Outcome { did: plan.did, file, notes: Vec::new() });
+                return Ok(Outcome { did: plan.did, file, notes: plan.notes });
             }
             let made = self.make_folders(&file, &call)?;
-            let done = Place::open(&file)
+            let done = Place::open(&file, self.project.as_ref())
                 .and_then(|place| self.carry_out(&place, &plan, version.as_ref(), &call));
             if let Ok(Some(notes)) = done {
                 return Ok(Outcome { did: plan.did, file, notes });
@@ -189,8 +317,8 @@ impl Configuration {
 
     fn tell_of_waiting(&self, call: &Call) {
         if call.lock_wait() > Duration::ZERO {
-            let path = self.path.display().to_string();
-            eprintln!("another program holds {}: waiting", super::harmless(&path));
+            let path = self.path.display();
+            terminal::write_message(&printable(&format!("another program holds {path}: waiting")));
         }
     }
 
@@ -201,13 +329,23 @@ impl Configuration {
             Wish::Absent => self.not_understood(&fault),
         };
         let was = self.client.find(text).map_err(refused)?;
+        let others = match wish {
+            Wish::Present(_) => self.others(text),
+            Wish::Absent => OtherSettings::default(),
+        };
+        // What is in the user's own file only the user, or what runs for the user anyway, has put there: it stays. A
+        // project's file comes with the project: its variables load libraries into the server, its flags take down walls.
+        let removes = self.project.as_ref().is_some_and(|it| it.others == Others::Remove);
         let entry = match (wish, &was) {
-            (Wish::Present(entry), Found::Entry(there)) => Some(entry.with_flags_of(there)),
+            (Wish::Present(entry), Found::Entry(there)) if !removes => {
+                Some(entry.with_flags_of(there))
+            }
             (Wish::Present(entry), _) => Some(entry.clone()),
             (Wish::Absent, _) => None,
         };
         let new = match &entry {
             Some(entry) if old.is_none() => Ok(self.client.whole(entry)),
+            Some(entry) if removes && !others.fields.is_empty() => self.client.replace(text, entry),
             Some(entry) => self.client.put(text, entry),
             None => self.client.take_out(text),
         };
@@ -226,7 +364,22 @@ impl Configuration {
         // What a link leads to is somebody's own.
         let new = if is_all { self.client.nothing() } else { &new };
         let text = (did != Did::RemoveFile).then(|| format!("{mark}{new}"));
-        Ok(Plan { did, was, entry, text })
+        let notes = self.notes(&others);
+        Ok(Plan { did, was, entry, notes, text })
+    }
+
+    /// What is told of other settings, a line each.
+    fn notes(&self, others: &OtherSettings) -> Vec<String> {
+        if others.is_empty() {
+            return Vec::new();
+        }
+        let fate = match self.project.as_ref().map(|project| project.others) {
+            Some(Others::Remove) => "not kept, since it came with the project (`--keep` keeps it):",
+            Some(Others::Keep) => "kept, though it came with the project (`--keep`):",
+            None => "kept as it was:",
+        };
+        let told = others.told(self.project.as_ref()).into_iter();
+        [fate.into()].into_iter().chain(told.map(|setting| format!("  {setting}"))).collect()
     }
 
     /// Does it, if the file still is what it was; what there is to tell of it.
@@ -240,8 +393,10 @@ impl Configuration {
         let seen = version.map(|version| version.bytes.as_slice());
         let mut notes = Vec::new();
         if let (Found::Entry(was), Some(entry)) = (&plan.was, &plan.entry) {
-            notes.extend([format!("it was: {was}"), format!("it is now: {entry}")]);
+            let [was, now] = [was, entry].map(|entry| short(&entry.to_string(), ENTRY_MAX));
+            notes.extend([format!("it was: {was}"), format!("it is now: {now}")]);
         }
+        notes.extend(plan.notes.iter().cloned());
         if let Some(version) = version
             && let Some(copy) = self.copy_to(place, self.decode(version)?.as_str(), &plan.was)
         {
@@ -307,10 +462,14 @@ impl Configuration {
         bytes: &[u8],
         call: &Call,
     ) -> Result<bool, String> {
-        let failed = |error: StoreError| {
-            let (file, copy, help) = (self.path.display(), path.display(), help(&error));
-            format!("{file} is left as it is: its copy, {copy}, cannot be made: {error}{help}")
+        let refused = |why: &dyn fmt::Display| {
+            let (file, copy) = (self.path.display(), path.display());
+            format!("{file} is left as it is: its copy, {copy}, cannot be made: {why}")
         };
+        if self.project.is_some() && machine::is_link(path) {
+            return Err(refused(&"there is a link of that name"));
+        }
+        let failed = |error: StoreError| refused(&format!("{error}{}", help(&error)));
         place.store.copy(&place.at, copy, bytes, call).map_err(failed)
     }
 
@@ -335,10 +494,10 @@ impl Configuration {
         if !machine::is_folder(folder) {
             return Ok(None);
         }
-        let Place { store, at, .. } = Place::open(file)?;
-        store
-            .read(&at, &Call::until(Instant::now() + TIME))
-            .map_err(|error| format!("{} cannot be read: {error}", self.path.display()))
+        let Place { store, at, .. } = Place::open(file, self.project.as_ref())?;
+        store.read(&at, &Call::until(Instant::now() + TIME)).map_err(|error| {
+            format!("{} cannot be read, and is left as it is: {error}", self.path.display())
+        })
     }
 
     fn decode(&self, version: &Version) -> Result<Text, String> {
@@ -348,8 +507,18 @@ impl Configuration {
 
     /// The file itself, wherever links lead.
     fn file(&self) -> Result<PathBuf, String> {
-        machine::follow_links(&self.path)
-            .map_err(|error| format!("{} cannot be followed: {error}", self.path.display()))
+        let failed = |error: &dyn fmt::Display| {
+            format!("{} cannot be followed: {error}", self.path.display())
+        };
+        let Some(project) = &self.project else {
+            return machine::follow_links(&self.path).map_err(|error| failed(&error));
+        };
+        let name = self.path.strip_prefix(&project.folder).map_err(|error| failed(&error))?;
+        match machine::follow_links_inside(&project.folder, name) {
+            Ok(name) => Ok(project.folder.join(name)),
+            Err(LinkError::Outside { link, target }) => Err(outside(project, &link, &target)),
+            Err(LinkError::Failed(error)) => Err(failed(&error)),
+        }
     }
 
     /// Makes the folder of the file if it is missing, from the nearest one that exists on; what was made, and who can take
@@ -366,10 +535,11 @@ impl Configuration {
         if above == folder {
             return Ok(None);
         }
+        let above = self.project.as_ref().map_or(above, |project| &project.folder);
         let root = Root::open(above).map_err(|error| failed(&error))?;
         let missing = folder.to_str().ok_or_else(|| failed(&"its name is not text"))?;
         let missing = root.folder(missing).map_err(|error| failed(&error))?;
-        let store = DiskStore::open(Arc::new(root), OPTIONS);
+        let store = DiskStore::open(Arc::new(root), options(self.project.as_ref()));
         let made = store.make_folders(&missing, call).map_err(|error| failed(&error))?;
         Ok(Some((store, made)))
     }
@@ -386,6 +556,17 @@ impl Configuration {
     fn not_written(&self, error: &StoreError) -> String {
         format!("{} is left as it is: {error}{}", self.path.display(), help(error))
     }
+}
+
+/// Why a file of a project is not written to, nor read.
+fn outside(project: &Project, link: &Path, target: &Path) -> String {
+    format!(
+        "{} is a link to {}, which is outside the project {}: refused. Replace the link with a file or folder of the \
+         project",
+        link.display(),
+        target.display(),
+        project.folder.display()
+    )
 }
 
 /// What would help against it.

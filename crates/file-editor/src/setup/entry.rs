@@ -17,24 +17,31 @@ pub struct Entry {
 const OURS: [&str; 3] = ["--dir", "--transport", "--tools"];
 
 impl Entry {
-    /// The same, with the flags of an entry that is there already and that we would not set. What starts something else,
-    /// which then starts us (`npx`, a container), has other arguments: these do not stay.
+    /// The same, with the flags of an entry that is there already and that we would not set.
     #[must_use]
     pub fn with_flags_of(&self, old: &Entry) -> Entry {
         let mut args = self.args.clone();
-        if !old.starts_us() {
-            return Entry { command: self.command.clone(), args };
+        args.extend(old.other_flags().into_iter().map(String::from));
+        Entry { command: self.command.clone(), args }
+    }
+
+    /// Flags that we would not set. What starts something else, which then starts us (`npx`, a container), has other
+    /// arguments: these are none.
+    pub fn other_flags(&self) -> Vec<&str> {
+        let mut flags = Vec::new();
+        if !self.starts_us() {
+            return flags;
         }
-        let mut theirs = old.args.iter();
-        while let Some(arg) = theirs.next() {
+        let mut args = self.args.iter();
+        while let Some(arg) = args.next() {
             if OURS.contains(&arg.as_str()) {
                 // `--dir folder` is two arguments.
-                theirs.next();
+                args.next();
             } else if !is_ours(arg) {
-                args.push(arg.clone());
+                flags.push(arg.as_str());
             }
         }
-        Entry { command: self.command.clone(), args }
+        flags
     }
 
     /// Whether its command is this program, wherever that is, by its name.
@@ -58,6 +65,16 @@ impl Entry {
         };
         self.args.iter().find_map(|arg| arg.strip_prefix("--dir=")).or_else(next)
     }
+}
+
+/// A field of an entry that we would not write: variables of the server, a folder it is started in, a right to run
+/// unasked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// With dots between the names of what it is in.
+    pub name: String,
+    /// As the configuration has it.
+    pub value: String,
 }
 
 /// Whether it is one of our flags with its value.

@@ -9,7 +9,7 @@ mod scan;
 
 use text::{Splice, splice};
 
-use super::entry::{Entry, Fault, NAME, line_break, quoted, quoted_list};
+use super::entry::{Entry, Fault, Field, NAME, line_break, quoted, quoted_list};
 use scan::{Kind, Member, Node, end_of_comments, scan};
 
 const UNIT: &str = "  ";
@@ -79,6 +79,51 @@ pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
         text = set(&text, shape, key, &value)?;
     }
     Ok(text)
+}
+
+/// Fields of the entry that [`whole`] would not write, or not like this; those of an object one by one.
+pub fn other_fields(text: &str, shape: Shape) -> Result<Vec<Field>, Fault> {
+    let Some(root) = scan(text)? else { return Ok(Vec::new()) };
+    let servers = root.object(text, shape.key)?;
+    let entry = servers.map_or(Ok(None), |servers| servers.object(text, NAME))?;
+    let Some(entry) = entry else { return Ok(Vec::new()) };
+    let mut fields = Vec::new();
+    for member in entry.members() {
+        let name = &member.key;
+        let is_ours = match name.as_str() {
+            // What they are is told as a whole, with the entry.
+            "command" | "args" => true,
+            "type" => {
+                let stdio = Value::Text("stdio".into());
+                shape.is_typed && stdio.is_at(&member.value)
+            }
+            "env" => {
+                shape.has_variables
+                    && matches!(&member.value.kind, Kind::Object(it) if it.is_empty())
+            }
+            _ => false,
+        };
+        let value = |node: &Node| text[node.range.clone()].to_owned();
+        match member.value.members() {
+            _ if is_ours => {}
+            [] => fields.push(Field { name: name.clone(), value: value(&member.value) }),
+            inner => fields.extend(inner.iter().map(|inner| Field {
+                name: format!("{name}.{}", inner.key),
+                value: value(&inner.value),
+            })),
+        }
+    }
+    Ok(fields)
+}
+
+/// Makes the entry that is there this one and nothing else, comments included.
+pub fn replace(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
+    let Some(root) = scan(text)? else { return Ok(text.into()) };
+    let servers = root.object(text, shape.key)?;
+    let old = servers.map_or(Ok(None), |servers| servers.member(text, NAME))?;
+    let Some(old) = old else { return Ok(text.into()) };
+    let new = Value::Object(shape.fields(entry));
+    Ok(splice::apply(text, &[old.replace(text, Layout::of(text, &root), &new)]))
 }
 
 /// Gives one field of the entry that is there its value.
@@ -393,6 +438,45 @@ mod tests {
         let other = "{\n\"mcpServers\": {\"file-editor\": {\"url\": \"http://localhost\"}}}";
         let refused = put(other, SHAPE, &entry()).unwrap_err();
         assert_eq!((refused.line, refused.what.contains("not ours")), (2, true), "{refused}");
+    }
+
+    #[test]
+    fn fields_that_are_not_ours_are_told_and_go_with_a_replacement() {
+        let wrap = |entry: &str| {
+            format!("{{\n  \"mcpServers\": {{\n    \"file-editor\": {entry}\n  }}\n}}")
+        };
+        let check = |shape: Shape, before: &str, expected: &[(&str, &str)]| {
+            let text = wrap(before);
+            let field = |(name, value): &(&str, &str)| Field {
+                name: (*name).into(),
+                value: (*value).into(),
+            };
+            let expected: Vec<_> = expected.iter().map(field).collect();
+            assert_eq!(other_fields(&text, shape).unwrap(), expected, "{before}");
+            let replaced = replace(&text, shape, &entry()).unwrap();
+            assert_eq!(other_fields(&replaced, shape), Ok(Vec::new()), "{replaced}");
+            assert_eq!(find(&replaced, shape), Ok(Found::Entry(entry())), "{replaced}");
+        };
+        let ours = r#""command": "/bin/fe", "args": ["--dir=/a"]"#;
+        check(SHAPE, &format!("{{ {ours} }}"), &[]);
+        check(
+            SHAPE,
+            &format!(
+                r#"{{ "env": {{"A": "b", "C": [1]}}, "\u0063wd": "/tmp", {ours}, "trust": true /* c */ }}"#
+            ),
+            &[("env.A", "\"b\""), ("env.C", "[1]"), ("cwd", "\"/tmp\""), ("trust", "true")],
+        );
+        check(
+            SHAPE,
+            &format!(r#"{{ {ours}, "env": {{}}, "env": 1 }}"#),
+            &[("env", "{}"), ("env", "1")],
+        );
+        check(SHAPE, &format!(r#"{{ {ours}, "type": "stdio" }}"#), &[("type", "\"stdio\"")]);
+        let typed = Shape { is_typed: true, has_variables: true, ..SHAPE };
+        check(typed, &format!(r#"{{ {ours}, "type": "stdio", "env": {{ }} }}"#), &[]);
+        check(typed, &format!(r#"{{ {ours}, "type": "sse" }}"#), &[("type", "\"sse\"")]);
+        assert_eq!(other_fields("{}", SHAPE), Ok(Vec::new()));
+        assert_eq!(replace("{}", SHAPE, &entry()), Ok("{}".into()));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::ops::Range;
 use text::{Splice, splice};
 
 use super::{
-    entry::{Entry, Fault, NAME, line_break, quoted, quoted_list},
+    entry::{Entry, Fault, Field, NAME, line_break, quoted, quoted_list},
     json::Found,
 };
 use scan::{Item, Kind, Value, scan};
@@ -43,6 +43,55 @@ pub fn put(text: &str, entry: &Entry) -> Result<String, Fault> {
     }
     let text = set(text, "command", &Value::Text(entry.command.clone()))?;
     set(&text, "args", &Value::Texts(entry.args.clone()))
+}
+
+/// Pairs of our table that [`whole`] would not write, and those of the tables below it.
+pub fn other_fields(text: &str) -> Result<Vec<Field>, Fault> {
+    let items = understood(text)?;
+    let mut fields = Vec::new();
+    let mut table: &[String] = &[];
+    for item in &items {
+        match &item.kind {
+            Kind::Table | Kind::Tables => {
+                table = if item.is_ours() { &item.path } else { &[] };
+                if table.len() > 2 {
+                    fields.push(Field { name: table[2..].join("."), value: "a table".into() });
+                }
+            }
+            Kind::Pair { at, .. } if !table.is_empty() && !is_written_by_us(table, item) => {
+                let name = [&table[2..], &item.path[..]].concat().join(".");
+                fields.push(Field { name, value: text[at.clone()].into() });
+            }
+            Kind::Pair { .. } => {}
+        }
+    }
+    Ok(fields)
+}
+
+/// Whether it is a pair that we would write, in this table.
+fn is_written_by_us(table: &[String], pair: &Item) -> bool {
+    table.len() == 2 && (pair.path == ["command"] || pair.path == ["args"])
+}
+
+/// Makes the table that is there this one and nothing else.
+pub fn replace(text: &str, entry: &Entry) -> Result<String, Fault> {
+    let items = understood(text)?;
+    let mut splices = Vec::new();
+    let mut table: &[String] = &[];
+    for item in &items {
+        if !item.is_pair() {
+            table = if item.is_ours() { &item.path } else { &[] };
+        }
+        let goes = if item.is_pair() {
+            !table.is_empty() && !is_written_by_us(table, item)
+        } else {
+            table.len() > 2
+        };
+        if goes {
+            splices.push(Splice { range: item.range.clone(), text: String::new() });
+        }
+    }
+    put(&splice::apply(text, &splices), entry)
 }
 
 /// Takes out the table and those below it.
@@ -243,6 +292,22 @@ mod tests {
             "[mcp_servers.file-editor]\ncommand = \"/bin/fe\"",
             "[mcp_servers.file-editor]\nargs = [\"--dir=/a\"]\ncommand = \"/bin/fe\"",
         );
+    }
+
+    #[test]
+    fn fields_that_are_not_ours_are_told_and_go_with_a_replacement() {
+        let before = "a = 1\n[mcp_servers.file-editor] # c\nenv.A = \"b\"\ncommand = \"x\"\ncwd = '/tmp' # d\n\n\
+                      [mcp_servers.other]\nenv = { K = \"k\" }\n[mcp_servers.file-editor.env]\nB = [\n1]\n[c]\nd = 1\n";
+        let after = "a = 1\n[mcp_servers.file-editor] # c\nargs = [\"--dir=/a\"]\ncommand = \"/bin/fe\"\n\n\
+                     [mcp_servers.other]\nenv = { K = \"k\" }\n[c]\nd = 1\n";
+        let fields = other_fields(before).unwrap();
+        let fields: Vec<_> = fields.iter().map(|field| (&*field.name, &*field.value)).collect();
+        assert_eq!(
+            fields,
+            [("env.A", "\"b\""), ("cwd", "'/tmp'"), ("env", "a table"), ("env.B", "[\n1]")]
+        );
+        assert_eq!(replace(before, &entry()).unwrap(), after);
+        assert_eq!(other_fields(after), Ok(Vec::new()));
     }
 
     #[test]

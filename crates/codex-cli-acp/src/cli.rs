@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use server::terminal::{self, Stream};
 
 /// Codex CLI for editors that speak the Agent Client Protocol (ACP): Zed, JetBrains, Neovim and others.
 ///
@@ -40,7 +41,8 @@ impl Cli {
     /// The command line, or how to end: a mistake in it is told on stderr.
     pub fn read() -> Result<Self, ExitCode> {
         Self::try_parse().map_err(|error| {
-            let _ = error.print();
+            let stream = if error.use_stderr() { Stream::Stderr } else { Stream::Stdout };
+            let _ = terminal::write(stream, &error.render().to_string());
             ExitCode::from(u8::from(error.use_stderr()))
         })
     }

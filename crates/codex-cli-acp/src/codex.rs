@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use server::terminal::{self, Stream};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -343,7 +344,7 @@ async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
     let (mut stderr, mut line) = (BufReader::new(stderr), Vec::new());
     while stderr.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
         // Who does not keep our log must not keep Codex from writing its own.
-        let _ = io::stderr().write_all(&line);
+        let _ = terminal::write_bytes(Stream::Stderr, &line);
         let mut said = lock(&said);
         said.push_str(&String::from_utf8_lossy(&line));
         line.clear();

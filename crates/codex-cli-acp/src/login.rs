@@ -92,7 +92,7 @@ fn show(page: &str) {
     } else {
         ("xdg-open", &[])
     };
-    eprintln!("To log in, open {page}");
+    server::terminal::write_message(&format!("To log in, open {page}"));
     let mut command = tokio::process::Command::new(program);
     let null = std::process::Stdio::null;
     let _ = command.args(before).arg(page).stdin(null()).stdout(null()).stderr(null()).spawn();

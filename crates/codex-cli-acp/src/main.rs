@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            server::terminal::write_message(&format!("error: {error}"));
             ExitCode::FAILURE
         }
     }

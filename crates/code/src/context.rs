@@ -21,6 +21,7 @@ mod symbol;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use files::tree::{Skipped, TreeOptions};
 use files::{Call, Hash, Root, Store, StoreError};
@@ -38,6 +39,25 @@ pub use symbol::{LONGEST_NAME, Match, Symbol};
 pub const MOST_LINES: usize = 400;
 /// Files that are parsed at most to find where one name is defined or used.
 const MOST_PARSED: usize = 96;
+
+/// A bound on what the threads of a pass over all files keep of them.
+struct KeptBytes {
+    left: AtomicUsize,
+}
+
+impl KeptBytes {
+    const MAX: usize = 16 << 20;
+
+    fn new() -> Self {
+        Self { left: AtomicUsize::new(Self::MAX) }
+    }
+
+    /// False if there is not enough left.
+    fn try_add(&self, bytes: usize) -> bool {
+        let less = |left: usize| left.checked_sub(bytes);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
 
 /// A part of what can be told, in the order in which it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -273,11 +293,11 @@ fn reasons(ranking: &Ranking<'_>, why: crate::rank::Why) -> Vec<String> {
 /// Calls `each` with every item on several threads; what it returned, in the order of the items.
 fn parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let next = std::sync::atomic::AtomicUsize::new(0);
+    let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         loop {
-            let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else { return done };
             done.push((at, each(item)));
         }

@@ -459,7 +459,7 @@ mod tests {
         let grammar = grammars::PYTHON.unpack();
         let patterns = Patterns::read(&grammar, patterns).expect("patterns");
         let always = &mut || ControlFlow::Continue(());
-        let tree = grammar.parse(source.as_bytes(), always).expect("a tree");
+        let tree = grammar.parse(source.as_bytes(), &mut |_| always()).expect("a tree");
         let mut found = Vec::new();
         let flow = patterns.look(&tree, source.as_bytes(), always, &mut |captured, at| {
             let captures = captured.iter().map(|(capture, node)| {
@@ -540,7 +540,7 @@ mod tests {
         let patterns =
             Patterns::read(&grammar, "(list (_) (_) (_) (integer) @a)").expect("patterns");
         let source = format!("[{}]", "b, ".repeat(2_000));
-        let tree = grammar.parse(source.as_bytes(), &mut || ControlFlow::Continue(()));
+        let tree = grammar.parse(source.as_bytes(), &mut |_| ControlFlow::Continue(()));
         let mut left = 1_000;
         let mut go_on = || {
             left -= 1;

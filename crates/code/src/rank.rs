@@ -58,6 +58,8 @@ const MAX_IMPORTS: usize = 1000;
 
 /// Of so many files what was found is kept; with more, of the most promising ones.
 const MAX_KEPT: usize = 1 << 16;
+/// Most memory of what is kept by each thread.
+const MAX_KEPT_BYTES: usize = 16 << 20;
 /// How many files a caller may name.
 const MAX_NAMED: usize = 64;
 
@@ -178,6 +180,10 @@ struct Kept {
 }
 
 impl Kept {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.path.len() + size_of_val(&*self.counts)
+    }
+
     fn order(&self, other: &Self) -> Ordering {
         other.promise.total_cmp(&self.promise).then_with(|| self.path.cmp(&other.path))
     }
@@ -190,6 +196,21 @@ struct Seen {
     /// In how many files each term is.
     containing: [u64; MAX_TERMS],
     kept: Vec<Kept>,
+    kept_bytes: usize,
+}
+
+impl Seen {
+    /// Drops the least promising half if there are too many.
+    fn keep(&mut self, file: Kept) {
+        self.kept_bytes += file.bytes();
+        self.kept.push(file);
+        if self.kept.len() >= 2 * MAX_KEPT || self.kept_bytes >= MAX_KEPT_BYTES {
+            let most = self.kept.len() / 2;
+            self.kept.select_nth_unstable_by(most, Kept::order);
+            self.kept.truncate(most);
+            self.kept_bytes = self.kept.iter().map(Kept::bytes).sum();
+        }
+    }
 }
 
 /// One pass over the files of a tree.
@@ -222,11 +243,7 @@ impl<'q> Scan<'q> {
         for count in &kept.counts {
             seen.containing[usize::from(count.term)] += 1;
         }
-        seen.kept.push(kept);
-        if seen.kept.len() >= 2 * MAX_KEPT {
-            seen.kept.select_nth_unstable_by(MAX_KEPT, Kept::order);
-            seen.kept.truncate(MAX_KEPT);
-        }
+        seen.keep(kept);
     }
 
     fn count(&self, path: &str, text: &[u8]) -> Vec<Count> {

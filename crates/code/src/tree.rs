@@ -12,8 +12,7 @@ use memchr::{memchr, memchr_iter};
 
 use crate::language::{Language, Loaded};
 
-/// Texts over this are not parsed. What is larger was seldom written by hand, and a tree takes 250 times its text when
-/// there is a node for each byte.
+/// Texts over this are not parsed: what is larger was seldom written by hand.
 pub const LARGEST_PARSED: usize = 512 << 10;
 
 /// To parse a text, or to look through its tree, may take so long. Ten times what the largest text takes.
@@ -21,6 +20,12 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// Whoever waits for others to have parsed looks again after this.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// Most memory to parse a text, for each of its bytes. Real files take 10 to 40 times their size; a text that does not
+/// parse may take a thousand times.
+const MEMORY_PER_BYTE: usize = 72;
+/// Memory that any text may take.
+const MEMORY_MIN: usize = 2 << 20;
 
 /// A text of so many bytes needs no more room than every thread has.
 const SMALL: usize = 8 << 10;
@@ -84,7 +89,10 @@ pub(crate) fn parse(
     let loaded = language.loaded();
     let parse = |stop: &dyn Fn() -> bool| {
         let mut work = Work::of(text, stop);
-        loaded.grammar.parse(&source, &mut || work.go_on())
+        let memory = MEMORY_MIN.max(text.len() * MEMORY_PER_BYTE);
+        loaded.grammar.parse(&source, &mut |taken| {
+            if taken > memory { ControlFlow::Break(()) } else { work.go_on() }
+        })
     };
     let tree = if text.len() > SMALL { with_room(text.len(), &parse, stop) } else { parse(stop) };
     Some(Parsed { tree: tree?, loaded, _share: share })

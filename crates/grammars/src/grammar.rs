@@ -10,6 +10,7 @@ use tree_sitter::{Language, Node, ParseOptions, Parser, TreeCursor};
 
 use crate::Packed;
 use crate::lex::{self, Characters, Lex};
+use crate::memory::{self, Allocated};
 use crate::unpack::{Layout, Tokens};
 
 /// Makes a language of its tables, the pointers to its names and what finds its tokens. Returns how many bytes it
@@ -62,6 +63,7 @@ impl Packed {
     /// Takes up to a few milliseconds.
     #[expect(unsafe_code, reason = "C makes the language, of pointers")]
     pub fn unpack(&'static self) -> Arc<Grammar> {
+        memory::install();
         let mut tables = vec![0_u64; self.layout.words.div_ceil(4)];
         // SAFETY: every number of 64 bits is four of 16 bits.
         let (_, words, _) = unsafe { tables.align_to_mut::<u16>() };
@@ -122,15 +124,17 @@ impl Grammar {
         self.place.as_ptr().cast()
     }
 
-    /// The tree of `source`. `None` when `go_on`, asked every now and then, said no.
+    /// The tree of `source`. `None` if `go_on` stopped it, which is told now and then how many bytes are allocated.
     pub fn parse(
         self: &Arc<Self>,
         source: &[u8],
-        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+        go_on: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Option<Tree> {
+        let allocated = Allocated::from_now();
+        let mut go_on = || go_on(allocated.bytes());
         let mut parser = Parser::new();
         parser.set_language(&self.language).ok()?;
-        let tree = self.during(go_on, |go_on| {
+        let tree = self.during(&mut go_on, |go_on| {
             parser.parse_with_options(
                 &mut |at, _| source.get(at..).unwrap_or_default(),
                 None,

@@ -11,6 +11,7 @@
 
 mod grammar;
 mod lex;
+mod memory;
 mod unpack;
 
 use grammar::Make;

@@ -7,7 +7,7 @@ use std::thread;
 use grammars::{Grammar, Packed};
 
 fn sexp(grammar: &Arc<Grammar>, source: &str) -> String {
-    let tree = grammar.parse(source.as_bytes(), &mut || ControlFlow::Continue(()));
+    let tree = grammar.parse(source.as_bytes(), &mut |_| ControlFlow::Continue(()));
     tree.expect("a tree").root_node().to_sexp()
 }
 
@@ -22,7 +22,7 @@ fn a_tree_keeps_it() {
     let grammar = grammars::RUST.unpack();
     let share = Arc::downgrade(&grammar);
     let source = b"fn one() {}\nfn two() {}\n";
-    let tree = grammar.parse(source, &mut || ControlFlow::Continue(())).expect("a tree");
+    let tree = grammar.parse(source, &mut |_| ControlFlow::Continue(())).expect("a tree");
     drop(grammar);
     assert_eq!(tree.root_node().child(0).map(|node| node.kind()), Some("function_item"));
     let function = tree.grammar().named("function_item").expect("a kind of node");
@@ -36,7 +36,7 @@ fn a_tree_keeps_it() {
 fn a_parse_that_is_stopped_leaves_nothing() {
     let grammar = grammars::C.unpack();
     let source = "int a;\n".repeat(100_000);
-    let tree = grammar.parse(source.as_bytes(), &mut || ControlFlow::Break(()));
+    let tree = grammar.parse(source.as_bytes(), &mut |_| ControlFlow::Break(()));
     assert!(tree.is_none());
     assert_eq!(Arc::strong_count(&grammar), 1);
 }

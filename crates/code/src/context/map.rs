@@ -15,12 +15,12 @@ use files::tree::{self, TreeFile};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::source::{Reader, Source};
-use super::{Found, Gathered, Section, Wanted, parallel};
+use super::{Found, Gathered, KeptBytes, Section, Wanted, parallel};
 use crate::outline::{Kind, Outline, Part};
 use crate::rank::{definition, is_source, is_test};
 use crate::words::is_identifier;
 
-/// Identifiers that are counted by each thread.
+/// Identifiers that are counted by each thread, and of each file.
 const MOST_COUNTED: usize = 1 << 16;
 /// Shorter ones say nothing.
 const SHORTEST: usize = 3;
@@ -101,7 +101,7 @@ impl Names {
         self.in_file.clear();
         for name in identifiers(text) {
             let key = xxh3_64(&text[name]);
-            if self.in_file.insert(key) {
+            if self.in_file.len() < MOST_COUNTED && self.in_file.insert(key) {
                 *self.counted.entry(key).or_default() += 1;
             }
         }
@@ -207,6 +207,7 @@ fn look(
     wanted: &Wanted<'_>,
     usage: &ByName<Usage>,
 ) -> Result<Seen, StoreError> {
+    let kept = KeptBytes::new();
     let each = |seen: &mut Seen, file: &mut TreeFile<'_>| {
         seen.files += 1;
         let path = file.path();
@@ -214,7 +215,7 @@ fn look(
             let names = defined(text.as_bytes(), usage);
             if names.is_empty() {
                 seen.others.push(path.to_owned());
-            } else {
+            } else if kept.try_add(size_of::<Candidate>() + path.len() + size_of_val(&*names)) {
                 seen.candidates.push(Candidate { path: path.to_owned(), names });
             }
             if seen.others.len() >= 8 * PARSED {

@@ -10,6 +10,8 @@ use crate::language;
 
 /// Folders that are remembered by name; deeper ones are counted.
 const MOST_FOLDERS: usize = 4096;
+/// Most bytes of their paths, and of the names of files in them.
+const MOST_BYTES: usize = 2 << 20;
 /// Files of a folder that are shown by name.
 const MOST_NAMES: usize = 24;
 /// Levels that can be asked for.
@@ -33,6 +35,7 @@ pub(super) struct Folders {
     within: String,
     depth: usize,
     by_path: BTreeMap<String, Folder>,
+    bytes: usize,
     /// Of all folders, by the hash of their paths.
     seen: HashSet<u64>,
     files: u64,
@@ -45,6 +48,7 @@ impl Folders {
             within: within.to_owned(),
             depth: depth.clamp(1, DEEPEST),
             by_path: BTreeMap::new(),
+            bytes: 0,
             seen: HashSet::new(),
             files: 0,
             languages: Languages::new(),
@@ -74,9 +78,10 @@ impl Folders {
     fn count(&mut self, folder: &str, name: Option<&str>) {
         if !self.by_path.contains_key(folder) {
             self.make_room();
-            if self.by_path.len() >= MOST_FOLDERS || level(folder) > self.depth {
+            if self.is_full() || level(folder) > self.depth {
                 return;
             }
+            self.bytes += folder.len();
             self.by_path.insert(folder.to_owned(), Folder::default());
         }
         let Some(counted) = self.by_path.get_mut(folder) else { return };
@@ -84,7 +89,8 @@ impl Folders {
         if let Some(name) = name {
             counted.own += 1;
             // Of many none are shown, so it does not matter which are kept.
-            if counted.names.len() <= MOST_NAMES {
+            if counted.names.len() <= MOST_NAMES && self.bytes < MOST_BYTES {
+                self.bytes += name.len();
                 counted.names.push(name.to_owned());
             }
         }
@@ -92,10 +98,16 @@ impl Folders {
 
     /// Forgets the deepest folders, if there are too many.
     fn make_room(&mut self) {
-        while self.by_path.len() >= MOST_FOLDERS && self.depth > 1 {
+        while self.is_full() && self.depth > 1 {
             self.depth -= 1;
             self.by_path.retain(|path, _| level(path) <= self.depth);
+            let names = |folder: &Folder| folder.names.iter().map(String::len).sum::<usize>();
+            self.bytes = self.by_path.iter().map(|(path, folder)| path.len() + names(folder)).sum();
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.by_path.len() >= MOST_FOLDERS || self.bytes >= MOST_BYTES
     }
 
     pub fn join(&mut self, other: Self) {

@@ -8,12 +8,9 @@ use files::{Call, Root, StoreError};
 use super::snippets::MOST_MORE;
 use super::structure::{Folders, Structure};
 use super::symbol::{self, Symbol};
-use super::{Section, Wanted};
+use super::{KeptBytes, Section, Wanted};
 use crate::language;
 use crate::rank::{Question, Ranking, Scan, is_source};
-
-/// Files that are kept for each thread because a name is in them.
-const MOST_KEPT: usize = 1 << 15;
 
 /// A file that a name is in.
 #[derive(Debug, Clone)]
@@ -72,6 +69,7 @@ impl<'q> Survey<'q> {
         let within = wanted.tree.within.shown();
         let wants_folders = wanted.includes(Section::Structure);
         let reads = scan.is_some() || !symbols.is_empty();
+        let kept = KeptBytes::new();
         let start = || Seen {
             files: 0,
             folders: wants_folders.then(|| Folders::new(&within, wanted.depth)),
@@ -96,7 +94,7 @@ impl<'q> Survey<'q> {
             }
             for ((symbol, _), mentions) in symbols.iter().zip(&mut seen.mentions) {
                 let (words, defines) = symbol.mentions(text.as_bytes());
-                if words > 0 && mentions.len() < MOST_KEPT {
+                if words > 0 && kept.try_add(size_of::<Mention>() + path.len()) {
                     let near = symbol.is_near(text.as_bytes(), path);
                     mentions.push(Mention { path: path.to_owned(), words, defines, near });
                 }

@@ -13,7 +13,7 @@ use super::{pairs, sources};
 
 /// The tree of `source` by the packed parser, and by the plain one.
 fn check(grammar: &Arc<Grammar>, plain: &Language, source: &[u8]) {
-    let packed = grammar.parse(source, &mut || ControlFlow::Continue(())).expect("a tree");
+    let packed = grammar.parse(source, &mut |_| ControlFlow::Continue(())).expect("a tree");
     let mut parser = Parser::new();
     parser.set_language(plain).expect("a language");
     let plain = parser.parse(source, None).expect("a tree");

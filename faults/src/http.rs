@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::server::{HANG, await_end, binary, signal};
+use crate::server::{HANG, await_end, binary, memory, signal};
 
 pub struct HttpServer {
     child: Child,
@@ -77,11 +77,7 @@ impl HttpServer {
 
     /// A figure of `/proc/<pid>/status`, in KiB; none of a process that is gone.
     pub fn memory(&self, name: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(path).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|line| line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().ok())
-            .unwrap_or(0)
+        memory(self.child.id(), name)
     }
 }
 

@@ -13,6 +13,7 @@ mod chance;
 mod disks;
 mod errors;
 mod escapes;
+mod exhaustion;
 mod folder;
 mod fuse;
 mod history;
@@ -52,6 +53,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ("outsiders", "Editors that take no lock", outsiders::run),
     ("escapes", "Names that lead outside, or are swapped", escapes::run),
     ("sandbox", "The second wall around the folder", sandbox::run),
+    ("exhaustion", "Folders and arguments made to exhaust the server", exhaustion::run),
     ("attack", "HTTP under attack", attack::run),
     ("model", "Random steps against a model", model::run),
 ];

@@ -222,6 +222,13 @@ pub fn await_end(child: &mut Child) -> Result<(), String> {
     Err("it does not end".into())
 }
 
+/// A figure of `/proc/<pid>/status`, in KiB; 0 of a process that is gone.
+pub fn memory(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|line| line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().ok()).unwrap_or(0)
+}
+
 /// Sends a signal to a process of ours.
 pub fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);

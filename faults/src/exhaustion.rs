@@ -325,8 +325,8 @@ fn call(folder: &Path, tool: &str, arguments: &Value) -> Result<Call, NoAnswer> 
     let idle = server::memory(server.pid(), "VmRSS");
     let since = Instant::now();
     server.call(tool, arguments)?;
-    let took = since.elapsed();
+    let elapsed = since.elapsed();
     server.ready();
     let peak = server::memory(server.pid(), "VmHWM");
-    Ok(Call { took, memory: peak.saturating_sub(idle) << 10 })
+    Ok(Call { took: elapsed, memory: peak.saturating_sub(idle) << 10 })
 }

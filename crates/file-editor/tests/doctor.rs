@@ -77,7 +77,18 @@ fn a_plain_folder_is_well_and_left_as_it_was() {
     check(&checks, "port", "ok", "is free", "");
     check(&checks, "token", "ok", "none is set", "");
     check(&checks, "model", "ok", "none is named", "");
-    for what in ["space", "file system", "syncing", "temporary files", "hard links", "sandbox"] {
+    if cfg!(target_os = "linux") {
+        check(&checks, "other programs", "ok", "read leases and exchanges: supported", "");
+    }
+    for what in [
+        "space",
+        "file system",
+        "other programs",
+        "syncing",
+        "temporary files",
+        "hard links",
+        "sandbox",
+    ] {
         assert!(checks.iter().any(|check| check["check"] == what), "{what}: {checks:?}");
     }
     for client in ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "zed", "gemini"] {

@@ -67,16 +67,46 @@ pub fn has_unnamed_files(root: &Root) -> bool {
     os::has_unnamed_files(root.dir())
 }
 
-/// Whether a file can have two names.
+/// True if a file can have two names.
 pub fn has_hard_links(root: &Root) -> io::Result<bool> {
-    let (dir, one, two) = (root.dir(), temp_name::fresh(), temp_name::fresh());
+    with_two_names(root, |one, two| {
+        make_file(root, one)?;
+        Ok(root.dir().hard_link(one, root.dir(), two).is_ok())
+    })
+}
+
+/// What keeps the changes that programs without our lock make while a file is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplaceSupport {
+    /// Programs that have the file open for writing are seen, as far as the file is our own.
+    pub leases: bool,
+    /// A file that came by a rename in the last moment is put back.
+    pub exchange: bool,
+}
+
+pub fn replace_support(root: &Root) -> io::Result<ReplaceSupport> {
+    let dir = root.dir();
+    with_two_names(root, |one, two| {
+        make_file(root, one)?;
+        make_file(root, two)?;
+        let file = os::open_read(dir, one.as_ref())?;
+        let leases = file.is_some_and(|file| os::has_leases(&file));
+        Ok(ReplaceSupport { leases, exchange: os::can_exchange(dir, one.as_ref(), two.as_ref()) })
+    })
+}
+
+/// Gives two names for temporary files, which are removed afterwards.
+fn with_two_names<T>(root: &Root, act: impl Fn(&str, &str) -> io::Result<T>) -> io::Result<T> {
+    let (one, two) = (temp_name::fresh(), temp_name::fresh());
+    let outcome = act(&one, &two);
+    let _ = root.dir().remove_file(&two);
+    let removed = root.dir().remove_file(&one);
+    outcome.and_then(|outcome| removed.map(|()| outcome))
+}
+
+fn make_file(root: &Root, name: &str) -> io::Result<()> {
     let mut options = cap_std::fs::OpenOptions::new();
-    let file = dir.open_with(&one, options.write(true).create_new(true))?;
-    let linked = dir.hard_link(&one, dir, &two).is_ok();
-    drop(file);
-    let _ = dir.remove_file(&two);
-    dir.remove_file(&one)?;
-    Ok(linked)
+    root.dir().open_with(name, options.write(true).create_new(true)).map(drop)
 }
 
 /// How many temporary files of servers are in the folder itself: of killed ones, and of those that write just now.
@@ -120,6 +150,8 @@ mod tests {
         let named = file_system(&root).name;
         if ["ext4", "xfs", "btrfs", "tmpfs"].contains(&named.as_str()) {
             assert!(has_unnamed_files(&root), "{named}");
+            let all = ReplaceSupport { leases: true, exchange: true };
+            assert_eq!(replace_support(&root).unwrap(), all, "{named}");
             assert!(os::is_known_local(root.dir()), "{named}");
         }
         assert!(!os::is_known_local(at("/proc").dir()));

@@ -48,7 +48,7 @@ pub fn all(named: &OsStr, access: Access) -> Vec<Check> {
     if access == Access::ReadWrite && root.is_writable() {
         let leftovers = leftovers(&root);
         checks.extend(Trial::of(&root).map_or_else(|fault| vec![fault], |trial| trial.run()));
-        checks.extend([unnamed_files(&root), hard_links(&root), leftovers]);
+        checks.extend([other_programs(&root), unnamed_files(&root), hard_links(&root), leftovers]);
     }
     checks.push(sandbox(&root, access));
     checks
@@ -126,9 +126,9 @@ fn unnamed_files(root: &Root) -> Check {
 
 fn hard_links(root: &Root) -> Check {
     match probe::has_hard_links(root) {
-        Ok(true) => Check::ok("hard links", "are there"),
+        Ok(true) => Check::ok("hard links", "supported"),
         Ok(false) => {
-            Check::ok("hard links", "are not there; new files are made by renaming instead")
+            Check::ok("hard links", "not supported; new files are made by renaming instead")
         }
         Err(error) => Check::fault(
             "hard links",
@@ -136,6 +136,38 @@ fn hard_links(root: &Root) -> Check {
             "See whether files can be made in the folder by hand",
         ),
     }
+}
+
+/// What becomes of a change that a program without our lock makes while a file is replaced.
+fn other_programs(root: &Root) -> Check {
+    let what = "other programs";
+    let support = match probe::replace_support(root) {
+        Ok(support) => support,
+        Err(error) => {
+            let help = "See whether files can be made in the folder by hand";
+            return Check::fault(what, format!("no file could be made to find out: {error}"), help);
+        }
+    };
+    let seen = match (support.leases, support.exchange) {
+        (true, true) => {
+            let seen = "read leases and exchanges: supported; what they save while a file is replaced is kept";
+            return Check::ok(what, seen);
+        }
+        (true, false) => {
+            "exchanges: not supported; a file that is renamed in the moment of replacement is overwritten"
+        }
+        (false, true) => {
+            "read leases: not supported; what a program writes into a file that it has open may be lost"
+        }
+        (false, false) => {
+            "read leases and exchanges: not supported; what they save in the moment of replacement may be lost"
+        }
+    };
+    if cfg!(target_os = "linux") {
+        let help = "Close a file elsewhere before agents edit it here, or serve a folder on a local file system";
+        return Check::warning(what, seen, help);
+    }
+    Check::ok(what, seen)
 }
 
 /// Looked at before anything is written, since whatever writes takes them away.

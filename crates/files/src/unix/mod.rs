@@ -206,6 +206,16 @@ pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
     false
 }
 
+/// True if the system tells which programs have a file open for writing. The file must be open for reading only.
+pub(crate) fn has_leases(file: &File) -> bool {
+    matches!(lease::writers(file), Writers::None(_))
+}
+
+/// Exchanges two names of a folder; false if the system cannot.
+pub(crate) fn can_exchange(dir: &Dir, one: &OsStr, two: &OsStr) -> bool {
+    exchange::exchange(dir, one, two).is_ok()
+}
+
 /// Whether the folder has no name left.
 pub(crate) fn is_removed(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::fstat(dir)).is_ok_and(|stat| stat.st_nlink == 0)

@@ -217,6 +217,14 @@ pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
     false
 }
 
+pub(crate) fn has_leases(_: &File) -> bool {
+    false
+}
+
+pub(crate) fn can_exchange(_: &Dir, _: &OsStr, _: &OsStr) -> bool {
+    false
+}
+
 /// Removes a temporary file whose maker is dead: a living one shares it with nobody.
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
     if stat(dir, name).is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::File)) {

@@ -88,6 +88,10 @@ fn gather(options: &Options, report: &mut Report) -> Result<Vec<Contender>> {
         Contender::alone(Kind::Floor, &floor),
         Contender::alone(Kind::Ours, &options.binary),
     ];
+    if let Some(before) = &options.before {
+        contenders.push(Contender::alone(Kind::Before, before));
+        return Ok(contenders);
+    }
     for taken in rivals::install(&options.rivals) {
         let (name, version) = (taken.kind.name(), taken.version);
         report.keep("versions", name, version.into());

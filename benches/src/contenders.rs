@@ -49,6 +49,8 @@ pub enum Kind {
     Raw,
     Floor,
     Ours,
+    /// Another build of this product.
+    Before,
     Official,
     RustMcp,
     Patchloom,
@@ -59,11 +61,17 @@ impl Kind {
         matches!(self, Self::Official | Self::RustMcp | Self::Patchloom)
     }
 
+    /// This product, whichever build.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Self::Ours | Self::Before)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw loop",
             Self::Floor => "floor",
             Self::Ours => "file-editor",
+            Self::Before => "the build before",
             Self::Official => "server-filesystem",
             Self::RustMcp => "rust-mcp-filesystem",
             Self::Patchloom => "patchloom",
@@ -123,7 +131,7 @@ impl Contender {
         match self.kind {
             Kind::Floor if durability != Durability::None => drop(command.arg("--sync")),
             Kind::Raw | Kind::Floor => {}
-            Kind::Ours => {
+            Kind::Ours | Kind::Before => {
                 let durability = format!("--durability={durability:?}").to_lowercase();
                 let folder = format!("--dir={}", folder.display());
                 command.args(["--transport=stdio", "--log=error", "--tools=all"]);
@@ -141,7 +149,7 @@ impl Contender {
         let (tool, arguments) = match self.kind {
             Kind::Raw => return None,
             Kind::Floor => floor(task, round),
-            Kind::Ours => ours(task, round),
+            Kind::Ours | Kind::Before => ours(task, round),
             Kind::Official => official(task, round)?,
             Kind::RustMcp => match task {
                 Task::Lines(from, to) => {

@@ -33,10 +33,12 @@ use std::process::ExitCode;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// `benches <command> <binary of the server> [--rivals=FOLDER] [--save=NAME] [words]`
+/// `benches <command> <binary of the server> [--before=BINARY] [--rivals=FOLDER] [--save=NAME] [words]`
 pub struct Options {
     /// The release binary of the product.
     pub binary: PathBuf,
+    /// Another build, to be compared with instead of rivals.
+    pub before: Option<PathBuf>,
     /// Where rivals are installed.
     pub rivals: PathBuf,
     /// Under which name the figures are kept, if at all.
@@ -58,13 +60,16 @@ impl Options {
         }
         let flag = |wanted| flags.iter().find(|(name, _)| name == wanted).map(|(_, v)| v.clone());
         if words.is_empty()
-            || flags.iter().any(|(name, _)| !["rivals", "save", "write"].contains(&name.as_str()))
+            || flags
+                .iter()
+                .any(|(name, _)| !["before", "rivals", "save", "write"].contains(&name.as_str()))
         {
             return None;
         }
         let rivals = flag("rivals").map_or_else(|| "target/rivals".into(), PathBuf::from);
         Some(Self {
             binary: words.remove(0).into(),
+            before: flag("before").map(PathBuf::from),
             rivals,
             save: flag("save"),
             write: flag("write").map(PathBuf::from),
@@ -81,7 +86,8 @@ impl Options {
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let command = arguments.next().unwrap_or_default();
-    let usage = "benches <command> <binary> [--rivals=FOLDER] [--save=NAME] [words]";
+    let usage =
+        "benches <command> <binary> [--before=BINARY] [--rivals=FOLDER] [--save=NAME] [words]";
     let outcome = allow_many_connections().and_then(|()| {
         let options = Options::read(arguments).ok_or_else(|| Error::other(usage))?;
         match command.as_str() {

@@ -18,6 +18,13 @@ pub fn tell(name: &str, results: &Results, bars: Bars, report: &mut Report) {
         }
     }
     let Some(ours) = done(results, Kind::Ours) else { return };
+    if let Some(before) = done(results, Kind::Before) {
+        report.say(&format!(
+            "\nfile-editor against the build before: {}× the time, {}× the CPU.",
+            short(ours.median() / before.median()),
+            short(ours.cpu() / before.cpu()),
+        ));
+    }
     if let (Some(time), Some(cpu)) =
         (best_rival(results, Measure::Time), best_rival(results, Measure::Cpu))
     {

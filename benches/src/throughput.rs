@@ -66,7 +66,7 @@ pub fn serve(contender: &Contender, folder: &Path) -> Result<OnHttp> {
     OnHttp::start(|port| {
         let mut command = Command::new(&contender.program);
         command.arg(format!("--port={port}"));
-        if contender.kind == Kind::Ours {
+        if contender.kind.is_ours() {
             command.arg("--log=error").arg(format!("--dir={}", folder.display()));
         }
         command

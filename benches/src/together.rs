@@ -110,7 +110,7 @@ fn tell_outcomes(name: &str, kind: Kind, outcomes: &[Outcome], report: &mut Repo
     let damaged = list(|o| usize::from(o.is_damaged));
     let figures = json!({ "survived": survived, "acknowledged": acknowledged, "damaged": damaged });
     report.keep("together", kind.name(), figures);
-    if kind == Kind::Ours {
+    if kind.is_ours() {
         let holds = outcomes.iter().all(|outcome| outcome.is_right());
         let all = SERVERS * EDITS;
         report.bar(Bar {

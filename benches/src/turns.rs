@@ -191,8 +191,8 @@ fn can(contender: &Contender, operation: &Operation, path: &Path) -> bool {
     knows
         && match operation.durability {
             Durability::None => true,
-            Durability::Data => matches!(contender.kind, Kind::Ours | Kind::Floor),
-            Durability::Full => contender.kind == Kind::Ours,
+            Durability::Data => contender.kind.is_ours() || contender.kind == Kind::Floor,
+            Durability::Full => contender.kind.is_ours(),
         }
 }
 

@@ -49,7 +49,7 @@ cargo xtask <command>
   size [folder]…    what each language adds to the release binary, and takes when used, written to docs/size.md; trees
                     of the sources in the folders are compared too
   bench             this product, its rivals and the floor on the same work; words after it pick some of that,
-                    `--save=<name>` keeps the figures in benches/runs
+                    `--save=<name>` keeps the figures in benches/runs, `--before=<binary>` compares with another build
   bench contract    what the contracts ask of the time it takes
   bench growth      time and memory as files, folders, edits and clients grow
   bench footprint   size, start and memory of the release binary

@@ -52,10 +52,15 @@ impl KeptBytes {
         Self { left: AtomicUsize::new(Self::MAX) }
     }
 
-    /// False if there is not enough left.
+    /// False if there is not enough left; nothing is left then.
     fn try_add(&self, bytes: usize) -> bool {
-        let less = |left: usize| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let less = |left: usize| Some(left.saturating_sub(bytes));
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        left.is_ok_and(|left| left > bytes)
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -235,6 +240,10 @@ pub fn gather(
     }
     if call.cancel.is_set() {
         return Err(StoreError::Cancelled);
+    }
+    if survey.leaves_out_mentions {
+        let note = "too many uses were found, and some are left out: narrow `path` or `globs`";
+        gathered.notes.push(note.to_owned());
     }
     if reader.is_over() {
         gathered.notes.push("time was short: not every file was parsed".to_owned());

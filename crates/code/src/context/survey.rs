@@ -35,6 +35,8 @@ pub(super) struct Mentions {
 pub(super) struct Survey<'q> {
     pub ranking: Option<Ranking<'q>>,
     pub mentions: Vec<Mentions>,
+    /// There were too many to keep all of them.
+    pub leaves_out_mentions: bool,
     pub structure: Option<Structure>,
     pub scanned: u64,
     pub skipped: Skipped,
@@ -108,7 +110,8 @@ impl<'q> Survey<'q> {
         } else {
             (Vec::new(), Skipped::default())
         };
-        Ok(Self::joined(wanted, scan, symbols, states, skipped))
+        let joined = Self::joined(wanted, scan, symbols, states, skipped);
+        Ok(Self { leaves_out_mentions: kept.is_used_up(), ..joined })
     }
 
     fn joined(
@@ -145,6 +148,7 @@ impl<'q> Survey<'q> {
         Self {
             ranking: scan.map(|scan| scan.finish(most)),
             mentions,
+            leaves_out_mentions: false,
             structure: folders.map(Folders::structure),
             scanned,
             skipped,

@@ -260,7 +260,8 @@ impl Tool for AiGetCodeContext {
             start: self.start()?,
             tree: super::tree(cx, self.path.as_deref(), self.globs.as_deref(), [false; 2])?,
         };
-        let gathered = context::gather(cx.root, cx.store, &wanted, cx.call).map_err(|error| {
+        let gathered = context::gather(cx.root, cx.store, &wanted, cx.call);
+        let mut gathered = gathered.map_err(|error| {
             let path = self.path.as_deref().unwrap_or(".");
             match error {
                 StoreError::NoFolder => super::no_folder(path),
@@ -268,6 +269,7 @@ impl Tool for AiGetCodeContext {
             }
         })?;
         refuse_unreadable(&gathered, files.len() + excerpts.len(), cx)?;
+        gathered.notes.extend(super::search_files::unapplied_rules(&gathered.skipped));
         let budget = budget::Budget {
             root: cx.root.path().display().to_string(),
             max_tokens: number(self.max_tokens).unwrap_or(TOKENS),

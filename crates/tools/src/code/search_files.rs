@@ -201,6 +201,9 @@ fn reply(found: &Found) -> Reply {
         let _ =
             write!(text, "; {} file(s) only in part, their lines are too long", found.cut_files);
     }
+    if let Some(note) = unapplied_rules(&found.skipped) {
+        let _ = write!(text, "; {note}");
+    }
     if let Some(next) = &found.next {
         let _ = write!(text, "; for more pass cursor {}", json!(next));
     }
@@ -264,6 +267,15 @@ fn line_data(line: &HitLine) -> Value {
         data["cut"] = true.into();
     }
     data
+}
+
+/// A note that some rules of ignore files were not applied, if there are any.
+pub(super) fn unapplied_rules(skipped: &Skipped) -> Option<String> {
+    match skipped.ignore_rules {
+        0 => None,
+        1 => Some("1 ignore rule is over a limit and was not applied".to_owned()),
+        count => Some(format!("{count} ignore rules are over a limit and were not applied")),
+    }
 }
 
 /// What was not searched, and why.

@@ -87,7 +87,6 @@ impl Workplace {
         let witness: Arc<Session> = Arc::clone(session);
         let options = Options {
             tools: tools::TEXT.iter().collect(),
-            methods: Vec::new(),
             access: Access::ReadWrite,
             tool_errors: ToolErrors::Result,
             // Codex would show the model nothing else.

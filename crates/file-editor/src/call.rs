@@ -164,7 +164,6 @@ fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<St
     };
     let options = Options {
         tools: vec![entry],
-        methods: Vec::new(),
         access: workplace.access,
         tool_errors: ToolErrors::Result,
         structured: Structured::On,

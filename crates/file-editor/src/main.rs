@@ -40,7 +40,6 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
     let workplace = config.workplace;
     let options = Options {
         tools: config.tools,
-        methods: tools::PLAIN.iter().collect(),
         access: workplace.access,
         tool_errors: config.tool_errors,
         structured: config.structured,

@@ -211,13 +211,43 @@ mod arguments {
         assert_eq!(failure(&answer, -32002), format!("Error: {denied}"));
         assert_eq!(answer["result"]["content"][1]["text"], why);
         let answer = server.request("edit_file", edit);
-        assert_eq!(fault(&answer, -32002), denied);
-        assert_eq!(answer["error"]["data"]["hint"], why);
+        assert_eq!(fault(&answer, -32601), "Method not found");
+        assert_eq!(answer["error"]["data"], json!({ "method": "edit_file", "hint": why }));
+        assert_eq!(
+            server.request("read_file", json!({ "name": "a.txt" }))["result"]["content"],
+            "one"
+        );
         let dry =
             json!({ "name": "new.txt", "append": "x", "create_if_missing": true, "dry_run": true });
         failure(&server.tool("edit_file", dry), -32002);
         assert_eq!(folder.read("a.txt"), "one\n");
         assert_eq!(folder.names(), ["a.txt"]);
+    }
+
+    #[test]
+    fn a_plain_method_is_served_only_with_the_flat_tools() {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let calls = [
+            ("list_files", json!({})),
+            ("read_file", json!({ "name": "a.txt" })),
+            ("edit_file", json!({ "name": "a.txt", "append": "x" })),
+        ];
+        for flags in [&["--tools=text,code"][..], &["--tools=text", "--read-only"]] {
+            let mut server = folder.serve_with(flags);
+            for (method, params) in &calls {
+                let answer = server.request(method, params.clone());
+                assert_eq!(fault(&answer, -32601), "Method not found");
+                let hint = "the server was started without --tools=flat";
+                assert_eq!(answer["error"]["data"], json!({ "method": method, "hint": hint }));
+            }
+        }
+        assert_eq!(folder.read("a.txt"), "one\n");
+        let mut server = folder.serve_with(&["--tools=text,flat"]);
+        assert_eq!(
+            server.request("read_file", json!({ "name": "a.txt" }))["result"]["content"],
+            "one"
+        );
     }
 }
 

@@ -1525,10 +1525,29 @@ mod flags {
             assert!(answer["result"]["content"][1].to_string().contains("--read-only"), "{answer}");
             mcp.text("read_file", json!({ "name": "a.txt" }));
         }
-        let answer = server.rest("edit_file", edit);
-        assert_eq!(answer["error"]["code"], -32002, "{answer}");
-        assert!(answer["error"]["data"].to_string().contains("--read-only"), "{answer}");
+        let message =
+            server.send(&Request::post("/edit_file", edit.to_string())).refusal(404, -32601);
+        assert_eq!(message, "Not found: the server was started with --read-only");
         assert_eq!(server.rest("read_file", json!({ "name": "a.txt" }))["content"], "one");
+        assert_eq!(folder.read("a.txt"), "one\n");
+    }
+
+    #[test]
+    fn a_plain_method_is_served_only_with_the_flat_tools() {
+        let folder = Folder::new();
+        folder.write("a.txt", "one\n");
+        let server = folder.http_with(&["--tools=text,code"]);
+        for (method, arguments) in [
+            ("list_files", json!({})),
+            ("read_file", json!({ "name": "a.txt" })),
+            ("edit_file", json!({ "name": "a.txt", "append": "x" })),
+        ] {
+            let message = server
+                .send(&Request::post(&format!("/{method}"), arguments.to_string()))
+                .refusal(404, -32601);
+            assert_eq!(message, "Not found: the server was started without --tools=flat");
+        }
+        assert_eq!(server.send(&Request::post("/other", "{}")).refusal(404, -32601), "Not found");
         assert_eq!(folder.read("a.txt"), "one\n");
     }
 

@@ -258,7 +258,7 @@ impl Endpoint {
     ) -> Result<Taken, (StatusCode, Refusal)> {
         let known = mcp::SERVED.contains(&method);
         if !known && !contradicts(headers, "mcp-method", method) {
-            return Err((unknown_method(headers), mcp::method_not_found(id, method)));
+            return Err((unknown_method(headers), mcp::method_not_found(id, method, None)));
         }
         check_size(Some(id), body.len(), arguments::count(body))?;
         if !known {

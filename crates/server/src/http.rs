@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -253,8 +253,8 @@ pub fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> 
         .delete(move |headers: HeaderMap| async move { sessions.end(&headers) })
         .fallback(|| async { method_not_allowed("POST") });
     let mut router = Router::new().route("/", mcp.clone()).route("/mcp", mcp);
-    for entry in &calls.options.methods {
-        let (entry, calls, bodies) = (*entry, Arc::clone(calls), Arc::clone(&bodies));
+    for entry in calls.options.methods() {
+        let (calls, bodies) = (Arc::clone(calls), Arc::clone(&bodies));
         let method = post(move |request: Request| {
             let (calls, bodies) = (Arc::clone(&calls), Arc::clone(&bodies));
             async move { rest::answer(entry, calls, &bodies, request).await }
@@ -263,13 +263,20 @@ pub fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> 
         router = router.route(&format!("/{}", entry.name), method);
     }
     let door = Door::new(hosts, token, Arc::clone(calls));
+    let unknown = Arc::clone(calls);
     let health =
         get(|| async { answer(StatusCode::OK, Outgoing::new(&json!({ "status": "ok" }))) })
             .fallback(|| async { method_not_allowed("GET, HEAD") });
     router
         .route("/health", health)
-        .fallback(|| async { refuse(StatusCode::NOT_FOUND, fault::METHOD_NOT_FOUND, "Not found") })
+        .fallback(move |uri: Uri| async move { not_found(&unknown, uri.path()) })
         .layer(axum::middleware::from_fn_with_state(Arc::new(door), door::guard))
+}
+
+fn not_found(calls: &Calls, path: &str) -> Response {
+    let reason = path.strip_prefix('/').and_then(|name| calls.options.unserved_reason(name));
+    let message = reason.map_or("Not found".into(), |reason| format!("Not found: {reason}"));
+    refuse(StatusCode::NOT_FOUND, fault::METHOD_NOT_FOUND, &message)
 }
 
 pub fn method_not_allowed(allowed: &'static str) -> Response {

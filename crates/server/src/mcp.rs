@@ -376,7 +376,7 @@ pub fn request(
     let JsonRpcMessage::Request(request) = &message else { return Ok(message) };
     match &request.request {
         request if REMOVED.contains(&method) && is_modern(request.get_meta()) => {
-            Err(method_not_found(id, method))
+            Err(method_not_found(id, method, None))
         }
         // A method it knows, with parameters it does not: that is not an unknown method.
         ClientRequest::CustomRequest(_) => {
@@ -406,10 +406,13 @@ fn is_modern(meta: &RequestMetaObject) -> bool {
     meta.protocol_version() >= Some(ProtocolVersion::V_2026_07_28)
 }
 
-/// The answer to any other method.
-pub fn method_not_found(id: &RequestId, method: &str) -> Refusal {
-    Refusal::new(Some(id.clone()), fault::METHOD_NOT_FOUND, "Method not found")
-        .with_data(json!({ "method": short(method) }))
+/// The answer to any other method, with the reason if it is one that is not served.
+pub fn method_not_found(id: &RequestId, method: &str, reason: Option<&str>) -> Refusal {
+    let mut data = json!({ "method": short(method) });
+    if let Some(reason) = reason {
+        data["hint"] = reason.into();
+    }
+    Refusal::new(Some(id.clone()), fault::METHOD_NOT_FOUND, "Method not found").with_data(data)
 }
 
 impl ServerHandler for Mcp {

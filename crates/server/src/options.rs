@@ -34,8 +34,6 @@ pub enum Structured {
 pub struct Options {
     /// The tools of `tools/list`, in order.
     pub tools: Vec<&'static Entry>,
-    /// The plain methods.
-    pub methods: Vec<&'static Entry>,
     /// Refuse whatever is not a read.
     pub access: Access,
     pub tool_errors: ToolErrors,
@@ -66,6 +64,32 @@ impl Options {
             .filter(move |entry| access == Access::ReadWrite || entry.effect == Effect::Reads)
     }
 
+    /// The plain methods (bare JSON-RPC, REST): those of the flat tools that are offered.
+    pub fn methods(&self) -> impl Iterator<Item = &'static Entry> {
+        tools::PLAIN.iter().filter(|method| self.serves(method))
+    }
+
+    /// The plain method of that name, if it is served.
+    pub fn method(&self, name: &str) -> Option<&'static Entry> {
+        tools::PLAIN.iter().find(|method| method.name == name).filter(|method| self.serves(method))
+    }
+
+    /// True if the flat tool of the same name is offered.
+    fn serves(&self, method: &Entry) -> bool {
+        self.offered().any(|tool| is_flat(tool, method.name))
+    }
+
+    /// Why a plain method is not served. `None` if there is none of that name.
+    pub fn unserved_reason(&self, name: &str) -> Option<&'static str> {
+        tools::PLAIN.iter().any(|method| method.name == name).then(|| {
+            if self.tools.iter().any(|tool| is_flat(tool, name)) {
+                "the server was started with --read-only"
+            } else {
+                "the server was started without --tools=flat"
+            }
+        })
+    }
+
     /// What an agent needs to know first. Some clients show only the first 512 characters.
     pub fn instructions(&self, folders: &[String]) -> String {
         if let Some(instructions) = &self.instructions {
@@ -84,4 +108,8 @@ impl Options {
         let code = serves(Dialect::Code).then(|| CODE_INSTRUCTIONS.to_owned());
         flat.into_iter().chain(text).chain(code).collect::<Vec<_>>().join("\n\n")
     }
+}
+
+fn is_flat(tool: &Entry, name: &str) -> bool {
+    tool.dialect == Dialect::Flat && tool.name == name
 }

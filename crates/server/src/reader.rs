@@ -214,7 +214,7 @@ impl Reader {
             return self.notified(&envelope).map(Taken::PassOn);
         };
         let method = envelope.method.as_ref();
-        let plain = self.calls.options.methods.iter().copied().find(|entry| entry.name == method);
+        let plain = self.calls.options.method(method);
         let mut room = Some(room);
         let outcome = if let Some(entry) = plain {
             self.call_plain(entry, &id, envelope.params, &mut room, is_alone)
@@ -293,7 +293,8 @@ impl Reader {
         is_alone: bool,
     ) -> Result<Taken, Refusal> {
         if !mcp::SERVED.contains(&method) {
-            return Err(mcp::method_not_found(id, method));
+            let reason = self.calls.options.unserved_reason(method);
+            return Err(mcp::method_not_found(id, method, reason));
         }
         let mut message = mcp::request(id, method, line)?;
         self.aside.meet(&message);

@@ -143,7 +143,6 @@ fn done(answer: &Value) {
 fn options() -> Options {
     Options {
         tools: tools::TEXT.iter().collect(),
-        methods: Vec::new(),
         access: Access::ReadWrite,
         tool_errors: ToolErrors::JsonRpc,
         structured: Structured::Off,

@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand};
 use files::{Access, Durability, Root};
 use server::terminal::{self, Stream};
-use server::{Confirm, Level, Structured, ToolErrors, http};
+use server::{AllowedHost, Confirm, Level, Structured, ToolErrors, http};
 use tools::{Effect, Entry};
 
 use crate::workplace::{SecondWall, Workplace};
@@ -56,7 +56,7 @@ struct Raw {
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
-    /// Names besides loopback that the Host and Origin headers may say, a comma list
+    /// Hosts besides loopback that the Host and Origin headers may name, a comma list: `name` or `name:port`
     #[arg(long, value_name = "LIST")]
     allow_host: Option<String>,
 
@@ -377,6 +377,7 @@ pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
 
 /// Opens the port, so that one that is taken is a fault among the others.
 fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
+    let hosts = allowed_hosts(raw.allow_host.as_deref().unwrap_or_default())?;
     let host = raw.host.as_deref().unwrap_or("localhost");
     let number = u16::try_from(port).unwrap_or_default();
     let listeners = match http::inherited() {
@@ -392,9 +393,21 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
             "--host={host} reaches beyond this machine: set a token in FILE_EDITOR_TOKEN"
         ));
     }
-    let hosts = raw.allow_host.as_deref().unwrap_or_default().split(',');
-    let hosts = hosts.map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect();
     Ok(Transport::Http(http::Options { listeners, hosts, token }))
+}
+
+fn allowed_hosts(list: &str) -> Result<Vec<AllowedHost>, String> {
+    let hosts = list.split(',').map(str::trim).filter(|host| !host.is_empty());
+    hosts
+        .map(|host| {
+            AllowedHost::parse(host).ok_or_else(|| {
+                format!(
+                    "--allow-host: `{host}` must be a name or an address, with or without a port: \
+                     editor.example:8443"
+                )
+            })
+        })
+        .collect()
 }
 
 /// What requests have to carry, if anything.

@@ -267,6 +267,19 @@ mod listening {
     }
 
     #[test]
+    fn a_host_that_no_request_can_name_is_refused() {
+        let folder = Folder::new();
+        let words = "must be a name or an address, with or without a port: editor.example:8443";
+        for host in
+            ["https://a.test", "a.test:x", "a.test:99999", "*.a.test", "[::1", "a b", "a.test/"]
+        {
+            let fault = format!("--allow-host: `{host}` {words}");
+            let flag = format!("--allow-host=b.test,{host}");
+            check_refused(&[&dir(&folder), "--port=18099", &flag], &[&fault]);
+        }
+    }
+
+    #[test]
     #[cfg(unix)]
     fn http_is_what_is_served_unless_said_otherwise() {
         let folder = Folder::new();

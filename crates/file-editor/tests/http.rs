@@ -557,6 +557,29 @@ mod sizes {
         assert_alive(&server);
     }
 
+    /// As most clients do: they read no answer before all is sent. Larger than what the system holds on both sides.
+    #[test]
+    fn a_client_that_sends_on_reads_why_it_was_refused() {
+        let folder = Folder::new();
+        let env = [("FILE_EDITOR_TOKEN", "secret")];
+        let server = HttpServer::start(folder.path(), &["--max-size=1"], &env);
+        let body = vec![b' '; 48 << 20];
+        let to = |path| Request::post(path, &body).and("Authorization", "Bearer secret");
+        for (request, status) in [
+            (to("/mcp"), 413),
+            (to("/mcp").chunked(), 413),
+            (to("/mcp").with("Content-Type", "text/plain"), 413),
+            (to("/mcp").with("Host", "evil.com"), 403),
+            (to("/mcp").with("Authorization", "Bearer wrong"), 401),
+            (to("/nowhere"), 404),
+            (to("/health"), 405),
+        ] {
+            let mut client = server.connect();
+            client.write(&request.bytes()).unwrap_or_else(|error| panic!("{status}: {error}"));
+            assert_eq!(client.receive().unwrap().status, status);
+        }
+    }
+
     /// The text itself is measured exactly, whatever stands around it.
     #[test]
     fn a_text_of_exactly_the_limit_is_written() {
@@ -944,6 +967,27 @@ mod door {
             check_refused(&server, &|request| request.with("Host", host), 403);
         }
         check_refused(&server, &|request| request.with("Origin", "http://evil.com"), 403);
+    }
+
+    #[test]
+    fn a_name_can_be_allowed_with_its_port() {
+        let folder = Folder::new();
+        let server =
+            folder.http_with(&["--allow-host=a.test:8443, [fd00::1]:80,fd00::2,b.test:443"]);
+        for host in
+            ["a.test:8443", "A.test:8443", "[fd00::1]:80", "[fd00::2]:7", "b.test", "b.test:443"]
+        {
+            check_admitted(&server, &|request| request.with("Host", host));
+        }
+        for host in ["a.test", "a.test:8444", "a.test:84430", "[fd00::1]:81", "b.test:80"] {
+            check_refused(&server, &|request| request.with("Host", host), 403);
+        }
+        for origin in ["https://a.test:8443", "http://[fd00::1]", "https://b.test"] {
+            check_admitted(&server, &|request| request.with("Origin", origin));
+        }
+        for origin in ["https://a.test", "https://[fd00::1]", "http://b.test", "null"] {
+            check_refused(&server, &|request| request.with("Origin", origin), 403);
+        }
     }
 
     const TOKEN: &str = "correct horse battery staple";

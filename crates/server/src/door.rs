@@ -5,10 +5,10 @@
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{self, HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use crate::calls::Calls;
@@ -18,22 +18,84 @@ use crate::http::refuse;
 /// The names under which this machine is itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
+const HTTP: u16 = 80;
+const HTTPS: u16 = 443;
+
+/// A host besides loopback that `Host` and `Origin` may name: at any port, or at one alone.
+#[derive(Clone, Debug)]
+pub struct AllowedHost {
+    name: String,
+    port: Option<u16>,
+}
+
+impl AllowedHost {
+    /// Reads `name`, `name:port`, `[address]:port` or an address.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_address = text.parse::<Ipv6Addr>().is_ok();
+        let Authority { name, port } =
+            if is_address { Authority { name: text, port: None } } else { Authority::parse(text)? };
+        let can_be_named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        name.bytes().all(can_be_named).then(|| Self { name: name.to_owned(), port })
+    }
+
+    /// `defaults`: the ports that are meant if none is named.
+    fn is(&self, named: &Authority, defaults: &[u16]) -> bool {
+        let port = |port| named.port.map_or(defaults.contains(&port), |named| named == port);
+        self.name.eq_ignore_ascii_case(named.name) && self.port.is_none_or(port)
+    }
+}
+
+/// `name:port`, `[::1]:port` or either without a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Authority<'a> {
+    name: &'a str,
+    port: Option<u16>,
+}
+
+impl<'a> Authority<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (name, rest) = match text.strip_prefix('[') {
+            Some(v6) => v6.split_once(']')?,
+            None => text.split_at(text.find(':').unwrap_or(text.len())),
+        };
+        let port = match rest {
+            "" | ":" => None,
+            rest => {
+                let digits = rest.strip_prefix(':')?;
+                // No sign.
+                let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+                Some(digits.parse().ok().filter(|_| is_number)?)
+            }
+        };
+        (!name.is_empty()).then_some(Self { name, port })
+    }
+}
+
 pub struct Door {
-    /// Names besides loopback that `Host` and `Origin` may say.
-    hosts: Vec<String>,
+    hosts: Vec<AllowedHost>,
     token: Option<String>,
     calls: Arc<Calls>,
 }
 
 impl Door {
-    pub fn new(hosts: Vec<String>, token: Option<String>, calls: Arc<Calls>) -> Self {
+    pub fn new(hosts: Vec<AllowedHost>, token: Option<String>, calls: Arc<Calls>) -> Self {
         Self { hosts, token, calls }
     }
 
-    fn admits(&self, name: Option<&str>) -> bool {
-        name.is_some_and(|name| {
-            let is = |host: &str| host.eq_ignore_ascii_case(name);
-            LOOPBACK.into_iter().any(is) || self.hosts.iter().any(|host| is(host))
+    /// `defaults`: the ports that are meant if none is named.
+    fn admits(&self, authority: Option<&str>, defaults: &[u16]) -> bool {
+        authority.and_then(Authority::parse).is_some_and(|named| {
+            LOOPBACK.iter().any(|own| own.eq_ignore_ascii_case(named.name))
+                || self.hosts.iter().any(|host| host.is(&named, defaults))
+        })
+    }
+
+    /// True if the origin of a request is a page of an allowed host.
+    fn admits_origin(&self, origin: &HeaderValue) -> bool {
+        let parts = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        parts.is_some_and(|(scheme, authority)| {
+            let default = if scheme == "http" { HTTP } else { HTTPS };
+            self.admits(Some(authority), &[default])
         })
     }
 
@@ -42,16 +104,17 @@ impl Door {
         let mut hosts = headers.get_all(HOST).iter();
         let named = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().ok(),
-            (None, _) => uri.authority().map(Authority::as_str),
+            (None, _) => uri.authority().map(http::uri::Authority::as_str),
             (Some(_), Some(_)) => None,
         };
-        let target = uri.authority().is_none_or(|target| self.admits(host_name(target.as_str())));
-        if !target || !self.admits(named.and_then(host_name)) {
+        let target = uri.authority().map(http::uri::Authority::as_str);
+        // A proxy may have spoken HTTPS to the client.
+        let admits = |authority| self.admits(authority, &[HTTP, HTTPS]);
+        if target.is_some_and(|target| !admits(Some(target))) || !admits(named) {
             return Err(refuse(StatusCode::FORBIDDEN, INVALID_REQUEST, "Host not allowed").into());
         }
         for origin in headers.get_all(ORIGIN) {
-            let name = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-            if !self.admits(name.and_then(|(_, rest)| host_name(rest))) {
+            if !self.admits_origin(origin) {
                 return Err(
                     refuse(StatusCode::FORBIDDEN, INVALID_REQUEST, "Origin not allowed").into()
                 );
@@ -72,16 +135,6 @@ pub fn unauthorized(message: &str) -> Response {
     let mut refusal = refuse(StatusCode::UNAUTHORIZED, INVALID_REQUEST, message);
     refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     refusal
-}
-
-/// `name` of `name:port`, `[::1]:port` or either alone.
-fn host_name(authority: &str) -> Option<&str> {
-    let (name, rest) = match authority.strip_prefix('[') {
-        Some(v6) => v6.split_once(']')?,
-        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
-    };
-    let port = rest.strip_prefix(':').unwrap_or(rest);
-    (!name.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
 pub fn bears(headers: &HeaderMap, token: &str) -> bool {
@@ -114,18 +167,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn host_names_are_told_from_ports() {
-        let check = |authority, name| assert_eq!(host_name(authority), name, "{authority}");
-        check("localhost", Some("localhost"));
-        check("localhost:8080", Some("localhost"));
-        check("[::1]:8080", Some("::1"));
-        check("[::1]", Some("::1"));
-        check("127.0.0.1:1", Some("127.0.0.1"));
-        check("localhost:80@evil.com", None);
-        check("localhost:x", None);
-        check("", None);
-        check(":80", None);
-        check("[::1", None);
+    fn names_are_told_from_ports() {
+        let check = |text, expected: Option<(&str, Option<u16>)>| {
+            let expected = expected.map(|(name, port)| Authority { name, port });
+            assert_eq!(Authority::parse(text), expected, "{text}");
+        };
+        check("localhost", Some(("localhost", None)));
+        check("localhost:", Some(("localhost", None)));
+        check("localhost:8080", Some(("localhost", Some(8080))));
+        check("[::1]:8080", Some(("::1", Some(8080))));
+        check("[::1]", Some(("::1", None)));
+        check("127.0.0.1:1", Some(("127.0.0.1", Some(1))));
+        for odd in
+            ["localhost:80@evil.com", "a:x", "a:+1", "a:65536", "", ":80", "[::1", "[::1]8", "[]"]
+        {
+            check(odd, None);
+        }
     }
 
     #[test]

@@ -29,7 +29,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tools::Kind;
 
 use crate::calls::Calls;
-use crate::door::{self, Door};
+use crate::discard::{self, Received};
+use crate::door::{self, AllowedHost, Door};
 use crate::endpoint::Endpoint;
 use crate::room::{LOOK, Pace, Room, Rooms, SLOWEST, Share, UNCOUNTED};
 use crate::signal::Signals;
@@ -64,8 +65,7 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 /// Where to listen, and whom to let in.
 pub struct Options {
     pub listeners: Vec<StdListener>,
-    /// Names besides loopback that `Host` may say.
-    pub hosts: Vec<String>,
+    pub hosts: Vec<AllowedHost>,
     pub token: Option<String>,
 }
 
@@ -151,7 +151,7 @@ pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) ->
 /// Serves every connection, until `stop` is done; `left` is told of each that has ended.
 pub async fn serve_connections<A>(
     listeners: Vec<StdListener>,
-    answer: impl Fn(hyper::Request<Incoming>) -> A + Clone + Send + 'static,
+    answer: impl Fn(hyper::Request<Received>) -> A + Clone + Send + 'static,
     left: impl Fn() + Clone + Send + 'static,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()>
@@ -189,9 +189,15 @@ where
         let taker = Taker::default();
         let stream = TokioIo::new(Unstalled::new(stream, taker.clone(), ANSWER_STALL));
         let answer = answer.clone();
-        let service = service_fn(move |mut request: hyper::Request<_>| {
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(taker.clone());
-            answer(request)
+            let (request, rest) = discard::split(request);
+            let answer = answer(request);
+            async move {
+                let answer = answer.await;
+                rest.discard();
+                answer
+            }
         });
         let connection = graceful.watch(http.serve_connection(stream, service));
         let left = left.clone();
@@ -245,7 +251,7 @@ fn connections_at_most() -> usize {
 }
 
 /// What is behind each path, for those whom the door lets in.
-pub fn router(calls: &Arc<Calls>, hosts: Vec<String>, token: Option<String>) -> Router {
+pub fn router(calls: &Arc<Calls>, hosts: Vec<AllowedHost>, token: Option<String>) -> Router {
     let bodies = Arc::new(Bodies::new(Arc::clone(calls)));
     let endpoint = Arc::new(Endpoint::new(Arc::clone(calls), Arc::clone(&bodies)));
     let sessions = Arc::clone(&endpoint);

@@ -10,6 +10,7 @@ mod calls;
 mod confirm;
 mod desk;
 pub mod direct;
+mod discard;
 mod door;
 mod drafts;
 mod endpoint;
@@ -43,6 +44,7 @@ mod writer;
 
 pub use calls::Calls;
 pub use confirm::Confirm;
+pub use door::AllowedHost;
 pub use hosted::Hosted;
 pub use log::{Level, Log};
 pub use options::{Options, Structured, ToolErrors};

@@ -1,8 +1,11 @@
 //! String edits, staged one after another: each is looked for in what the ones before it left.
 //!
 //! A string must be found exactly, byte for byte, and mean one place. Two things may be given way to, and both are told:
-//! line breaks written in another style than the file's one and only, and, if asked for, blanks (`blanks.rs`). There is
-//! no other likeness that would do, ever; what is merely near is for a hint (`nearest.rs`).
+//! line feeds where the text has another line break throughout, and, if asked for, blanks (`blanks.rs`). There is no
+//! other likeness that would do, ever; what is merely near is for a hint (`nearest.rs`).
+//!
+//! Line feeds of the new text become the text's own line breaks, unless the caller writes a carriage return on either
+//! side: then every byte is meant.
 
 mod pick;
 mod rarity;
@@ -53,6 +56,15 @@ pub enum Pick {
     Near(usize),
 }
 
+fn has_break(string: &str) -> bool {
+    memchr::memchr2(b'\n', b'\r', string.as_bytes()).is_some()
+}
+
+/// True if every byte of the new text is meant as it is written.
+fn is_literal(edit: &StringEdit) -> bool {
+    edit.old.contains('\r') || edit.new.contains('\r')
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matching {
     Exact,
@@ -64,7 +76,9 @@ pub enum Matching {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     Exactly,
-    /// With its line breaks in the style of the file.
+    /// Exactly, but one half of a CRLF was replaced and the other half is left.
+    WithinBreak,
+    /// With its line feeds in the style of the file.
     WithEndings(Ending),
     /// Blanks aside; the replacement was moved by the shift.
     WithBlanks(Shift),
@@ -184,6 +198,9 @@ impl<'a> Staged<'a> {
     /// Applies the next edit, or leaves everything as it is and says why.
     pub fn apply(&mut self, edit: StringEdit<'a>) -> Result<(), StringError> {
         let Fit { ranges, new, found } = self.fit(edit)?;
+        if has_break(edit.old) || has_break(edit.new) {
+            self.ending = OnceCell::new();
+        }
         self.check_size(ranges.len(), ranges.first().map_or(0, Range::len), new.len())?;
         let remembered = &ranges[..ranges.len().min(PLACES).min(1 + self.places_left)];
         self.places_left -= remembered.len().saturating_sub(1);
@@ -240,9 +257,14 @@ impl<'a> Staged<'a> {
         self.done.iter().position(|done| done.edit.old == old)
     }
 
-    /// Whether the text before all edits had it.
+    /// True if it would have been found in the text before all edits.
     pub fn was_there(&self, old: &str) -> bool {
-        memmem::find(self.original.as_str().as_bytes(), self.native(old).as_bytes()).is_some()
+        Self::new(self.original, self.max_len).is_there(old)
+    }
+
+    fn is_there(&self, old: &str) -> bool {
+        let has = |old: &str| memmem::find(self.text().as_bytes(), old.as_bytes()).is_some();
+        has(old) || self.with_own_endings(old).is_some_and(|old| has(&old))
     }
 
     /// The new text, with the byte order mark, how it came about, and what each edit did.
@@ -274,15 +296,14 @@ impl<'a> Staged<'a> {
             }
             return Ok(Fit::one(self.bom..self.bom, self.native(edit.new), Found::Exactly));
         }
-        let new = self.native(edit.new);
-        if !self.splits_a_break(edit.old)
-            && let Some(ranges) = self.find(edit, edit.old, new.len())?
-        {
-            return Ok(Fit { ranges, new, found: Found::Exactly });
+        let (new, found) = self.exact_replacement(edit);
+        if let Some(ranges) = self.find(edit, edit.old, new.len())? {
+            return Ok(Fit { ranges, new, found });
         }
-        let old = self.native(edit.old);
-        if let (Cow::Owned(_), Some(ending)) = (&old, self.ending())
-            && let Some(ranges) = self.find(edit, &old, new.len())?
+        let old = self.with_own_endings(edit.old);
+        let new = self.replacement(&edit);
+        if let (Some(Cow::Owned(old)), Some(ending)) = (&old, self.ending())
+            && let Some(ranges) = self.find(edit, old, new.len())?
         {
             return Ok(Fit { ranges, new, found: Found::WithEndings(ending) });
         }
@@ -291,7 +312,7 @@ impl<'a> Staged<'a> {
         {
             return Ok(fit);
         }
-        Err(self.missed(edit, &old))
+        Err(self.missed(edit, old.as_deref().unwrap_or(edit.old)))
     }
 
     fn missed(&self, edit: StringEdit<'_>, old: &str) -> StringError {
@@ -389,8 +410,8 @@ impl<'a> Staged<'a> {
         self.check_size(1, range.len(), size)?;
         let new = shift.apply(edit.new);
         let new = match self.native(&new) {
-            Cow::Owned(native) => native,
-            Cow::Borrowed(_) => new,
+            Cow::Owned(native) if !is_literal(&edit) => native,
+            _ => new,
         };
         let range = self.bom + range.start..self.bom + range.end;
         Ok(Some(Fit::one(range, new.into(), Found::WithBlanks(shift))))
@@ -407,22 +428,44 @@ impl<'a> Staged<'a> {
         self.span(&(now..now)).first
     }
 
-    /// The style of all line breaks of the original, if there is one.
+    /// The style of all line breaks, if there is one.
     fn ending(&self) -> Option<Ending> {
-        *self.ending.get_or_init(|| lines::uniform_ending(self.original.as_str()))
+        *self.ending.get_or_init(|| lines::uniform_ending(self.text()))
     }
 
     /// `string` with its line breaks in the file's style; borrowed when that is as they are.
     fn native<'s>(&self, string: &'s str) -> Cow<'s, str> {
-        if memchr::memchr2(b'\n', b'\r', string.as_bytes()).is_none() {
+        if !has_break(string) {
             return string.into();
         }
         self.ending().map_or(string.into(), |ending| lines::with_ending(string, ending))
     }
 
-    /// Whether `old` can only match in the middle of `\r\n`: replacing half of a line break would break the other.
-    fn splits_a_break(&self, old: &str) -> bool {
-        (old.starts_with('\n') || old.ends_with('\r')) && self.ending() == Some(Ending::CrLf)
+    /// `old` with its line feeds in the style of the text; `None` if it has a carriage return.
+    fn with_own_endings<'s>(&self, old: &'s str) -> Option<Cow<'s, str>> {
+        (!old.contains('\r')).then(|| self.native(old))
+    }
+
+    /// The new text, with its line feeds in the style of the text.
+    fn replacement<'s>(&self, edit: &StringEdit<'s>) -> Cow<'s, str> {
+        if is_literal(edit) { edit.new.into() } else { self.native(edit.new) }
+    }
+
+    /// The same where `old` is found exactly, and so perhaps in the middle of a CRLF.
+    fn exact_replacement<'s>(&self, edit: StringEdit<'s>) -> (Cow<'s, str>, Found) {
+        let is_crlf = || self.ending() == Some(Ending::CrLf);
+        let begins_within = edit.old.starts_with('\n') && is_crlf();
+        let ends_within = edit.old.ends_with('\r') && is_crlf();
+        let new = match edit.new.strip_prefix('\n') {
+            // It completes the `\r` before it.
+            Some(rest) if begins_within && !is_literal(&edit) => {
+                format!("\n{}", self.native(rest)).into()
+            }
+            _ => self.replacement(&edit),
+        };
+        let leaves_half = begins_within && !edit.new.starts_with('\n')
+            || ends_within && !edit.new.ends_with('\r');
+        (new, if leaves_half { Found::WithinBreak } else { Found::Exactly })
     }
 
     /// The lines of `range`; a line break belongs to the line it ends, and nothing to the line it stands in.

@@ -166,6 +166,49 @@ fn line_breaks_take_the_style_of_the_file() {
     check("a\r\nb\r\n", &[replace("a", "c\nd")], "c\r\nd\r\nb\r\n");
     check("a\r\nb\r\n", &[replace("\nb", "\nc")], "a\r\nc\r\n");
     check("a\r\nb\r\n", &[replace("a\r", "c\r")], "c\r\nb\r\n");
+    check("a\rb\r", &[replace("a\nb", "c\nd")], "c\rd\r");
+}
+
+#[test]
+fn half_a_crlf_that_is_found_exactly_is_replaced_alone() {
+    check("a\r\nb", &[replace("\n", "")], "a\rb");
+    check("a\r\nb", &[replace("\r", "")], "a\nb");
+    check("a\r\nb", &[replace("\nb", "c")], "a\rc");
+    check("a\r\nb", &[replace("a\r", "c")], "c\nb");
+    // What completes the other half is no line break of its own.
+    check("a\r\nb", &[replace("\n", "\n\n")], "a\r\n\r\nb");
+    check("a\r\nb", &[replace("\nb", "\nc\nd")], "a\r\nc\r\nd");
+    let found = |old, new| run("a\r\nb", &[replace(old, new)]).unwrap().1.remove(0).found;
+    for (old, new) in [("\n", ""), ("\r", "x"), ("\nb", "b"), ("a\r", "a")] {
+        assert_eq!(found(old, new), Found::WithinBreak, "{old:?} {new:?}");
+    }
+    for (old, new) in [("\n", "\n\n"), ("a\r", "b\r"), ("\r\n", "\n"), ("b", "\nc")] {
+        assert_eq!(found(old, new), Found::Exactly, "{old:?} {new:?}");
+    }
+}
+
+#[test]
+fn a_caller_who_writes_carriage_returns_means_every_byte() {
+    check("a\r\nb\r\n", &[all("\r\n", "\n")], "a\nb\n");
+    check("a\nb\n", &[all("\n", "\r\n")], "a\r\nb\r\n");
+    check("a\r\nb\r\n", &[replace("a\r\n", "c\nd\n")], "c\nd\nb\r\n");
+    check("a\r\nb\r\n", &[replace("a", "c\r\nd\ne\r")], "c\r\nd\ne\r\r\nb\r\n");
+    check("a\nb\n", &[replace("a", "c\r\nd")], "c\r\nd\nb\n");
+    refused("a\nb\n", &[replace("a\r\nb", "c")], &StringError::NoMatch { edit: 0 });
+    refused("a\rb\r", &[replace("a\r\nb", "c")], &StringError::NoMatch { edit: 0 });
+}
+
+/// As if each edit were a call of its own.
+#[test]
+fn an_edit_goes_by_the_style_that_the_ones_before_it_leave() {
+    let converted = all("\r\n", "\n");
+    check("a\r\nb\r\n", &[converted, replace("a\nb", "c\nd")], "c\nd\n");
+    let mixed = replace("a\r\n", "a\n");
+    refused(
+        "a\r\nb\r\nc",
+        &[mixed, replace("b\nc", "d")],
+        &StringError::NoMatch { edit: 1 },
+    );
 }
 
 #[test]

@@ -47,8 +47,6 @@ fn everywhere(text: &str, needle: &str) -> Vec<usize> {
 
 /// `room`: how many bytes the text may have at most, on the way too.
 pub fn edit(original: &str, edits: &[Edit], room: usize) -> Result<Edited, Refused> {
-    let style = only_ending(original);
-    let native = |text: &str| style.map_or(text.to_owned(), |end| with_ending(text, end));
     let mut staged = Staged {
         text: original.to_owned(),
         origins: (0..original.len()).map(Some).collect(),
@@ -61,9 +59,10 @@ pub fn edit(original: &str, edits: &[Edit], room: usize) -> Result<Edited, Refus
         restyled: false,
     };
     for (index, edit) in edits.iter().enumerate() {
-        let new = native(&edit.new);
-        let (starts, length, restyled) = find(&staged, edit, index, style, &native(&edit.old))?
-            .ok_or_else(|| missed(original, &staged, edits, index, &native(&edit.old)))?;
+        let old = styled(&staged.text, &edit.old, edit.old.contains('\r'));
+        let (starts, length, restyled) = find(&staged, edit, index, &old)?
+            .ok_or_else(|| missed(original, &staged, edits, index, &old))?;
+        let new = new_text(&staged.text, edit, restyled);
         let size = staged.text.len() - starts.len() * length + starts.len() * new.len();
         if size > room {
             return Err(Refused::TooLarge { size });
@@ -78,6 +77,22 @@ pub fn edit(original: &str, edits: &[Edit], room: usize) -> Result<Edited, Refus
     }
     done.text = staged.text;
     Ok(done)
+}
+
+/// With its line feeds in the style of the staged text, unless the caller writes carriage returns.
+fn styled(staged: &str, text: &str, is_literal: bool) -> String {
+    let style = only_ending(staged).filter(|_| !is_literal);
+    style.map_or(text.to_owned(), |end| with_ending(text, end))
+}
+
+/// What is put in. The `\r` before a match that begins with the `\n` of a CRLF needs that `\n` alone.
+fn new_text(staged: &str, edit: &Edit, restyled: bool) -> String {
+    let is_literal = edit.old.contains('\r') || edit.new.contains('\r');
+    let is_within = !restyled && edit.old.starts_with('\n') && only_ending(staged) == Some("\r\n");
+    match edit.new.strip_prefix('\n').filter(|_| is_within && !is_literal) {
+        Some(rest) => format!("\n{}", styled(staged, rest, false)),
+        None => styled(staged, &edit.new, is_literal),
+    }
 }
 
 /// The first and the last line of each place.
@@ -97,8 +112,7 @@ fn find(
     staged: &Staged,
     edit: &Edit,
     index: usize,
-    style: Option<&str>,
-    native: &str,
+    styled: &str,
 ) -> Result<Option<Places>, Refused> {
     if edit.old.is_empty() {
         return match (staged.text.is_empty(), edit.count) {
@@ -107,10 +121,8 @@ fn find(
             (true, Some(_)) => Err(Refused::Several { edit: index, count: 1 }),
         };
     }
-    // Half of a line break is not replaced.
-    let splits = style == Some("\r\n") && (edit.old.starts_with('\n') || edit.old.ends_with('\r'));
-    for (old, is_tried) in [(edit.old.as_str(), !splits), (native, native != edit.old)] {
-        let found = if is_tried { everywhere(&staged.text, old) } else { Vec::new() };
+    for old in [edit.old.as_str(), styled] {
+        let found = everywhere(&staged.text, old);
         if !found.is_empty() {
             let picked = pick(&staged.text, edit, index, found, old.len())?;
             return Ok(Some((picked, old.len(), old != edit.old)));

@@ -307,6 +307,9 @@ fn numbers(edits: &[usize]) -> String {
 fn found_note(found: &Found) -> Option<String> {
     let moved = match found {
         Found::Exactly => return None,
+        Found::WithinBreak => {
+            return Some("half of a CRLF line break was replaced; the other half is left".into());
+        }
         Found::WithEndings(ending) => {
             let ending = ending.as_str();
             return Some(format!(

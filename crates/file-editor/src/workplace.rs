@@ -35,8 +35,9 @@ impl Workplace {
         let root = Arc::new(self.root);
         let disk = DiskOptions { max_size: self.max_size, durability: self.durability };
         let store = DiskStore::open(Arc::clone(&root), disk);
-        // Who only reads clears up as well, so the wall comes after.
-        store.sweep_root();
+        if self.access == Access::ReadWrite {
+            store.sweep_root();
+        }
         let sandbox = match self.second_wall {
             SecondWall::Wanted => {
                 Sandbox::enter_to_call(&root, self.access, self.model.as_deref().map(callee))

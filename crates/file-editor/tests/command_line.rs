@@ -224,6 +224,27 @@ mod arguments {
         assert_eq!(folder.names(), ["a.txt"]);
     }
 
+    /// Not even what a killed server left.
+    #[test]
+    #[cfg(unix)]
+    fn read_only_removes_nothing() {
+        let folder = Folder::new();
+        let left = ".fe-1-0123456789abcdef.tmp";
+        folder.write(left, "left");
+        let dir = format!("--dir={}", folder.path().display());
+        let mut server = folder.serve_with(&["--read-only"]);
+        server.text("list_files", json!({}));
+        server.finish();
+        for arguments in
+            [&["call", "list_files", &dir, "--read-only"][..], &["doctor", &dir, "--read-only"]]
+        {
+            run(arguments);
+        }
+        assert_eq!(folder.names(), [left]);
+        folder.serve().finish();
+        assert_eq!(folder.names(), [""; 0]);
+    }
+
     #[test]
     fn a_plain_method_is_served_only_with_the_flat_tools() {
         let folder = Folder::new();

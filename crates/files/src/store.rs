@@ -155,6 +155,8 @@ pub struct Saved {
     pub links: u64,
     /// What the new version could not be given: "owner", "group", "access list", "extended attributes".
     pub lost: Vec<&'static str>,
+    /// The file had a setuid or setgid bit or capabilities, and has them no more.
+    pub drops_privileges: bool,
     /// Somebody else changed the file during the update, in a store that cannot keep them out.
     pub contested: bool,
     /// Another program has the file open for writing. What it writes from now on goes to the version that was replaced.
@@ -166,13 +168,14 @@ pub struct Saved {
 
 impl Saved {
     /// Nothing had to be saved.
-    pub(crate) fn kept(stamp: Stamp) -> Saved {
+    pub fn kept(stamp: Stamp) -> Saved {
         Saved {
             created: false,
             stamp,
             durable: Durable::Yes,
             links: 0,
             lost: Vec::new(),
+            drops_privileges: false,
             contested: false,
             open_elsewhere: false,
             restyled: None,

@@ -126,6 +126,9 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
             saved.lost.join(", ")
         ));
     }
+    if saved.drops_privileges {
+        notes.push("setuid, setgid and file capabilities were removed, as by any write".into());
+    }
     match saved.durable {
         Durable::Unknown => {
             notes.push("applied, durability unknown: the folder could not be synced".into());

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use files::{
-    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Hash, Saved, Stamp, Stop, Store,
-    StoreError, Version,
+    Call, Change, Decide, DirPath, Entry, FilePath, Hash, Saved, Stamp, Stop, Store, StoreError,
+    Version,
 };
 use sha2::{Digest as _, Sha256};
 use text::diff::{self, Names};
@@ -310,13 +310,7 @@ fn found(
 fn kept(version: Option<&Version>) -> Saved {
     Saved {
         created: version.is_none(),
-        stamp: version.map_or(Stamp::MISSING, |version| version.stamp),
-        durable: Durable::Yes,
-        links: 0,
-        lost: Vec::new(),
-        contested: false,
-        open_elsewhere: false,
-        restyled: None,
+        ..Saved::kept(version.map_or(Stamp::MISSING, |version| version.stamp))
     }
 }
 

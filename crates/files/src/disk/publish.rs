@@ -217,6 +217,7 @@ impl DiskStore {
             return Saved::kept(stamp);
         }
         let lost = temp.as_ref().map_or_else(Vec::new, Temp::lost);
+        let drops_privileges = temp.as_ref().is_some_and(Temp::drops_privileges);
         // With the temporary name, which is the old file's by now.
         drop(temp);
         let durable = match self.options.durability {
@@ -231,6 +232,7 @@ impl DiskStore {
             durable,
             links: target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1)),
             lost,
+            drops_privileges,
             contested,
             open_elsewhere: matches!(guard, Guard::OpenElsewhere),
             restyled: None,

@@ -1,6 +1,7 @@
 //! Makes a new file look like the one it replaces: owner, extended attributes (ACLs are among them), mode.
 //!
-//! As much as we are allowed to: what cannot be kept does not stop an edit, but it never gives anyone more rights.
+//! As much as we are allowed to: what cannot be kept does not stop an edit, but it never gives anyone more rights. What
+//! makes a file run with the rights of its owner goes, as with any write: other contents were trusted with it.
 
 use std::{fs::File, io::Read as _, sync::OnceLock};
 
@@ -19,10 +20,16 @@ pub(super) struct Copied {
     pub mode_set: Result<(), Errno>,
     /// What could not be kept.
     pub lost: Vec<&'static str>,
+    /// The original had a setuid or setgid bit, or file capabilities.
+    pub was_privileged: bool,
 }
 
-/// Gives `temp` the attributes of `original`. The mode comes last: the other steps clear or widen bits of it.
-pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
+/// Bits by which a file runs with the rights of its owner or group.
+const PRIVILEGED: Mode = Mode::SUID.union(Mode::SGID);
+
+/// Gives `temp` the attributes of `original`. The mode comes last: the other steps clear or widen bits of it. Fails if
+/// the folder's default list gave `temp` an access list that cannot be removed.
+pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Result<Copied, Errno> {
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
     // The right owner is mostly there from the start, also where nobody is allowed to change it.
     let new = stat_open(temp).ok();
@@ -32,12 +39,11 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
     let group_kept = owner_kept
         || has(|new, stat| new.gid == stat.gid)
         || retry_on_intr(|| fchown(temp, None, gid)).is_ok();
-    let xattr::Kept { acl: acl_kept, others: others_kept } = xattr::copy(original, temp);
+    let xattr::Kept { acl: acl_kept, others: others_kept, had_capabilities } =
+        xattr::copy(original, temp)?;
 
-    let mut mode = stat.mode;
-    if !owner_kept {
-        mode.remove(Mode::SUID | Mode::SGID);
-    }
+    let unprivileged = stat.mode.difference(PRIVILEGED);
+    let mut mode = unprivileged;
     if !group_kept || !acl_kept {
         // The group bits were meant for another group, or bound an ACL that is lost: the group gets what all get.
         for (group, all) in
@@ -54,13 +60,14 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Copied {
         ("group", group_kept),
         ("access list", acl_kept),
         ("extended attributes", others_kept),
-        ("mode", mode == stat.mode),
+        ("mode", mode == unprivileged),
     ];
-    Copied {
+    Ok(Copied {
         mode,
         mode_set,
         lost: kept.into_iter().filter(|(_, kept)| !kept).map(|(name, _)| name).collect(),
-    }
+        was_privileged: had_capabilities || stat.mode.intersects(PRIVILEGED),
+    })
 }
 
 pub(super) fn set_mode(file: &File, mode: Mode) -> Result<(), Errno> {
@@ -124,6 +131,7 @@ mod xattr {
     use super::super::open_again;
 
     const ACL: &CStr = c"system.posix_acl_access";
+    const CAPABILITIES: &CStr = c"security.capability";
 
     /// Signatures of the old bytes: on other bytes they would make the file unreadable.
     const OF_THE_BYTES: [&CStr; 2] = [c"security.ima", c"security.evm"];
@@ -141,23 +149,24 @@ mod xattr {
     pub(super) struct Kept {
         pub acl: bool,
         pub others: bool,
+        pub had_capabilities: bool,
     }
 
-    /// Copies what can be copied. What cannot even be listed may have held an access list.
-    pub(super) fn copy(from: &File, to: &File) -> Kept {
-        let Some(names) = list(from) else { return Kept { acl: false, others: false } };
+    /// Copies what can be copied. What cannot even be listed may have held an access list. Fails if `to` has an access
+    /// list of the folder's that cannot be removed.
+    pub(super) fn copy(from: &File, to: &File) -> Result<Kept, Errno> {
+        let Some(names) = list(from) else {
+            remove_acl(to)?;
+            return Ok(Kept { acl: false, others: false, had_capabilities: false });
+        };
         let names: Vec<&CStr> = names
             .split_inclusive(|&byte| byte == 0)
             .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
             .filter(|name| !OF_THE_BYTES.contains(name))
             .collect();
-        // The folder's default list may have given the new file one. To look costs less than to remove nothing.
-        if !names.contains(&ACL) && retry_on_intr(|| fgetxattr_query(to, ACL)) != Err(Errno::NODATA)
-        {
-            let _ = retry_on_intr(|| fremovexattr(to, ACL));
-        }
-        let mut all = Kept { acl: true, others: true };
-        for name in names {
+        let had_capabilities = names.contains(&CAPABILITIES);
+        let mut all = Kept { acl: true, others: true, had_capabilities };
+        for name in names.iter().copied().filter(|name| *name != CAPABILITIES) {
             let kept = read(from, name).is_some_and(|value| {
                 retry_on_intr(|| fsetxattr(to, name, &value, XattrFlags::empty())).is_ok()
             });
@@ -167,7 +176,23 @@ mod xattr {
                 all.others &= kept;
             }
         }
-        all
+        if !all.acl || !names.contains(&ACL) {
+            remove_acl(to)?;
+        }
+        Ok(all)
+    }
+
+    /// Removes the access list that the folder's default list may have given a new file. With it the file would be open
+    /// to whoever is named there.
+    fn remove_acl(file: &File) -> Result<(), Errno> {
+        // To look costs less than to remove nothing.
+        match retry_on_intr(|| fgetxattr_query(file, ACL)) {
+            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            _ => match retry_on_intr(|| fremovexattr(file, ACL)) {
+                Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+                outcome => outcome,
+            },
+        }
     }
 
     /// Names, each ended by a zero byte; none where the file system has no attributes. `None`: they cannot be told.
@@ -203,10 +228,11 @@ mod xattr {
     pub(super) struct Kept {
         pub acl: bool,
         pub others: bool,
+        pub had_capabilities: bool,
     }
 
-    pub(super) fn copy(_: &std::fs::File, _: &std::fs::File) -> Kept {
-        Kept { acl: true, others: true }
+    pub(super) fn copy(_: &std::fs::File, _: &std::fs::File) -> Result<Kept, rustix::io::Errno> {
+        Ok(Kept { acl: true, others: true, had_capabilities: false })
     }
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct Temp<'d> {
     name: Option<String>,
     stamp: Stamp,
     lost: Vec<&'static str>,
+    drops_privileges: bool,
 }
 
 impl<'d> Temp<'d> {
@@ -61,12 +62,18 @@ impl<'d> Temp<'d> {
             return Err(Halt::Retry);
         }
         temp.file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
-        let copied = original.map(|(file, stat)| attributes::copy(file, stat, &temp.file));
+        let copied = original
+            .map(|(file, stat)| attributes::copy(file, stat, &temp.file))
+            .transpose()
+            .map_err(|error| failed("remove the access list that the folder gives", error))?;
         if let Some(NewMode::Known(mode)) = new_mode {
             temp.set_mode_of_new_file(mode)?;
         }
         temp.check(bytes.len() as u64, copied.as_ref())?;
-        temp.lost.extend(copied.into_iter().flat_map(|copied| copied.lost));
+        if let Some(copied) = copied {
+            temp.lost = copied.lost;
+            temp.drops_privileges = copied.was_privileged;
+        }
         match durability {
             Durability::None => temp.flush(),
             // Never tried again: after a failed sync the kernel may call lost pages clean.
@@ -117,6 +124,7 @@ impl<'d> Temp<'d> {
                         name: None,
                         stamp: Stamp::MISSING,
                         lost: Vec::new(),
+                        drops_privileges: false,
                     });
                 }
                 // Not here; EPERM is what ext4 says of a removed folder, and a named file gets the true reason.
@@ -143,6 +151,7 @@ impl<'d> Temp<'d> {
             name: Some(name),
             stamp: Stamp::MISSING,
             lost: Vec::new(),
+            drops_privileges: false,
         })
     }
 
@@ -172,6 +181,11 @@ impl<'d> Temp<'d> {
     /// What it could not be given of what the original has.
     pub fn lost(&self) -> Vec<&'static str> {
         self.lost.clone()
+    }
+
+    /// True if the original ran with the rights of its owner or group, or had capabilities.
+    pub fn drops_privileges(&self) -> bool {
+        self.drops_privileges
     }
 
     /// Gives it a temporary name, if it has none: there is no replacing a file with an unnamed one.
@@ -391,7 +405,8 @@ mod tests {
         let wrong = "cannot write: the temporary file has the wrong size";
         assert_eq!(said(temp.check(6, None)), wrong);
 
-        let copied = |mode, mode_set| Copied { mode, mode_set, lost: Vec::new() };
+        let copied =
+            |mode, mode_set| Copied { mode, mode_set, lost: Vec::new(), was_privileged: false };
         let (own, other) = (stat_open(&temp.file).unwrap().mode, Mode::RUSR);
         let mut check = |mode, set| said(temp.check(5, Some(&copied(mode, set))));
         assert_eq!(check(own, Ok(())), "done");
@@ -453,7 +468,7 @@ mod tests {
         let (_dir, handle) = folder();
         let with = |file| {
             let (dir, name, lost) = (&handle, None, Vec::new());
-            Temp { dir, file, name, stamp: Stamp::MISSING, lost }
+            Temp { dir, file, name, stamp: Stamp::MISSING, lost, drops_privileges: false }
         };
         let mut unchangeable = with(File::open("/proc/self/status").unwrap());
         assert_eq!(said(unchangeable.set_mode_of_new_file(FIRST_MODE)), "done");

@@ -69,6 +69,11 @@ impl<'d> Temp<'d> {
         Vec::new()
     }
 
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    pub fn drops_privileges(&self) -> bool {
+        false
+    }
+
     /// Takes the place of the file `name`. Returns the published file's stamp.
     pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         // A file shared with nobody cannot be renamed.

@@ -48,7 +48,7 @@ fn assert_denied<T: std::fmt::Debug>(outcome: &Result<T, StoreError>, reason: &s
 #[test]
 fn the_mode_is_kept() {
     for disk in disks() {
-        for bits in [0o755, 0o640, 0o600, 0o666, 0o4755, 0o2771, 0o1700] {
+        for bits in [0o755, 0o640, 0o600, 0o666, 0o777, 0o1700] {
             disk.put("a", "one");
             let path = disk.dir.path().join("a");
             fs::set_permissions(&path, Permissions::from_mode(bits)).unwrap();
@@ -80,7 +80,37 @@ fn the_owner_is_kept() {
         fs::set_permissions(&path, Permissions::from_mode(0o6750)).unwrap();
         disk.append("a", " two").unwrap();
         let found = fs::metadata(&path).unwrap();
-        assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (1234, 4321, 0o6750));
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (1234, 4321, 0o750));
+    }
+}
+
+/// The kernel takes them away from a file that is written to; a new file must not get them back.
+#[test]
+#[cfg(target_os = "linux")]
+fn privileges_go_when_contents_change() {
+    // Version 2, effective: CAP_NET_RAW permitted.
+    let capabilities: Vec<u8> =
+        [0x0200_0001_u32, 1 << 13, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    for disk in disks() {
+        disk.put("a", "one");
+        let path = disk.dir.path().join("a");
+        fs::set_permissions(&path, Permissions::from_mode(0o6755)).unwrap();
+        let has_capabilities = set_attribute(&path, "security.capability", &capabilities);
+        assert!(has_capabilities || !geteuid().is_root());
+        set_attribute(&path, "user.note", b"hello");
+        let note = attribute(&path, "user.note");
+
+        let kept = disk.store.update(&[at("a")], &call(), &mut |_| Ok(vec![Change::Keep])).unwrap();
+        assert!(!kept[0].drops_privileges);
+        assert_eq!(mode(&path) & 0o7777, 0o6755);
+        assert_eq!(attribute(&path, "security.capability").is_some(), has_capabilities);
+
+        let saved = disk.append("a", " two").unwrap();
+        assert!(saved.drops_privileges && saved.lost.is_empty(), "{:?}", saved.lost);
+        assert_eq!(mode(&path) & 0o7777, 0o755);
+        assert_eq!(attribute(&path, "security.capability"), None);
+        assert_eq!(attribute(&path, "user.note"), note);
+        assert!(!disk.append("a", " three").unwrap().drops_privileges);
     }
 }
 

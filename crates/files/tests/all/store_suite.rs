@@ -16,7 +16,7 @@ use crate::common::{
     fake_editor::{FakeEditor, plain},
 };
 use files::{
-    Change, DirPath, Durable, EditorStore, Faulty, FilePath, Hash, MemoryStore, Root, Saved, Stage,
+    Change, DirPath, EditorStore, Faulty, FilePath, Hash, MemoryStore, Root, Saved, Stage,
     StageError, Stamp, Step, Stop, Store, StoreError, Version,
 };
 
@@ -227,17 +227,7 @@ fn keeping_touches_nothing(subject: &Subject) {
     (subject.put)("a", "one");
     let before = subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp;
     let saved = subject.change("a", &Change::Keep).unwrap();
-    let untouched = Saved {
-        created: false,
-        stamp: before,
-        durable: Durable::Yes,
-        links: 0,
-        lost: Vec::new(),
-        contested: false,
-        open_elsewhere: false,
-        restyled: None,
-    };
-    assert_eq!(saved, untouched);
+    assert_eq!(saved, Saved::kept(before));
     assert_eq!(subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp, before);
 
     let missing = subject.change("b", &Change::Keep).unwrap();

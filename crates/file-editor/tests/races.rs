@@ -169,3 +169,25 @@ fn readers_never_see_half_an_edit() {
     }
     writer.join().unwrap();
 }
+
+/// Whoever may read a file can lock it, for as long as he likes.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_edit_that_waited_in_vain_names_who_holds_the_lock() {
+    let folder = Folder::new();
+    folder.write(FILE, "one\n");
+    let _held = std::fs::File::open(folder.file(FILE)).map(|file| file.lock().map(|()| file));
+    for flags in [&["--timeout=1"][..], &["--timeout=1", "--no-sandbox"]] {
+        let mut server = folder.serve_with(flags);
+        let answer = server.tool("edit_file", json!({ "name": FILE, "append": "two" }));
+        let hint = format!(
+            "process {} holds the lock of this file; nothing was written, try again, or end that \
+             process if it should not hold it",
+            std::process::id()
+        );
+        let error = &answer["result"]["structuredContent"]["error"];
+        assert_eq!((&error["code"], &error["hint"]), (&json!(-32014), &json!(hint)), "{answer}");
+        assert_eq!(answer["result"]["content"][1]["text"], hint);
+    }
+    assert_eq!(folder.read(FILE), "one\n");
+}

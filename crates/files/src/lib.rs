@@ -74,8 +74,9 @@ pub enum StoreError {
     /// Two paths of one update are one file, and the changes to it disagree.
     #[error("two of the paths are the same file")]
     SameFile,
+    /// `holder`: the process that took the lock, where the system tells.
     #[error("failed to acquire file lock within timeout")]
-    LockTimeout,
+    LockTimeout { holder: Option<u32> },
     /// The deadline passed before publishing began.
     #[error("operation timed out")]
     TimedOut,

@@ -58,7 +58,7 @@ pub(crate) fn wait(
             break Err(StoreError::Stopping);
         }
         if Instant::now() >= limit {
-            break Err(StoreError::LockTimeout);
+            break Err(StoreError::LockTimeout { holder: None });
         }
         backoff.pause(limit);
         match try_lock() {
@@ -116,7 +116,10 @@ mod tests {
     #[test]
     fn it_ends_at_the_deadline_or_when_switched_off() {
         let patient = call(10);
-        assert!(matches!(wait(&patient, || Ok(false)), Err(StoreError::LockTimeout)));
+        assert!(matches!(
+            wait(&patient, || Ok(false)),
+            Err(StoreError::LockTimeout { holder: None })
+        ));
         assert!(patient.lock_wait() >= Duration::from_millis(9));
 
         let cancelled = call(10_000);

@@ -77,6 +77,7 @@ impl Sandbox {
         // one inode, and `/proc` makes a new one whenever it has forgotten the last.
         let _ = crate::usage::sources();
         let _ = crate::os::umask();
+        let _ = crate::os::lock_table();
         match linux::enter(root, access, callee) {
             Ok(status) => linux::kept(status),
             Err(error) => Sandbox::Failed(error.to_string()),

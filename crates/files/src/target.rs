@@ -64,6 +64,15 @@ impl<'r> Target<'r> {
         })
     }
 
+    fn lock(&mut self, call: &Call) -> Result<(), StoreError> {
+        lock::wait(call, || self.claim.try_lock(&self.place)).map_err(|error| match error {
+            StoreError::LockTimeout { .. } => {
+                StoreError::LockTimeout { holder: self.claim.lock_holder() }
+            }
+            error => error,
+        })
+    }
+
     /// Reads what the lock now protects.
     pub fn load(&mut self, max: u64, patience: Patience) -> Result<(), Halt> {
         // Half a save is nothing to edit.
@@ -185,7 +194,7 @@ impl<'r> Target<'r> {
 /// Everybody locks in the same order, so that two calls never wait for each other.
 pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), StoreError> {
     if let [target] = targets {
-        return lock::wait(call, || target.claim.try_lock(&target.place));
+        return target.lock(call);
     }
     let mut order = Vec::with_capacity(targets.len());
     for (index, target) in targets.iter().enumerate() {
@@ -194,10 +203,7 @@ pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), St
     order.sort_unstable();
     // Two names of one file have one lock between them.
     order.dedup_by(|one, other| one.0 == other.0);
-    order.into_iter().try_for_each(|(_, index)| {
-        let target = &mut targets[index];
-        lock::wait(call, || target.claim.try_lock(&target.place))
-    })
+    order.into_iter().try_for_each(|(_, index)| targets[index].lock(call))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn children() -> Vec<i32> {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::sources;
+pub(crate) use linux::{read_from_start, sources};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -82,9 +82,9 @@ mod linux {
         }
 
         pub(super) fn look(&self) -> Option<Usage> {
-            let memory = kilobytes(&read(&self.status)?, "VmRSS:")?;
-            let free = kilobytes(&read(&self.meminfo)?, "MemAvailable:")?;
-            let group = self.group_limit.as_ref().and_then(read);
+            let memory = kilobytes(&read_from_start(&self.status)?, "VmRSS:")?;
+            let free = kilobytes(&read_from_start(&self.meminfo)?, "MemAvailable:")?;
+            let group = self.group_limit.as_ref().and_then(read_from_start);
             let group = group.and_then(|text| text.trim().parse().ok());
             Some(Usage {
                 at: clock(ClockId::Boottime)?,
@@ -96,8 +96,8 @@ mod linux {
         }
     }
 
-    /// The file as it is now: what is read from its beginning is made anew.
-    fn read(file: &File) -> Option<String> {
+    /// A file of `/proc` as it is now: the system makes it anew for whoever reads from its beginning.
+    pub(crate) fn read_from_start(file: &File) -> Option<String> {
         let mut bytes = Vec::new();
         let mut part = [0; 4096];
         loop {

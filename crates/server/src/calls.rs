@@ -693,7 +693,10 @@ impl Calls {
 
 /// Whoever waited for their turn waited for a lock.
 fn lock_timeout(error: StoreError) -> StoreError {
-    if matches!(error, StoreError::TimedOut) { StoreError::LockTimeout } else { error }
+    match error {
+        StoreError::TimedOut => StoreError::LockTimeout { holder: None },
+        error => error,
+    }
 }
 
 fn run(prepared: Prepared, cx: &Context) -> Result<Reply, Failure> {

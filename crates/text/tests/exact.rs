@@ -204,11 +204,7 @@ fn an_edit_goes_by_the_style_that_the_ones_before_it_leave() {
     let converted = all("\r\n", "\n");
     check("a\r\nb\r\n", &[converted, replace("a\nb", "c\nd")], "c\nd\n");
     let mixed = replace("a\r\n", "a\n");
-    refused(
-        "a\r\nb\r\nc",
-        &[mixed, replace("b\nc", "d")],
-        &StringError::NoMatch { edit: 1 },
-    );
+    refused("a\r\nb\r\nc", &[mixed, replace("b\nc", "d")], &StringError::NoMatch { edit: 1 });
 }
 
 #[test]

@@ -164,9 +164,13 @@ pub(crate) fn hint(error: &StoreError) -> Option<String> {
         }
         StoreError::ReadOnly => Some("the file system is read-only".into()),
         StoreError::TooLarge { .. } => Some("the limit is set by --max-size".into()),
-        StoreError::LockTimeout => Some(
+        StoreError::LockTimeout { holder: None } => Some(
             "another process holds the lock of this file; nothing was written, try again".into(),
         ),
+        StoreError::LockTimeout { holder: Some(process) } => Some(format!(
+            "process {process} holds the lock of this file; nothing was written, try again, or end \
+             that process if it should not hold it"
+        )),
         StoreError::TimedOut => {
             Some("nothing was written; ask for less at once, or let --timeout be longer".into())
         }

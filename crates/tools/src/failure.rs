@@ -116,7 +116,7 @@ impl From<&StoreError> for Kind {
             StoreError::SameFile => Self::Conflict,
             StoreError::NotRegular | StoreError::IsFolder => Self::NotAFile,
             StoreError::TooLarge { .. } => Self::TooLarge,
-            StoreError::LockTimeout | StoreError::TimedOut | StoreError::Unconfirmed => {
+            StoreError::LockTimeout { .. } | StoreError::TimedOut | StoreError::Unconfirmed => {
                 Self::TimedOut
             }
             StoreError::Cancelled => Self::Cancelled,

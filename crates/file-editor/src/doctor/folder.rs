@@ -295,7 +295,7 @@ impl Trial {
         let held = self.ours.update(paths, &call(TIME), &mut change);
         let others = others.into_inner();
         match (held, others) {
-            (Ok(_), Some(Err(StoreError::LockTimeout | StoreError::TimedOut))) => {
+            (Ok(_), Some(Err(StoreError::LockTimeout { .. } | StoreError::TimedOut))) => {
                 Check::ok("locks", "whoever holds a file keeps others out, so no edit is lost")
             }
             (Err(StoreError::NoLocks { file_system }), _) => Check::fault(

@@ -573,7 +573,7 @@ fn outside(project: &Project, link: &Path, target: &Path) -> String {
 fn help(error: &StoreError) -> &'static str {
     match error {
         StoreError::Denied { .. } => "; it takes the right to write the file and its folder",
-        StoreError::LockTimeout => "; another program holds it: try again when that is done",
+        StoreError::LockTimeout { .. } => "; another program holds it: try again when that is done",
         _ => "",
     }
 }

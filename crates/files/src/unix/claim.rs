@@ -12,6 +12,8 @@ use rustix::{
     io::{Errno, retry_on_intr},
 };
 
+#[cfg(target_os = "linux")]
+use super::lock_table;
 use super::{Kind, Stat, Writers, lease};
 use crate::{StoreError, Version, disk::read_whole, resolve::Place};
 
@@ -58,6 +60,18 @@ impl Claim {
     pub fn try_lock(&mut self, place: &Place<'_>) -> Result<bool, StoreError> {
         let Some(file) = &mut self.file else { return Ok(true) };
         try_lock_named(file, &place.folder, &place.name)
+    }
+
+    /// The process that has the lock, where the system tells.
+    #[cfg(target_os = "linux")]
+    pub fn lock_holder(&self) -> Option<u32> {
+        self.file.as_ref().and_then(lock_table::holder)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "the signature is that of Linux")]
+    pub fn lock_holder(&self) -> Option<u32> {
+        None
     }
 
     /// Other programs that may be writing into the file. `None` if it was missing.

@@ -5,6 +5,8 @@ mod claim;
 mod exchange;
 mod folder_lock;
 mod lease;
+#[cfg(target_os = "linux")]
+mod lock_table;
 mod temp;
 
 use std::{
@@ -32,6 +34,8 @@ pub(crate) use attributes::umask;
 pub(crate) use claim::{Claim, Look};
 pub(crate) use folder_lock::FolderLock;
 pub(crate) use lease::{Lease, Writers};
+#[cfg(target_os = "linux")]
+pub(crate) use lock_table::table as lock_table;
 pub(crate) use temp::{Replaced, Temp};
 
 /// Bytes of names that are taken from the system at once: about a thousand names.

@@ -85,6 +85,12 @@ impl Claim {
 
     /// The system does not tell.
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    pub fn lock_holder(&self) -> Option<u32> {
+        None
+    }
+
+    /// The system does not tell.
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
     pub fn writers(&self) -> Option<Writers<'_>> {
         None
     }

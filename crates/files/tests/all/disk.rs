@@ -582,7 +582,10 @@ fn a_held_lock_ends_the_call_in_time() {
     disk.put("a", "one");
     let _held = lock(&disk, "a");
     let late = call_for(Duration::from_millis(50));
-    assert!(matches!(append(&disk.store, &at("a"), "!", &late), Err(StoreError::LockTimeout)));
+    assert!(matches!(
+        append(&disk.store, &at("a"), "!", &late),
+        Err(StoreError::LockTimeout { .. })
+    ));
     let (cancelled, stopping) = (call(), call());
     thread::scope(|scope| {
         let one = scope.spawn(|| append(&disk.store, &at("a"), "!", &cancelled));

@@ -623,8 +623,8 @@ fn a_call_waits_for_its_turn_no_longer_than_its_deadline() {
         let read = store.read(&at("a"), &call());
         both.wait();
         other_file.unwrap();
-        assert!(matches!(same_file, Err(StoreError::LockTimeout)));
-        assert!(matches!(among_two, Err(StoreError::LockTimeout)));
+        assert!(matches!(same_file, Err(StoreError::LockTimeout { .. })));
+        assert!(matches!(among_two, Err(StoreError::LockTimeout { .. })));
         assert!(matches!(taken_back, Err(StoreError::Cancelled)));
         assert!(read.unwrap().is_some(), "readers do not wait");
         append(&store, &at("a"), "!", &call()).unwrap();

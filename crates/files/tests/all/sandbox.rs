@@ -350,7 +350,7 @@ fn a_lock_is_waited_for_behind_the_wall() {
     held.lock().unwrap();
     behind_wall(disk.dir.path(), Access::ReadWrite, || {
         let outcome = append(&disk.store, &at("a"), " two", &call_for(Duration::from_millis(50)));
-        assert!(matches!(outcome, Err(StoreError::LockTimeout)), "{outcome:?}");
+        assert!(matches!(outcome, Err(StoreError::LockTimeout { .. })), "{outcome:?}");
         held.unlock().unwrap();
         disk.append("a", " three").unwrap();
         assert_eq!(disk.text("a"), "one three");

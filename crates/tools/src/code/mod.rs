@@ -150,7 +150,7 @@ pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failur
             let (size, max) = (megabytes(*size), megabytes(*max));
             format!("File size {size}MB exceeds maximum limit {max}MB: {at}")
         }
-        StoreError::LockTimeout => "Failed to acquire file lock within timeout".into(),
+        StoreError::LockTimeout { .. } => "Failed to acquire file lock within timeout".into(),
         StoreError::TimedOut => {
             format!("Operation timed out after {} seconds", limits.timeout.as_secs())
         }

@@ -72,7 +72,7 @@ pub(crate) fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failur
         StoreError::TooLarge { size, max } => {
             format!("File size {}MB exceeds maximum limit {}MB", megabytes(*size), megabytes(*max))
         }
-        StoreError::LockTimeout => "Failed to acquire file lock within timeout".into(),
+        StoreError::LockTimeout { .. } => "Failed to acquire file lock within timeout".into(),
         StoreError::TimedOut => {
             format!("Operation timed out after {} seconds", limits.timeout.as_secs())
         }

@@ -173,7 +173,7 @@ pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act)
             let (size, max) = (megabytes(*size), megabytes(*max));
             format!("File size {size}MB exceeds maximum limit {max}MB: {at}")
         }
-        StoreError::LockTimeout => "Failed to acquire file lock within timeout".into(),
+        StoreError::LockTimeout { .. } => "Failed to acquire file lock within timeout".into(),
         StoreError::TimedOut => {
             format!("Operation timed out after {} seconds", limits.timeout.as_secs())
         }

@@ -30,7 +30,7 @@ fn errors() -> Vec<StoreError> {
         StoreError::NoFolder,
         StoreError::TooLarge { size: 3 << 20, max: 1 << 20 },
         StoreError::SameFile,
-        StoreError::LockTimeout,
+        StoreError::LockTimeout { holder: None },
         StoreError::TimedOut,
         StoreError::Cancelled,
         StoreError::Stopping,

@@ -7,7 +7,7 @@ use files::{Access, DiskOptions, DiskStore, Durability, Root};
 use serde_json::Value;
 use server::{Calls, Confirm, Level, Log, Options, Structured, ToolErrors};
 use tokio::runtime::Runtime;
-use tools::{CODE, FLAT, Limits, PLAIN, TEXT};
+use tools::{CODE, FLAT, Limits, TEXT};
 
 use crate::scratch::Scratch;
 
@@ -41,7 +41,6 @@ impl Serving {
         let store = DiskStore::open(Arc::clone(&root), disk);
         let options = Options {
             tools: FLAT.iter().chain(&TEXT).chain(&CODE).collect(),
-            methods: PLAIN.iter().collect(),
             access: Access::ReadWrite,
             tool_errors: ToolErrors::Result,
             structured: Structured::On,

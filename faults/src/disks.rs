@@ -36,7 +36,7 @@ pub fn not_tried(what: &str, why: &dyn std::fmt::Display) -> Row {
 }
 
 /// Mounts made by this thread, and by what it starts, are seen by nobody else.
-fn own_mounts() -> rustix::io::Result<()> {
+pub fn own_mounts() -> rustix::io::Result<()> {
     use rustix::mount::{MountPropagationFlags, mount_change};
     use rustix::thread::{UnshareFlags, unshare_unsafe};
     #[expect(unsafe_code, reason = "it can take descriptors from under other threads")]

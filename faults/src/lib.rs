@@ -24,6 +24,7 @@ mod model;
 mod operations;
 mod order;
 mod outsiders;
+mod power;
 mod races;
 mod report;
 mod rest;
@@ -44,6 +45,7 @@ type Experiment = (&'static str, &'static str, fn(Scale) -> Vec<Row>);
 const EXPERIMENTS: &[Experiment] = &[
     ("kills", "Killed before each call of the file system", kills::run),
     ("order", "What is on the disk before the answer", order::run),
+    ("power", "Power cuts: blocks that were written are lost", power::run),
     ("errors", "Each call of the file system fails", errors::run),
     ("cancels", "Taken back at each call of the file system", cancels::run),
     ("disks", "File systems that fail, fill up, or lack what others have", disks::run),

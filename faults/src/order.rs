@@ -21,8 +21,8 @@ pub fn run(_: Scale) -> Vec<Row> {
             }
             row.found(match *durability {
                 "none" => "nothing is synced",
-                "data" => "the text is synced between its last write and its name",
-                _ => "so is the text, and after that the folder, with all above a new one",
+                "data" => "the file is synced before it is published, with the name that it is renamed from",
+                _ => "so is the file; after that a new file once more, the folder, and all above a new file",
             })
         })
         .collect()
@@ -47,24 +47,28 @@ fn check(durability: &str, operation: &Operation, calls: &[String]) -> Result<()
     let written = last(&["write(", "pwrite64("]).ok_or("nothing is written")?;
     // Renamed over the old file, or given the name of the new one.
     let published = last(&["renameat(", "renameat2(", "linkat("]).ok_or("nothing is published")?;
-    let synced = last(&["fdatasync("]);
-    let is_synced = synced.is_some_and(|synced| written < synced && synced < published);
-    let folders: Vec<_> =
-        calls.iter().skip(published).filter(|call| call.starts_with("fsync(")).collect();
-    // The folder of the file, and for a new file those above it.
+    let (before, after) = calls.split_at(published);
+    let is_sync = |call: &&String| call.starts_with("fsync(") || call.starts_with("fdatasync(");
+    let synced = before.iter().rposition(|call| is_sync(&call));
+    // A file that replaces another one gets a temporary name first, and its link count has to be on the disk as well.
+    let named = before.iter().rposition(|call| call.starts_with("linkat("));
+    let is_synced =
+        synced.is_some_and(|synced| synced > written && named.is_none_or(|named| synced > named));
+    let synced_after = after.iter().filter(is_sync).count();
+    // The folder of the file; for a new file its link count, and the folders above it.
     let expected = match (durability, operation.is_new()) {
-        ("full", true) => operation.depth(),
+        ("full", true) => 1 + operation.depth(),
         ("full", false) => 1,
         _ => 0,
     };
-    if durability == "none" && last(&["fdatasync(", "fsync("]).is_some() {
+    if durability == "none" && calls.iter().any(|call| is_sync(&call)) {
         return Err("synced for nothing".into());
     }
     if durability != "none" && !is_synced {
-        return Err("the text is not synced before it is published".into());
+        return Err("the file is not synced before it is published".into());
     }
-    if folders.len() != expected {
-        return Err(format!("{} folders are synced, not {expected}", folders.len()));
+    if synced_after != expected {
+        return Err(format!("synced {synced_after} times after it is published, not {expected}"));
     }
     Ok(())
 }

@@ -93,9 +93,9 @@ struct Raw {
 
     /// What an edit waits for: `none`, `data`, `full` [default: data]
     ///
-    /// none: nothing; a power cut may lose the last edits, never tear a file.
-    /// data: the new text is on the disk before it takes the file's place.
-    /// full: the folder is on the disk too, so that an answered edit survives a power cut.
+    /// none: nothing; a power cut may lose the last edits, or leave their files empty.
+    /// data: the new text is on the disk before it takes the file's place; a power cut leaves the old text or the new.
+    /// full: the folder is on the disk too; an answered edit survives a power cut. Use it on ext4 without a journal.
     #[arg(long, value_name = "LEVEL", verbatim_doc_comment, value_parser = Words::of(&DURABILITIES), hide_possible_values = true)]
     durability: Option<String>,
 

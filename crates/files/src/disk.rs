@@ -43,11 +43,11 @@ pub struct DiskOptions {
 /// What an acknowledged change has to survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// A killed process. A power loss may leave the file empty.
+    /// A killed process. A power cut may leave the file empty.
     None,
-    /// A power loss leaves the old text or the new, whole.
+    /// A power cut leaves the old text or the new, whole, unless the file system has no journal.
     Data,
-    /// A power loss leaves the new text.
+    /// A power cut leaves the new text.
     Full,
 }
 
@@ -190,9 +190,9 @@ impl DiskStore {
         }
         let place = resolve(self.root.dir(), to.as_path())?;
         place.regular()?;
-        let durability = self.options.durability;
         let (folder, original) = (&*place.folder, source.original());
-        let mut temp = Temp::write(folder, expected, original, durability, Temps::Named)?;
+        let mut temp = Temp::write(folder, expected, original, Temps::Named)?;
+        temp.sync(self.options.durability)?;
         temp.replace(&place.name).map(|_| true)
     }
 

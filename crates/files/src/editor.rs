@@ -3,7 +3,7 @@
 //! An editor has no lock and cannot write "only if it is still this", and a person may type at any time. So an update
 //! reads, changes, and reads again just before it writes: what was typed meanwhile is what the change is made from
 //! next. It is written only when two reads in a row found the same, and the last of them is the last message before the
-//! write. After the write it reads back. Whatever it notices of others is told by [`Saved::contested`].
+//! write. After the write it reads back. Whatever it notices of others is told by [`Saved::interference`].
 //!
 //! One window stays open: what is typed between the last read and the arrival of the write is overwritten. Nothing in
 //! the editor's answers would show that, so it is not noticed either. Several files are all read again before the first
@@ -24,8 +24,8 @@ use memchr::memchr;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Hash, Root, Saved, Stamp, Stop, Store,
-    StoreError, Version, lock,
+    Call, Change, Decide, DirPath, Durable, Entry, FilePath, Hash, Interference, Root, Saved,
+    Stamp, Stop, Store, StoreError, Version, lock,
 };
 
 /// How often a change is made anew because the text had changed. Somebody who types without a pause must not keep an
@@ -200,7 +200,7 @@ impl<E: Editor> EditorStore<E> {
     fn confirm(&self, buffer: &Buffer<'_>, call: &Call) -> Saved {
         let Buffer { at, seen, new: Some(new), contested } = buffer else {
             let stamp = buffer.seen.as_ref().map_or(Stamp::MISSING, |version| version.stamp);
-            return Saved { contested: buffer.contested, ..Saved::kept(stamp) };
+            return Saved { interference: interference(buffer.contested), ..Saved::kept(stamp) };
         };
         // It is written, so a read that fails now is no failure; it has noticed nobody.
         let now = self.editor.read(at, call).unwrap_or_else(|_| Some(new.to_vec()));
@@ -209,12 +209,15 @@ impl<E: Editor> EditorStore<E> {
         Saved {
             created: seen.is_none(),
             durable: Durable::No,
-            contested: *contested || (!is_same && restyled.is_none()),
-            open_elsewhere: false,
+            interference: interference(*contested || (!is_same && restyled.is_none())),
             restyled: restyled.map(|now| Hash::of(now)),
             ..Saved::kept(now.as_deref().map_or(Stamp::MISSING, stamp))
         }
     }
+}
+
+fn interference(is_contested: bool) -> Interference {
+    if is_contested { Interference::Contested } else { Interference::None }
 }
 
 impl<E: Editor> Store for EditorStore<E> {

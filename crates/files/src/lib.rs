@@ -53,7 +53,9 @@ pub use memory::MemoryStore;
 pub use root::{DirPath, FilePath, PathError, Root};
 pub use sandbox::{Access, Callee, KnownBy, Sandbox};
 pub use stage::{Folders, Stage, StageError};
-pub use store::{Change, Decide, Durable, Entry, Excerpt, Saved, Stamp, Stop, Store, Version};
+pub use store::{
+    Change, Decide, Durable, Entry, Excerpt, Interference, Saved, Stamp, Stop, Store, Version,
+};
 
 /// Why a store could not do what was asked. Every file is as it was, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]

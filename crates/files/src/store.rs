@@ -157,16 +157,18 @@ pub struct Saved {
     pub lost: Vec<&'static str>,
     /// The file had a setuid or setgid bit or capabilities, and has them no more.
     pub drops_privileges: bool,
-    /// Somebody else changed the file during the update, in a store that cannot keep them out.
-    pub contested: bool,
-    /// Another program has the file open for writing. What it writes from now on goes to the version that was replaced.
-    pub open_elsewhere: bool,
+    pub interference: Interference,
     /// The store keeps the same text with other line breaks than it was given, or without a byte order mark: the hash of
     /// what it has.
     pub restyled: Option<Hash>,
 }
 
 impl Saved {
+    /// True if another program changed the file during the update.
+    pub fn is_contested(&self) -> bool {
+        self.interference == Interference::Contested
+    }
+
     /// Nothing had to be saved.
     pub fn kept(stamp: Stamp) -> Saved {
         Saved {
@@ -176,14 +178,23 @@ impl Saved {
             links: 0,
             lost: Vec::new(),
             drops_privileges: false,
-            contested: false,
-            open_elsewhere: false,
+            interference: Interference::None,
             restyled: None,
         }
     }
 }
 
-/// Whether the change survives a power loss.
+/// Another program at the file during the update, in a store that cannot keep it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interference {
+    None,
+    /// It has the file open for writing. What it writes from now on goes to the version that was replaced.
+    OpenElsewhere,
+    /// It changed the file, and its change is lost or mixed with ours.
+    Contested,
+}
+
+/// Whether the change survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
     /// It does, or nothing had to be saved.

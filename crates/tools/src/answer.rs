@@ -1,6 +1,6 @@
 //! What the answers of several tools have in common.
 
-use files::{Durable, Hash, Saved, StoreError, Version};
+use files::{Durable, Hash, Interference, Saved, StoreError, Version};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
@@ -138,14 +138,15 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
     if saved.restyled.is_some() {
         notes.push("the editor keeps this text with line breaks of its own".into());
     }
-    if saved.contested {
-        notes.push("somebody else changed the file at the same moment: read it again".into());
-    }
-    if saved.open_elsewhere {
-        notes.push(
+    match saved.interference {
+        Interference::Contested => {
+            notes.push("somebody else changed the file at the same moment: read it again".into());
+        }
+        Interference::OpenElsewhere => notes.push(
             "another program has this file open for writing: what it writes there from now on is lost"
                 .into(),
-        );
+        ),
+        Interference::None => {}
     }
     notes
 }

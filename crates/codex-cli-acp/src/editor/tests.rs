@@ -218,7 +218,7 @@ fn calls_at_one_file_take_turns_by_whatever_path_they_come() {
     let mut other = None;
     let saved = write(0, &call(), &mut || other = Some(write(1, &late, &mut || ())));
     assert!(matches!(other, Some(Err(StoreError::LockTimeout { .. }))), "{other:?}");
-    assert!(!saved.unwrap()[0].contested);
+    assert!(!saved.unwrap()[0].is_contested());
     write(1, &call(), &mut || ()).unwrap();
 }
 

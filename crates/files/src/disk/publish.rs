@@ -16,7 +16,7 @@ use std::io;
 
 use super::{DiskStore, Halt, Patience, Temps};
 use crate::{
-    Call, Change, Durability, Durable, Saved, Stamp, StoreError,
+    Call, Change, Durability, Durable, Interference, Saved, Stamp, StoreError,
     os::{self, FolderLock, Replaced, Temp},
     resolve::{Place, open_folder},
     target::{Guard, Target},
@@ -63,8 +63,11 @@ impl DiskStore {
             if target.change != Change::Keep {
                 target.check_unmoved(self.root.dir())?;
             }
-            if let (Some(temp), Some(_)) = (temp, &target.stat) {
-                temp.give_name()?;
+            if let Some(temp) = temp {
+                if target.stat.is_some() {
+                    temp.give_name()?;
+                }
+                temp.sync(self.options.durability)?;
             }
         }
         let locks = lock_folders(targets)?;
@@ -117,8 +120,7 @@ impl DiskStore {
         let Change::Write(bytes) = &target.change else { return Ok(None) };
         let folder = &*target.place.folder;
         self.sweeps.sweep(folder, &target.place.parent);
-        let durability = self.options.durability;
-        Temp::write(folder, bytes, target.original(), durability, temps).map(Some)
+        Temp::write(folder, bytes, target.original(), temps).map(Some)
     }
 
     fn publish<'t, 'r>(
@@ -202,8 +204,8 @@ impl DiskStore {
             return os::remove(folder, name)
                 .map_err(|error| StoreError::unwritten("remove the file", error).into());
         };
-        let durability = self.options.durability;
-        let mut temp = Temp::write(folder, bytes, target.original(), durability, Temps::Named)?;
+        let mut temp = Temp::write(folder, bytes, target.original(), Temps::Named)?;
+        temp.sync(self.options.durability)?;
         match target.change {
             Change::Remove => temp.create(name),
             _ => temp.replace(name),
@@ -218,13 +220,18 @@ impl DiskStore {
         }
         let lost = temp.as_ref().map_or_else(Vec::new, Temp::lost);
         let drops_privileges = temp.as_ref().is_some_and(Temp::drops_privileges);
+        let is_full = self.options.durability == Durability::Full;
+        let is_link_synced = match &temp {
+            Some(temp) if is_full && target.stat.is_none() => temp.sync_link().is_ok(),
+            _ => true,
+        };
         // With the temporary name, which is the old file's by now.
         drop(temp);
-        let durable = match self.options.durability {
-            Durability::None | Durability::Data => Durable::No,
-            Durability::Full if self.sync_folders(target).is_ok() => Durable::Yes,
+        let durable = match is_full {
+            false => Durable::No,
+            true if is_link_synced && self.sync_folders(target).is_ok() => Durable::Yes,
             // The change is there for all to see, so this is no failure.
-            Durability::Full => Durable::Unknown,
+            true => Durable::Unknown,
         };
         Saved {
             created: target.stat.is_none(),
@@ -233,8 +240,11 @@ impl DiskStore {
             links: target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1)),
             lost,
             drops_privileges,
-            contested,
-            open_elsewhere: matches!(guard, Guard::OpenElsewhere),
+            interference: match guard {
+                _ if contested => Interference::Contested,
+                Guard::OpenElsewhere => Interference::OpenElsewhere,
+                Guard::Lease(_) | Guard::None => Interference::None,
+            },
             restyled: None,
         }
     }

@@ -1,7 +1,7 @@
 //! A new file written beside the one it will replace, and the moment it takes the name.
 //!
-//! Linux writes it without a name, so that a killed process leaves nothing; the name of a temporary file is there only
-//! between link and rename. Elsewhere, and where the file system cannot, it has that name from the start.
+//! Linux writes it without a name, so that a killed process leaves nothing; it gets a temporary name only to be synced
+//! and to replace a file. Elsewhere, and where the file system cannot, it has that name from the start.
 
 use std::{
     ffi::OsStr,
@@ -46,7 +46,6 @@ impl<'d> Temp<'d> {
         dir: &'d Dir,
         bytes: &[u8],
         original: Option<(&Claim, &Stat)>,
-        durability: Durability,
         temps: Temps,
     ) -> Result<Temp<'d>, Halt> {
         let original = original.and_then(|(claim, stat)| claim.file().zip(Some(stat)));
@@ -74,13 +73,23 @@ impl<'d> Temp<'d> {
             temp.lost = copied.lost;
             temp.drops_privileges = copied.was_privileged;
         }
-        match durability {
-            Durability::None => temp.flush(),
-            // Never tried again: after a failed sync the kernel may call lost pages clean.
-            Durability::Data | Durability::Full => temp.file.sync_data(),
-        }
-        .map_err(|error| StoreError::unwritten("sync", error))?;
         Ok(temp)
+    }
+
+    /// Makes the bytes and the link count durable. Call it once the file has the name that it is renamed from: ext4 without
+    /// a journal removes a file from its folder after a power cut if the link count on the disk is still 0.
+    pub fn sync(&self, durability: Durability) -> Result<(), Halt> {
+        match durability {
+            Durability::None => self.flush(),
+            // Not tried again: after a failed sync the kernel may call lost pages clean.
+            Durability::Data | Durability::Full => self.file.sync_all(),
+        }
+        .map_err(|error| StoreError::unwritten("sync", error).into())
+    }
+
+    /// Makes the link count of a file durable that was published without a name of its own before.
+    pub fn sync_link(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 
     fn set_mode_of_new_file(&mut self, mode: Mode) -> Result<(), Halt> {
@@ -382,7 +391,7 @@ mod tests {
     }
 
     fn temp<'d>(dir: &'d Dir, temps: Temps, bytes: &[u8]) -> Temp<'d> {
-        Temp::write(dir, bytes, None, Durability::None, temps).ok().expect("written")
+        Temp::write(dir, bytes, None, temps).ok().expect("written")
     }
 
     type Act = fn(&mut Temp<'_>) -> Result<Stamp, Halt>;

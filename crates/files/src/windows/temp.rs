@@ -31,7 +31,6 @@ impl<'d> Temp<'d> {
         dir: &'d Dir,
         bytes: &[u8],
         _: Option<(&Claim, &Stat)>,
-        durability: Durability,
         _: Temps,
     ) -> Result<Temp<'d>, Halt> {
         let name = temp_name::fresh();
@@ -51,11 +50,25 @@ impl<'d> Temp<'d> {
                 let source = io::Error::other("the temporary file has the wrong size");
                 return Err(StoreError::Write { doing: "write", source }.into());
             }
-            if durability != Durability::None {
-                file.sync_data().map_err(|error| StoreError::unwritten("sync", error))?;
-            }
         }
         Ok(temp)
+    }
+
+    /// Makes the bytes durable.
+    pub fn sync(&self, durability: Durability) -> Result<(), Halt> {
+        match &self.file {
+            Some(file) if durability != Durability::None => {
+                file.sync_data().map_err(|error| StoreError::unwritten("sync", error).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Links need no sync of their own here.
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    #[expect(clippy::unnecessary_wraps, reason = "the signature is that of Unix")]
+    pub fn sync_link(&self) -> io::Result<()> {
+        Ok(())
     }
 
     /// It has one.

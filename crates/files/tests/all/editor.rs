@@ -65,7 +65,7 @@ fn an_editor_tells_nothing_of_a_text_but_the_text() {
 fn a_new_file_is_created_and_said_to_be() {
     let store = store(FakeEditor::default());
     let saved = append(&store, &at("a"), "one", &call()).unwrap();
-    assert!(saved.created && !saved.contested);
+    assert!(saved.created && !saved.is_contested());
     assert_eq!(store.editor().text("a").unwrap(), "one");
     assert_eq!(store.editor().messages(), ["read a", "read a", "write a", "read a"]);
 }
@@ -121,7 +121,7 @@ fn a_string_is_replaced_while_the_person_types_elsewhere() {
     });
     let store = store(editor);
     let saved = replace(&store, "old", "new").unwrap();
-    assert!(saved.contested && !saved.created);
+    assert!(saved.is_contested() && !saved.created);
     assert_eq!(store.editor().text("a").unwrap(), "new|12", "all that was typed is there");
     let messages = ["read a", "read a", "read a", "read a", "write a", "read a"];
     assert_eq!(store.editor().messages(), messages);
@@ -182,7 +182,11 @@ fn the_last_message_before_a_write_is_a_read_of_what_it_was_made_from() {
         assert_eq!(text, format!("new|{kept}"), "{typed:b}");
         let before_the_last_read = typed & ((1 << (written - 1)) - 1) != 0;
         let before_the_read_back = typed >> written & 1 == 1;
-        assert_eq!(saved[0].contested, before_the_last_read || before_the_read_back, "{typed:b}");
+        assert_eq!(
+            saved[0].is_contested(),
+            before_the_last_read || before_the_read_back,
+            "{typed:b}"
+        );
         let made_from = String::from_utf8(made_from).unwrap();
         assert_eq!(made_from, format!("old|{}", typed_until(written - 1)), "{typed:b}");
     }
@@ -199,7 +203,7 @@ fn an_editor_that_keeps_its_own_line_breaks_is_nobody_else() {
         });
         let store = store(editor);
         let saved = store.update(&[at("a")], &call(), &mut |_| Ok(vec![write(given)])).unwrap();
-        assert!(!saved[0].contested, "{given:?}");
+        assert!(!saved[0].is_contested(), "{given:?}");
         let expected = (given != kept).then(|| Hash::of(kept.as_bytes()));
         assert_eq!(saved[0].restyled, expected, "{given:?}");
     }
@@ -214,7 +218,7 @@ fn what_is_typed_between_the_last_read_and_the_write_alone_is_lost_unnoticed() {
     });
     let store = store(editor);
     // No answer of the editor shows it: the one window there is.
-    assert!(!replace(&store, "old", "new").unwrap().contested);
+    assert!(!replace(&store, "old", "new").unwrap().is_contested());
     assert_eq!(store.editor().text("a").unwrap(), "new|");
     assert_eq!(store.editor().messages(), ["read a", "read a", "write a", "read a"]);
 }
@@ -228,7 +232,7 @@ fn what_is_typed_after_the_write_stays_and_is_told() {
     });
     let store = store(editor);
     let saved = replace(&store, "old", "new").unwrap();
-    assert!(saved.contested);
+    assert!(saved.is_contested());
     assert_eq!(store.editor().text("a").unwrap(), "new|more");
     assert_eq!(saved.stamp, store.read(&at("a"), &call()).unwrap().unwrap().stamp);
 }
@@ -241,7 +245,7 @@ fn a_file_that_is_gone_after_the_write_is_told() {
         }
     });
     let saved = replace(&store(editor), "old", "new").unwrap();
-    assert!(saved.contested);
+    assert!(saved.is_contested());
     assert_eq!(saved.stamp, Stamp::MISSING);
 }
 
@@ -271,7 +275,7 @@ fn what_the_person_wrote_first_need_not_be_written() {
     });
     let store = store(editor);
     let saved = store.update(&[at("a")], &call(), &mut |_| Ok(vec![write("new")])).unwrap();
-    assert!(saved[0].contested && !saved[0].created);
+    assert!(saved[0].is_contested() && !saved[0].created);
     assert_eq!(store.editor().messages(), ["read a", "read a"]);
 }
 
@@ -283,7 +287,7 @@ fn a_file_is_created_by_whoever_was_first() {
         }
     });
     let saved = append(&store(theirs), &at("a"), "", &call()).unwrap();
-    assert!(!saved.created && saved.contested);
+    assert!(!saved.created && saved.is_contested());
 
     let gone = FakeEditor::with_person(&[("a", "one")], |count, buffers| {
         if count == 1 {
@@ -292,7 +296,7 @@ fn a_file_is_created_by_whoever_was_first() {
     });
     let store = store(gone);
     let saved = append(&store, &at("a"), "new", &call()).unwrap();
-    assert!(saved.created && saved.contested);
+    assert!(saved.created && saved.is_contested());
     assert_eq!(store.editor().text("a").unwrap(), "new");
 }
 
@@ -316,7 +320,7 @@ fn what_is_typed_after_the_write_may_make_it_too_large() {
             type_in(buffers, &"x".repeat(1000));
         }
     });
-    assert!(replace(&store(editor), "old", "new").unwrap().contested);
+    assert!(replace(&store(editor), "old", "new").unwrap().is_contested());
 }
 
 #[test]
@@ -331,7 +335,7 @@ fn a_kept_file_counts_among_several() {
     let saved = store.update(&[at("a"), at("b")], &call(), &mut |versions| {
         Ok(vec![Change::Keep, Change::write(versions[0].as_ref().unwrap().bytes.to_vec())])
     });
-    let contested: Vec<_> = saved.unwrap().iter().map(|saved| saved.contested).collect();
+    let contested: Vec<_> = saved.unwrap().iter().map(Saved::is_contested).collect();
     assert_eq!(contested, [true, false]);
     assert_eq!(store.editor().text("b").unwrap(), "one!");
 }
@@ -378,7 +382,7 @@ fn a_read_without_an_answer_timed_out_and_wrote_nothing() {
 fn a_write_that_cannot_be_read_back_is_still_a_write() {
     let store = EditorStore::new(NoReadBack(FakeEditor::quiet(&[("a", "old")])), MAX);
     let saved = replace(&store, "old", "new").unwrap();
-    assert!(!saved.contested);
+    assert!(!saved.is_contested());
     assert_eq!(store.editor().0.text("a").unwrap(), "new");
     assert_eq!(saved.stamp, store.read(&at("a"), &call()).unwrap().unwrap().stamp);
 }
@@ -454,7 +458,7 @@ fn a_call_taken_back_once_writing_began_is_carried_through() {
     let store = store(editor);
     let saved =
         store.update(&[at("a"), at("b")], &cancelled, &mut |_| Ok(vec![write("A"), write("B")]));
-    let contested: Vec<_> = saved.unwrap().iter().map(|saved| saved.contested).collect();
+    let contested: Vec<_> = saved.unwrap().iter().map(Saved::is_contested).collect();
     assert_eq!(contested, [true, false]);
     let texts = ["a", "b"].map(|name| store.editor().text(name).unwrap());
     assert_eq!(texts, ["A typed", "B"]);
@@ -556,7 +560,7 @@ fn threads_on_one_store_lose_nothing_and_find_nobody_else() {
             let saved = store.update(&names.map(at), &call(), &mut |versions| {
                 Ok(versions.iter().map(add).collect())
             });
-            assert!(saved.unwrap().iter().all(|saved| !saved.contested));
+            assert!(saved.unwrap().iter().all(|saved| !saved.is_contested()));
         }
     };
     thread::scope(|scope| {

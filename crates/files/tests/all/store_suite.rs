@@ -204,7 +204,7 @@ fn writing_creates_once(subject: &Subject) {
 fn a_stamp_is_that_of_what_was_saved(subject: &Subject) {
     for text in ["one", "two", ""] {
         let saved = subject.write("a", text).unwrap();
-        assert!(!saved.contested);
+        assert!(!saved.is_contested());
         assert_ne!(saved.stamp, Stamp::MISSING);
         assert_eq!(subject.store.read(&at("a"), &call()).unwrap().unwrap().stamp, saved.stamp);
     }

@@ -173,6 +173,7 @@ fn readers_never_see_half_an_edit() {
 /// Whoever may read a file can lock it, for as long as he likes.
 #[test]
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_types, reason = "a test sets the scene")]
 fn an_edit_that_waited_in_vain_names_who_holds_the_lock() {
     let folder = Folder::new();
     folder.write(FILE, "one\n");

@@ -19,18 +19,17 @@ use crate::bridge::Bridge;
 /// once it is on its way.
 macro_rules! by {
     ($bridge:expr, $method:ident, $request:ty) => {
-        by!($bridge, $method, $request, |_, _| {})
+        by!($bridge, $method, $request, |_, _, _: &Result<_>| {})
     };
     ($bridge:expr, $method:ident, $request:ty, $after:expr) => {{
         let bridge = Arc::clone(&$bridge);
         async move |request: $request, responder, _: ConnectionTo<Client>| {
             let bridge = Arc::clone(&bridge);
             tokio::spawn(async move {
-                let answer = Arc::clone(&bridge).$method(request).await;
-                let answered = answer.as_ref().ok().cloned();
-                let _ = responder.respond_with_result(answer);
-                let after: fn(&Bridge, _) = $after;
-                answered.map(|answered| after(&bridge, answered));
+                let answer = Arc::clone(&bridge).$method(request.clone()).await;
+                let _ = responder.respond_with_result(answer.clone());
+                let after: fn(&Bridge, &$request, &Result<_>) = $after;
+                after(&bridge, &request, &answer);
             });
             Ok(())
         }
@@ -53,13 +52,20 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
         .on_receive_request(by!(b, authenticate, AuthenticateRequest), on_receive_request!())
         .on_receive_request(by!(b, logout, LogoutRequest), on_receive_request!())
         .on_receive_request(
-            by!(b, new_session, NewSessionRequest, |b, new: NewSessionResponse| b
-                .welcome(&new.session_id)),
+            by!(b, new_session, NewSessionRequest, |b, _, answer: &Result<NewSessionResponse>| {
+                let _ = answer.as_ref().map(|new| b.welcome(&new.session_id));
+            }),
             on_receive_request!(),
         )
         .on_receive_request(
-            by!(b, fork_session, ForkSessionRequest, |b, new: ForkSessionResponse| b
-                .welcome(&new.session_id)),
+            by!(
+                b,
+                fork_session,
+                ForkSessionRequest,
+                |b, _, answer: &Result<ForkSessionResponse>| {
+                    let _ = answer.as_ref().map(|new| b.welcome(&new.session_id));
+                }
+            ),
             on_receive_request!(),
         )
         .on_receive_request(by!(b, load_session, LoadSessionRequest), on_receive_request!())
@@ -67,9 +73,21 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
         .on_receive_request(by!(b, list_sessions, ListSessionsRequest), on_receive_request!())
         .on_receive_request(by!(b, close_session, CloseSessionRequest), on_receive_request!())
         .on_receive_request(by!(b, delete_session, DeleteSessionRequest), on_receive_request!())
-        .on_receive_request(by!(b, set_mode, SetSessionModeRequest), on_receive_request!())
         .on_receive_request(
-            by!(b, set_config_option, SetSessionConfigOptionRequest),
+            by!(b, set_mode, SetSessionModeRequest, |b, request, answer| {
+                let SetSessionModeRequest { session_id, mode_id, .. } = request;
+                if answer.is_err() || !b.has_mode(session_id, &mode_id.to_string()) {
+                    b.tell_choices(session_id);
+                }
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            by!(b, set_config_option, SetSessionConfigOptionRequest, |b, request, answer| {
+                if answer.is_err() {
+                    b.tell_choices(&request.session_id);
+                }
+            }),
             on_receive_request!(),
         )
         .on_receive_request(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
-    InitializeRequest, InitializeResponse, SetSessionConfigOptionRequest,
+    InitializeRequest, InitializeResponse, SessionId, SetSessionConfigOptionRequest,
     SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 use crate::cli::Cli;
 use crate::codex::{Codex, CodexError, Message};
 use crate::link::Link;
-use crate::modes::{self, Choice};
+use crate::modes::{self, Setting};
 use crate::session::Which;
 use crate::sessions::Open;
 use crate::translate::{self, Asked, Failed, Shown};
@@ -302,11 +302,9 @@ impl Bridge {
         self: Arc<Self>,
         request: SetSessionModeRequest,
     ) -> Answer<SetSessionModeResponse> {
-        let open = self.open(&request.session_id.to_string())?;
-        self.choose(&open, modes::MODE, &request.mode_id.to_string()).await?;
-        let options = lock(&open.session.state).choices.options();
-        open.session
-            .update(&json!({ "sessionUpdate": "config_option_update", "configOptions": options }));
+        let mode = request.mode_id.to_string();
+        let (open, _) = self.choose(&request.session_id, modes::MODE, &mode).await?;
+        open.session.tell_options();
         typed(json!({}))
     }
 
@@ -314,35 +312,80 @@ impl Bridge {
         self: Arc<Self>,
         request: SetSessionConfigOptionRequest,
     ) -> Answer<SetSessionConfigOptionResponse> {
-        let open = self.open(&request.session_id.to_string())?;
         let id = request.config_id.to_string();
         let value = serde_json::to_value(&request).unwrap_or_default()["value"].clone();
         let value = value.as_str().unwrap_or_default();
-        if self.choose(&open, &id, value).await? == Choice::Mode {
-            open.session
-                .update(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": value }));
+        let (open, setting) = self.choose(&request.session_id, &id, value).await?;
+        if setting == Setting::Mode {
+            open.session.tell_mode();
         }
         let options = lock(&open.session.state).choices.options();
         typed(json!({ "configOptions": options }))
     }
 
-    /// Chooses for us and for Codex, or for neither.
-    async fn choose(&self, open: &Arc<Open>, id: &str, value: &str) -> Answer<Choice> {
-        let (before, choice) = {
-            let choices = &mut lock(&open.session.state).choices;
-            let before = choices.clone();
-            (before, choices.choose(id, value).map_err(|reason| Error::new(-32602, reason))?)
-        };
-        let settings = open.settings(choice);
+    /// Tells the editor what holds in a session, after an answer that may have led it to believe something else.
+    pub fn tell_choices(&self, session: &SessionId) {
+        if let Ok(open) = self.open(&session.to_string()) {
+            open.session.tell_mode();
+            open.session.tell_options();
+        }
+    }
+
+    /// True if this is the mode of the session.
+    pub fn has_mode(&self, session: &SessionId, mode: &str) -> bool {
+        let open = self.open(&session.to_string());
+        open.is_ok_and(|open| lock(&open.session.state).choices.mode.id() == mode)
+    }
+
+    /// Chooses for us and for Codex, or for neither; the session as it is afterwards. A choice with a later one of its
+    /// setting has nothing to send.
+    async fn choose(
+        &self,
+        session: &SessionId,
+        id: &str,
+        value: &str,
+    ) -> Answer<(Arc<Open>, Setting)> {
+        let open = self.open(&session.to_string())?;
+        let choice = lock(&open.session.state).choices.choose(id, value);
+        let choice = choice.map_err(|reason| Error::new(-32602, reason))?;
         let chosen = async {
-            self.keep_loaded(open).await?;
-            self.ask("thread/settings/update", settings).await
+            self.keep_loaded(&open).await?;
+            let is_open = lock(&open.session.state).choices.is_open(choice);
+            if is_open { self.send_setting(&open, choice.setting).await } else { Ok(()) }
         };
         if let Err(error) = chosen.await {
-            lock(&open.session.state).choices = before;
+            lock(&open.session.state).choices.refuse(choice);
             return Err(error);
         }
-        Ok(choice)
+        // It may have been loaded again meanwhile.
+        Ok((self.open(&session.to_string()).unwrap_or(open), choice.setting))
+    }
+
+    /// Sends Codex a setting as it is chosen now, and again if that is not what Codex ended up with.
+    pub async fn send_setting(&self, open: &Open, setting: Setting) -> Answer<()> {
+        let mut again = None;
+        loop {
+            let (sent, params) = open.settings(setting);
+            let answer = self.ask("thread/settings/update", params).await;
+            let choices = &mut lock(&open.session.state).choices;
+            if let Err(error) = answer {
+                if let Some(choice) = again {
+                    choices.refuse(choice);
+                }
+                return Err(error);
+            }
+            again = choices.accept(&sent);
+            if again.is_none() {
+                break;
+            }
+        }
+        // Of a session that was loaded again meanwhile the choices since then hold.
+        let now =
+            self.open(open.session.id()).ok().filter(|now| !std::ptr::eq(Arc::as_ptr(now), open));
+        match now {
+            Some(now) => Box::pin(self.send_setting(&now, setting)).await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -125,21 +125,55 @@ impl Model {
     }
 }
 
-/// What can be chosen for a session, and what is.
+/// What can be chosen for a session, what is chosen, and what of it Codex has accepted. Answers of Codex may come in any
+/// order, or never: a choice is in force at once, and is taken back if it is refused while it is the latest.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     pub mode: Mode,
     pub model: String,
     pub effort: Option<String>,
     pub models: Vec<Model>,
+    /// The values that Codex accepted last.
+    accepted: Values,
+    latest_mode: Latest,
+    latest_model: Latest,
 }
 
-/// One of the options.
+/// What Codex is told in one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum Setting {
     Mode,
+    /// With the effort, since each model has its own.
     Model,
-    Effort,
+}
+
+/// A choice of a setting; later ones have higher numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub setting: Setting,
+    number: u64,
+}
+
+/// The values of a setting as they were sent to Codex, by the latest choice of then.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    choice: Choice,
+    values: Values,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Values {
+    mode: Mode,
+    model: String,
+    effort: Option<String>,
+}
+
+/// The latest choice of a setting.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    number: u64,
+    /// Codex has not answered it.
+    is_open: bool,
 }
 
 pub const MODE: &str = "mode";
@@ -188,14 +222,87 @@ impl Choices {
         options.into()
     }
 
-    /// Chooses, or says what can be.
+    /// Sets what Codex has begun a thread with.
+    pub fn begin(&mut self, model: &str, effort: Option<&str>) {
+        model.clone_into(&mut self.model);
+        self.effort = effort.map(ToOwned::to_owned);
+        self.accepted = self.values();
+    }
+
+    /// Chooses, or says what can be. It is for Codex to accept or refuse.
     pub fn choose(&mut self, id: &str, value: &str) -> Result<Choice, String> {
+        let setting = self.set(id, value)?;
+        Ok(self.renew(setting))
+    }
+
+    /// True if Codex has not answered the choice, and there is none after it.
+    pub fn is_open(&self, choice: Choice) -> bool {
+        let latest = self.latest(choice.setting);
+        latest.is_open && latest.number == choice.number
+    }
+
+    /// The values of a setting as they are now, to be sent.
+    pub fn sent(&self, setting: Setting) -> Sent {
+        let number = self.latest(setting).number;
+        Sent { choice: Choice { setting, number }, values: self.values() }
+    }
+
+    /// Codex has accepted what it was sent. If that was overtaken by its answer to a later choice, Codex may now have the
+    /// older values: then the current ones are a new choice, which has to be sent.
+    pub fn accept(&mut self, sent: &Sent) -> Option<Choice> {
+        let Choice { setting, number } = sent.choice;
+        self.accepted.take(setting, &sent.values);
+        let latest = self.latest_mut(setting);
+        if latest.number == number {
+            latest.is_open = false;
+            return None;
+        }
+        let is_decided = !latest.is_open;
+        (is_decided && self.values().differs(setting, &sent.values)).then(|| self.renew(setting))
+    }
+
+    /// Takes a choice back that Codex refused: what it accepted last holds again, unless there is a later choice.
+    pub fn refuse(&mut self, choice: Choice) {
+        if !self.is_open(choice) {
+            return;
+        }
+        self.latest_mut(choice.setting).is_open = false;
+        let mut values = self.values();
+        values.take(choice.setting, &self.accepted);
+        (self.mode, self.model, self.effort) = (values.mode, values.model, values.effort);
+    }
+
+    fn renew(&mut self, setting: Setting) -> Choice {
+        let latest = self.latest_mut(setting);
+        *latest = Latest { number: latest.number + 1, is_open: true };
+        Choice { setting, number: latest.number }
+    }
+
+    fn values(&self) -> Values {
+        Values { mode: self.mode, model: self.model.clone(), effort: self.effort.clone() }
+    }
+
+    fn latest(&self, setting: Setting) -> Latest {
+        match setting {
+            Setting::Mode => self.latest_mode,
+            Setting::Model => self.latest_model,
+        }
+    }
+
+    fn latest_mut(&mut self, setting: Setting) -> &mut Latest {
+        match setting {
+            Setting::Mode => &mut self.latest_mode,
+            Setting::Model => &mut self.latest_model,
+        }
+    }
+
+    fn set(&mut self, id: &str, value: &str) -> Result<Setting, String> {
         let one_of = |known: Vec<&str>| format!("`{value}` is none of: {}", known.join(", "));
         match id {
             MODE => {
                 let known = || one_of(Mode::ALL.map(Mode::id).to_vec());
                 self.mode = Mode::of(value).ok_or_else(known)?;
-                Ok(Choice::Mode)
+                Ok(Setting::Mode)
             }
             MODEL => {
                 if value != self.model && self.models.iter().all(|model| model.id != value) {
@@ -207,16 +314,36 @@ impl Choices {
                 // An effort that the new model does not have means nothing to it.
                 let fits = self.efforts().iter().any(|(id, _)| Some(id) == self.effort.as_ref());
                 self.effort = self.effort.take().filter(|_| fits);
-                Ok(Choice::Model)
+                Ok(Setting::Model)
             }
             EFFORT => {
                 if self.efforts().iter().all(|(id, _)| id != value) {
                     return Err(one_of(self.efforts().iter().map(|(id, _)| id.as_str()).collect()));
                 }
                 self.effort = Some(value.to_owned());
-                Ok(Choice::Effort)
+                Ok(Setting::Model)
             }
             _ => Err(format!("there is no option `{id}`; there are {MODE}, {MODEL} and {EFFORT}")),
+        }
+    }
+}
+
+impl Values {
+    /// Takes over the values of one setting.
+    fn take(&mut self, setting: Setting, from: &Self) {
+        match setting {
+            Setting::Mode => self.mode = from.mode,
+            Setting::Model => {
+                self.model.clone_from(&from.model);
+                self.effort.clone_from(&from.effort);
+            }
+        }
+    }
+
+    fn differs(&self, setting: Setting, other: &Self) -> bool {
+        match setting {
+            Setting::Mode => self.mode != other.mode,
+            Setting::Model => (&self.model, &self.effort) != (&other.model, &other.effort),
         }
     }
 }
@@ -265,7 +392,7 @@ mod tests {
     fn an_effort_stays_when_the_next_model_has_it() {
         let mut choices = choices();
         assert_eq!(current(&choices, EFFORT), Some("low".into()));
-        assert_eq!(choices.choose(EFFORT, "high"), Ok(Choice::Effort));
+        choices.choose(EFFORT, "high").expect("it is there");
         choices.choose(MODEL, "b").expect("it is there");
         assert_eq!(current(&choices, EFFORT), Some("high".into()));
         choices.choose(EFFORT, "max").expect("it is there");

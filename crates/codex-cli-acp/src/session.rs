@@ -109,7 +109,9 @@ enum Progress {
 
 impl State {
     pub fn new(mode: Mode) -> Self {
-        Self { choices: Choices { mode, ..Choices::default() }, ..Self::default() }
+        let mut state = Self::default();
+        state.choices.mode = mode;
+        state
     }
 }
 
@@ -120,6 +122,20 @@ impl Session {
 
     pub fn update(&self, update: &Value) {
         self.link.update(self.id(), update);
+    }
+
+    /// Tells which mode the session is in. What is told last is true: nobody changes it meanwhile.
+    pub fn tell_mode(&self) {
+        let state = lock(&self.state);
+        let mode = state.choices.mode.id();
+        self.update(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode }));
+    }
+
+    /// Tells what is chosen, in the same way.
+    pub fn tell_options(&self) {
+        let state = lock(&self.state);
+        let options = state.choices.options();
+        self.update(&json!({ "sessionUpdate": "config_option_update", "configOptions": options }));
     }
 
     /// Tells of a tool call that is there for a question only, or that is closed.

@@ -21,7 +21,7 @@ use crate::bridge::{Answer, Bridge, failed, typed};
 use crate::codex::CodexError;
 use crate::commands;
 use crate::lock;
-use crate::modes::{Choice, Choices, Mode, Model, modes};
+use crate::modes::{Choices, Mode, Model, Sent, Setting, modes};
 use crate::servers::{Servers, servers};
 use crate::session::{Session, State, Which};
 use crate::translate;
@@ -70,13 +70,13 @@ impl Open {
         self.loaded_in.load(Ordering::Relaxed) == codex
     }
 
-    /// A choice, as Codex takes it for a thread that is under way.
-    pub fn settings(&self, choice: Choice) -> Value {
+    /// A setting as it is chosen now, and as Codex takes it for a thread that is under way.
+    pub fn settings(&self, setting: Setting) -> (Sent, Value) {
         let state = lock(&self.session.state);
         let Choices { mode, model, effort, .. } = &state.choices;
         let thread = self.session.id();
-        match choice {
-            Choice::Mode => {
+        let params = match setting {
+            Setting::Mode => {
                 let sandbox = match (mode, &state.auto_sandbox) {
                     (Mode::Auto, Some(sandbox)) => sandbox.clone(),
                     _ => mode.sandbox_policy(&self.session.folders),
@@ -84,10 +84,9 @@ impl Open {
                 let policy = mode.approval_policy();
                 json!({ "threadId": thread, "approvalPolicy": policy, "sandboxPolicy": sandbox })
             }
-            Choice::Model | Choice::Effort => {
-                json!({ "threadId": thread, "model": model, "effort": effort })
-            }
-        }
+            Setting::Model => json!({ "threadId": thread, "model": model, "effort": effort }),
+        };
+        (state.choices.sent(setting), params)
     }
 }
 
@@ -244,8 +243,8 @@ impl Bridge {
             let models = models["data"].as_array().into_iter().flatten().filter_map(Model::of);
             let state = &mut *lock(&session.state);
             state.choices.models = models.collect();
-            answer["model"].as_str().unwrap_or_default().clone_into(&mut state.choices.model);
-            state.choices.effort = answer["reasoningEffort"].as_str().map(ToOwned::to_owned);
+            let model = answer["model"].as_str().unwrap_or_default();
+            state.choices.begin(model, answer["reasoningEffort"].as_str());
             state.auto_sandbox = Some(answer["sandbox"].clone()).filter(|_| mode == Mode::Auto);
         }
         let loaded_in = AtomicU64::new(codex.number);
@@ -318,8 +317,8 @@ impl Bridge {
             }
             answer => answer.map_err(|error| failed(&error))?,
         };
-        for choice in [Choice::Mode, Choice::Model] {
-            self.ask("thread/settings/update", open.settings(choice)).await?;
+        for setting in [Setting::Mode, Setting::Model] {
+            self.send_setting(open, setting).await?;
         }
         open.loaded_in.store(codex.number, Ordering::Relaxed);
         Ok(())

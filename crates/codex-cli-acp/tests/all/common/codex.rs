@@ -1,0 +1,185 @@
+//! A Codex that a test plays: what the program asks is answered at once, or by the test.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::Shared;
+
+/// The program that the agent starts as Codex; `cargo test` builds it.
+pub fn program() -> PathBuf {
+    let tests = env::current_exe().unwrap();
+    let built = tests.ancestors().nth(2).unwrap().join("examples");
+    let program = built.join(format!("fake_codex{}", env::consts::EXE_SUFFIX));
+    assert!(program.exists(), "`cargo build --example fake_codex` makes {}", program.display());
+    program
+}
+
+/// Where each Codex that the agent starts reports.
+pub struct CodexListener(TcpListener);
+
+impl CodexListener {
+    pub fn bind() -> Self {
+        Self(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    pub fn address(&self) -> String {
+        self.0.local_addr().unwrap().to_string()
+    }
+
+    /// The next Codex that is started, with this configuration.
+    pub fn accept(&self, config: &Value) -> Codex {
+        let (lines, _) = self.0.accept().unwrap();
+        let (log, _) = self.0.accept().unwrap();
+        let shared = Arc::new(Shared::<Told>::default());
+        let (told, config) = (Arc::clone(&shared), config.clone());
+        let mut answers = lines.try_clone().unwrap();
+        let incoming = BufReader::new(lines.try_clone().unwrap());
+        thread::spawn(move || {
+            for line in incoming.lines().map_while(Result::ok) {
+                let message: Value = serde_json::from_str(&line).unwrap();
+                let method = message["method"].as_str().unwrap_or_default();
+                let is_request = !message["method"].is_null() && !message["id"].is_null();
+                let held = told.change(|told| {
+                    told.messages.push(message.clone());
+                    told.held.contains(method)
+                });
+                if is_request && !held {
+                    let result = usual(method, &message["params"], &config);
+                    write(&mut answers, &json!({ "id": message["id"], "result": result }));
+                }
+            }
+            told.change(|told| told.is_over = true);
+        });
+        Codex { lines, log, shared }
+    }
+}
+
+/// One Codex.
+pub struct Codex {
+    lines: TcpStream,
+    log: TcpStream,
+    shared: Arc<Shared<Told>>,
+}
+
+/// What it was told.
+#[derive(Default)]
+struct Told {
+    messages: Vec<Value>,
+    /// Messages that the test has seen.
+    seen: BTreeSet<usize>,
+    /// Methods that the test answers.
+    held: BTreeSet<String>,
+    is_over: bool,
+}
+
+impl Codex {
+    /// From now on requests of this method wait for [`Codex::answer`] or [`Codex::refuse`].
+    pub fn hold(&self, method: &str) {
+        self.shared.lock().held.insert(method.into());
+    }
+
+    /// The next request or notification of this method that was not looked at before.
+    pub fn heard(&self, method: &str) -> Value {
+        self.shared.wait(method, |told| {
+            let mut messages = told.messages.iter().enumerate();
+            let found = messages
+                .find(|(at, message)| message["method"] == method && !told.seen.contains(at));
+            let (at, message) = found.map(|(at, message)| (at, message.clone()))?;
+            told.seen.insert(at);
+            Some(message)
+        })
+    }
+
+    /// The answer to a request of Codex's own.
+    pub fn answered(&self, id: &Value) -> Value {
+        self.shared.wait("an answer", |told| {
+            let mut answers = told.messages.iter().filter(|message| message["method"].is_null());
+            answers.find(|answer| answer["id"] == *id).cloned()
+        })
+    }
+
+    /// Everything it was told of this method so far.
+    pub fn all(&self, method: &str) -> Vec<Value> {
+        let told = self.shared.lock();
+        told.messages.iter().filter(|message| message["method"] == method).cloned().collect()
+    }
+
+    pub fn answer(&self, request: &Value, result: &Value) {
+        self.say(&json!({ "id": request["id"], "result": result }));
+    }
+
+    pub fn refuse(&self, request: &Value, message: &str) {
+        self.say(&json!({ "id": request["id"], "error": { "code": -32600, "message": message } }));
+    }
+
+    pub fn notify(&self, method: &str, params: Value) {
+        let mut message = json!({ "method": method });
+        message["params"] = params;
+        self.say(&message);
+    }
+
+    pub fn say(&self, message: &Value) {
+        write(&mut self.stdout(), message);
+    }
+
+    /// Its stdout, byte for byte.
+    pub fn stdout(&self) -> TcpStream {
+        self.lines.try_clone().unwrap()
+    }
+
+    /// Its stderr, byte for byte.
+    pub fn stderr(&self) -> TcpStream {
+        self.log.try_clone().unwrap()
+    }
+
+    /// Ends of itself.
+    pub fn end(&self) {
+        let _ = self.lines.shutdown(Shutdown::Both);
+    }
+
+    /// Waits until it has ended.
+    pub fn wait_for_end(&self) {
+        self.shared.wait("the end of Codex", |told| told.is_over.then_some(()));
+    }
+}
+
+/// One that is gone hears nothing.
+fn write(stdout: &mut TcpStream, message: &Value) {
+    let _ = stdout.write_all(format!("{message}\n").as_bytes());
+}
+
+/// What Codex answers if the test says nothing else.
+fn usual(method: &str, params: &Value, config: &Value) -> Value {
+    let effort = |id: &str| json!({ "reasoningEffort": id, "description": "" });
+    let model = |id: &str, efforts: [&str; 2]| {
+        json!({
+            "model": id, "displayName": id, "description": "",
+            "supportedReasoningEfforts": efforts.map(effort), "defaultReasoningEffort": efforts[0],
+        })
+    };
+    let thread = |id: &Value| {
+        json!({
+            "thread": { "id": id, "turns": [] }, "model": "small", "reasoningEffort": "low",
+            "sandbox": { "type": "workspaceWrite" },
+        })
+    };
+    match method {
+        "initialize" => json!({ "userAgent": "codex/0.166.0 (test)" }),
+        "account/read" => json!({ "account": null, "requiresOpenaiAuth": false }),
+        "config/read" => json!({ "config": config }),
+        "model/list" => {
+            json!({ "data": [model("small", ["low", "high"]), model("large", ["high", "max"])] })
+        }
+        "thread/start" => thread(&json!("thread")),
+        "thread/resume" => thread(&params["threadId"]),
+        "turn/start" => json!({ "turn": { "id": "turn" } }),
+        _ => json!({}),
+    }
+}

@@ -1,0 +1,214 @@
+//! An editor that a test plays: an ACP client on the stdin and stdout of the program.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::{Shared, codex};
+
+/// Texts of messages that are longer are counted, and not kept.
+const LONGEST_KEPT: usize = 10_000;
+
+pub struct Editor {
+    child: Child,
+    stdin: Shared<Stdin>,
+    shared: Arc<Shared<Heard>>,
+}
+
+#[derive(Default)]
+struct Stdin {
+    pipe: Option<ChildStdin>,
+    requests: u64,
+}
+
+/// What the program said.
+#[derive(Default)]
+struct Heard {
+    messages: Vec<Value>,
+    /// Requests that the test has seen.
+    seen: usize,
+    /// Bytes of Codex's messages.
+    chunk_bytes: usize,
+    /// The editor does not read for now.
+    is_paused: bool,
+    is_over: bool,
+}
+
+impl Editor {
+    /// Starts the program, with a Codex that reports to this address.
+    pub fn start(codex: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_codex-cli-acp"))
+            .arg("--codex")
+            .arg(codex::program())
+            .env("FAKE_CODEX", codex)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdin = Shared::<Stdin>::default();
+        stdin.lock().pipe = child.stdin.take();
+        let (shared, stdout) = (Arc::new(Shared::<Heard>::default()), child.stdout.take().unwrap());
+        let heard = Arc::clone(&shared);
+        thread::spawn(move || {
+            let mut stdout = BufReader::new(stdout);
+            let mut line = String::new();
+            while stdout.read_line(&mut line).is_ok_and(|read| read > 0) {
+                let message: Value = serde_json::from_str(&line).unwrap();
+                heard.change(|heard| heard.take(message));
+                heard.pass_when(|heard| !heard.is_paused);
+                line.clear();
+            }
+            heard.change(|heard| heard.is_over = true);
+        });
+        Self { child, stdin, shared }
+    }
+
+    /// The number of the program's process.
+    #[cfg(target_os = "linux")]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn send(&self, method: &str, params: Value) -> u64 {
+        let mut stdin = self.stdin.lock();
+        stdin.requests += 1;
+        let id = stdin.requests;
+        let mut request = json!({ "jsonrpc": "2.0", "id": id, "method": method });
+        request["params"] = params;
+        stdin.write(&request);
+        id
+    }
+
+    pub fn notify(&self, method: &str, params: Value) {
+        let mut message = json!({ "jsonrpc": "2.0", "method": method });
+        message["params"] = params;
+        self.stdin.lock().write(&message);
+    }
+
+    /// The answer to a request: its result or its error.
+    pub fn answer(&self, id: u64) -> Value {
+        self.shared.wait(&format!("the answer to request {id}"), |heard| {
+            let mut answers = heard.messages.iter().filter(|message| message["method"].is_null());
+            let answer = answers.find(|message| message["id"] == id).cloned();
+            assert!(answer.is_some() || !heard.is_over, "the program ended without an answer");
+            answer
+        })
+    }
+
+    /// The result of a request.
+    pub fn result(&self, id: u64) -> Value {
+        let answer = self.answer(id);
+        assert!(answer["error"].is_null(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The message of the error that a request is answered with.
+    pub fn error(&self, id: u64) -> String {
+        let answer = self.answer(id);
+        assert!(answer["result"].is_null(), "{answer}");
+        answer["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    pub fn ask(&self, method: &str, params: Value) -> Value {
+        self.result(self.send(method, params))
+    }
+
+    /// The next request of the program's.
+    pub fn asked(&self, method: &str) -> Value {
+        self.shared.wait(method, |heard| {
+            let is_request = |message: &Value| message["method"] == method;
+            let later = heard.messages.iter().enumerate().skip(heard.seen);
+            let (at, request) = later.into_iter().find(|(_, message)| is_request(message))?;
+            let request = request.clone();
+            heard.seen = at + 1;
+            Some(request)
+        })
+    }
+
+    /// Answers a request of the program's.
+    pub fn reply(&self, request: &Value, result: &Value) {
+        let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+        self.stdin.lock().write(&answer);
+    }
+
+    /// Chooses one of the options of a question.
+    pub fn choose(&self, question: &Value, option: &str) {
+        let outcome = json!({ "outcome": "selected", "optionId": option });
+        self.reply(question, &json!({ "outcome": outcome }));
+    }
+
+    /// All messages so far.
+    pub fn messages(&self) -> Vec<Value> {
+        self.shared.lock().messages.clone()
+    }
+
+    /// All updates of this kind so far.
+    pub fn updates(&self, kind: &str) -> Vec<Value> {
+        let messages = self.messages().into_iter();
+        let updates = messages.map(|mut message| message["params"]["update"].take());
+        updates.filter(|update| update["sessionUpdate"] == kind).collect()
+    }
+
+    /// Waits for something among all messages so far.
+    pub fn wait<R>(&self, what: &str, find: impl Fn(&[Value]) -> Option<R>) -> R {
+        self.shared.wait(what, |heard| find(&heard.messages))
+    }
+
+    /// Bytes of Codex's messages so far.
+    pub fn chunk_bytes(&self) -> usize {
+        self.shared.lock().chunk_bytes
+    }
+
+    /// Waits until so many bytes of Codex's messages came.
+    pub fn wait_for_chunks(&self, bytes: usize) {
+        self.shared.wait("the rest", |heard| (heard.chunk_bytes >= bytes).then_some(()));
+    }
+
+    /// Reads no more, until [`Editor::resume`].
+    pub fn pause(&self) {
+        self.shared.change(|heard| heard.is_paused = true);
+    }
+
+    pub fn resume(&self) {
+        self.shared.change(|heard| heard.is_paused = false);
+    }
+
+    /// Says no more; the program is to end.
+    pub fn close_stdin(&self) {
+        self.stdin.lock().pipe = None;
+    }
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        self.close_stdin();
+        self.resume();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Stdin {
+    fn write(&mut self, message: &Value) {
+        let pipe = self.pipe.as_mut().unwrap();
+        pipe.write_all(format!("{message}\n").as_bytes()).unwrap();
+    }
+}
+
+impl Heard {
+    fn take(&mut self, message: Value) {
+        let update = &message["params"]["update"];
+        if update["sessionUpdate"] == "agent_message_chunk" {
+            let bytes = update["content"]["text"].as_str().map_or(0, str::len);
+            self.chunk_bytes += bytes;
+            if bytes > LONGEST_KEPT {
+                return;
+            }
+        }
+        self.messages.push(message);
+    }
+}

@@ -1,0 +1,113 @@
+//! What the tests have in common: a folder, the program, the editor in front of it and the Codex behind it.
+
+pub mod codex;
+pub mod editor;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use codex::{Codex, CodexListener};
+use editor::Editor;
+
+/// How long to wait for what must come. It is far more than anything takes.
+pub const HANG: Duration = Duration::from_mins(1);
+
+/// A session, begun by the first Codex that the program started.
+pub struct Stage {
+    pub editor: Editor,
+    pub codex: Codex,
+    pub session: String,
+    pub listener: CodexListener,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// A session of an editor without files of its own: they are on disk.
+    pub fn open() -> Self {
+        Self::open_with(&json!({}))
+    }
+
+    /// The same with a configuration of Codex's.
+    pub fn open_with(config: &Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = CodexListener::bind();
+        let editor = Editor::start(&listener.address());
+        let initialize = json!({
+            "protocolVersion": 1, "clientCapabilities": {},
+            "clientInfo": { "name": "scripted-editor", "version": "1" },
+        });
+        let initialized = editor.send("initialize", initialize);
+        let codex = listener.accept(config);
+        editor.result(initialized);
+        let new = editor.ask("session/new", json!({ "cwd": folder.path(), "mcpServers": [] }));
+        let session = new["sessionId"].as_str().unwrap().to_owned();
+        Self { editor, codex, session, listener, folder }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Sends a prompt and waits until Codex has its turn; the number of the request.
+    pub fn prompt(&self) -> u64 {
+        let prompt = json!([{ "type": "text", "text": "Follow the script." }]);
+        let params = json!({ "sessionId": self.session, "prompt": prompt });
+        let request = self.editor.send("session/prompt", params);
+        self.codex.heard("turn/start");
+        request
+    }
+
+    /// Codex ends its turn.
+    pub fn end_turn(&self) {
+        let turn = json!({ "id": "turn", "status": "completed", "error": null });
+        self.codex.notify("turn/completed", json!({ "threadId": self.session, "turn": turn }));
+    }
+}
+
+/// Something that threads look at and change, and wait for.
+#[derive(Default)]
+pub struct Shared<T> {
+    value: Mutex<T>,
+    changed: Condvar,
+}
+
+impl<T> Shared<T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let changed = change(&mut self.lock());
+        self.changed.notify_all();
+        changed
+    }
+
+    /// Waits for as long as it takes.
+    pub fn pass_when(&self, may_pass: impl Fn(&T) -> bool) {
+        let waited = self.changed.wait_while(self.lock(), |value| !may_pass(value));
+        drop(waited);
+    }
+
+    /// Waits until there is something to be found.
+    pub fn wait<R>(&self, what: &str, mut find: impl FnMut(&mut T) -> Option<R>) -> R {
+        let until = Instant::now() + HANG;
+        let mut value = self.lock();
+        loop {
+            if let Some(found) = find(&mut value) {
+                return found;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{what} did not come");
+            let waited = self.changed.wait_timeout(value, left);
+            value = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

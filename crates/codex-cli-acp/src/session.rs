@@ -84,8 +84,10 @@ struct Turn {
     /// Known once Codex has answered.
     id: Option<String>,
     answer: oneshot::Sender<Ended>,
-    /// Calls of our own tools.
+    /// Calls of our own tools, by the id under which each is shown.
     calls: HashMap<String, Progress>,
+    /// The ids of those that have come and not ended, by the number of the call.
+    served: HashMap<u64, String>,
     /// Other items of Codex's that have not ended, with those that change files on disk.
     items: HashMap<String, (Value, Option<AtWork>)>,
     streamed: Streamed,
@@ -183,6 +185,7 @@ impl Session {
             id: None,
             answer,
             calls: HashMap::new(),
+            served: HashMap::new(),
             items: HashMap::new(),
             streamed: Streamed::default(),
             questions: BTreeSet::new(),

@@ -371,7 +371,8 @@ impl Calls {
             let named = || arguments.get("path")?.as_str().map(String::from);
             let path = target.clone().or_else(named);
             let (id, tool, effect) = (call_id.map(String::from), entry.name, entry.effect);
-            Witnessed::begin(witness, Begun { id, tool, effect, path }, arguments)
+            let number = witness::next_number();
+            Witnessed::begin(witness, Begun { number, id, tool, effect, path }, arguments)
         });
         let folder = prepared.as_ref().map_or(0, |prepared| self.folders.of(prepared));
         let (work, rehearsal) = match once_more {

@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use files::StoreError;
@@ -44,6 +44,8 @@ pub trait Witness: Send + Sync {
 /// A call as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
+    /// Tells the call from every other of this process.
+    pub number: u64,
     /// `_meta.callId` of the request, if it is a string.
     pub id: Option<String>,
     pub tool: &'static str,
@@ -68,6 +70,12 @@ pub enum Verdict {
     Yes,
     No,
     Unanswered,
+}
+
+/// The number of the next call.
+pub(crate) fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A call that is seen, to its end: that of the last who holds on to it, if nobody said another.

@@ -504,19 +504,21 @@ mod witnessed {
         let arguments = json!({ "path": path, "edits": edits });
         let meta = json!({ "callId": "call_7", "threadId": "t" });
         done(&seen.guest.call_with("multi_edit_text_file", arguments.clone(), meta));
+        let (call, told) = seen.begin();
         let begun = Begun {
+            number: call.number,
             id: Some("call_7".into()),
             tool: "multi_edit_text_file",
             effect: Effect::Edits,
             path: Some(path.display().to_string()),
         };
-        assert_eq!(seen.begin(), (begun.clone(), arguments));
+        assert_eq!((call, told), (begun.clone(), arguments));
         assert_eq!(seen.leave(), begun);
         let (ended, outcome, changed) = seen.end_of();
-        assert_eq!((ended, (outcome, changed)), (begun, wrote(Some("one\n"), "two\n")));
+        assert_eq!((&ended, (outcome, changed)), (&begun, wrote(Some("one\n"), "two\n")));
         // The same once more writes nothing, and a new file had nothing before.
         done(&seen.guest.call("write_text_file", write(&seen.folder, "two\n")));
-        seen.begin();
+        assert_ne!(seen.begin().0.number, begun.number);
         seen.leave();
         assert_eq!(seen.end(), (Ok(()), None));
         let new = json!({ "path": seen.folder.path().join("new/b.txt"), "content": "b\n", "create_dirs": true });

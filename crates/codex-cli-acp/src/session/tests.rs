@@ -48,9 +48,11 @@ fn session() -> Arc<Session> {
     Arc::new(session)
 }
 
+/// A call; the same id is the same call.
 fn call(id: &str) -> Begun {
     let (tool, path) = ("read_text_file", Some("/project/a".to_owned()));
-    Begun { id: Some(id.to_owned()), tool, effect: Effect::Reads, path }
+    let number = id.bytes().fold(0, |number, byte| number << 8 | u64::from(byte));
+    Begun { number, id: Some(id.to_owned()), tool, effect: Effect::Reads, path }
 }
 
 fn begin(session: &Session, id: &str) {

@@ -13,25 +13,20 @@ use crate::{events, lock};
 impl Witness for Session {
     fn begin(&self, call: &Begun, arguments: &Value) {
         let mut state = lock(&self.state);
-        let (Some(turn), Some(id)) = (&mut state.turn, &call.id) else { return };
+        let Some(turn) = &mut state.turn else { return };
         if turn.ended.is_some() {
             return;
         }
-        match turn.calls.insert(id.clone(), Progress::Running) {
-            None => self.update(&self.events.begin(id, call.tool, arguments)),
-            Some(Progress::Announced | Progress::Running) => {}
-            Some(Progress::Over) => {
-                turn.calls.insert(id.clone(), Progress::Over);
-            }
+        let id = turn.take_in(call);
+        if turn.calls.insert(id.clone(), Progress::Running).is_none() {
+            self.update(&self.events.begin(&id, call.tool, arguments));
         }
     }
 
     fn leave(&self, call: &Begun) -> Leave {
         let state = lock(&self.state);
         // What a sub-agent does later nobody would see, nor what was allowed too late.
-        let is_of = |turn: &Turn| {
-            turn.ended.is_none() && call.id.as_ref().is_none_or(|id| turn.calls.contains_key(id))
-        };
+        let is_of = |turn: &Turn| turn.ended.is_none() && turn.served.contains_key(&call.number);
         if !state.turn.as_ref().is_some_and(is_of) {
             return Leave::Refused("the prompt that it was for is over");
         }
@@ -48,8 +43,12 @@ impl Witness for Session {
         change: &'a Changed,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         Box::pin(async move {
-            let Some(id) = &call.id else { return Verdict::Unanswered };
-            let question = events::question(id, call, change);
+            let id = lock(&self.state)
+                .turn
+                .as_ref()
+                .and_then(|turn| turn.served.get(&call.number).cloned());
+            let Some(id) = id else { return Verdict::Unanswered };
+            let question = events::question(&id, call, change);
             let options = json!([
                 { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
                 { "optionId": "allow-always", "name": "Allow all edits in this session", "kind": "allow_always" },
@@ -71,12 +70,23 @@ impl Witness for Session {
 
     fn end(&self, call: &Begun, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) {
         let mut state = lock(&self.state);
-        let (Some(turn), Some(id)) = (&mut state.turn, &call.id) else { return };
-        if turn.calls.get(id) != Some(&Progress::Running) {
-            return;
-        }
-        turn.calls.insert(id.clone(), Progress::Over);
-        self.update(&self.events.end(id, call, outcome, change));
+        let Some(turn) = &mut state.turn else { return };
+        let Some(id) = turn.served.remove(&call.number) else { return };
+        self.update(&self.events.end(&id, call, outcome, change));
+        turn.calls.insert(id, Progress::Over);
         self.finish_if_settled(&mut state);
+    }
+}
+
+impl Turn {
+    /// Takes a call in, and says by which id it is shown: Codex's, unless it has none or another call was shown by it.
+    fn take_in(&mut self, call: &Begun) -> String {
+        let is_free = |id: &&String| {
+            !id.is_empty() && matches!(self.calls.get(*id), None | Some(Progress::Announced))
+        };
+        let given = call.id.as_ref().filter(is_free).cloned();
+        let id = given.unwrap_or_else(|| format!("file-editor-{}", call.number));
+        self.served.insert(call.number, id.clone());
+        id
     }
 }

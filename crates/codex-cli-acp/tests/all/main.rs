@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::disallowed_methods, reason = "a test sets the scene")]
 
+mod calls;
 mod choices;
 mod common;

@@ -2,6 +2,7 @@
 
 pub mod codex;
 pub mod editor;
+pub mod http;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -233,6 +233,10 @@ impl DiskStore {
             // The change is there for all to see, so this is no failure.
             true => Durable::Unknown,
         };
+        // A program that had found the file before it was replaced may open it only now. The lease shows it, too late to
+        // undo anything.
+        let is_replaced = target.stat.is_some();
+        let is_contested = contested || (is_replaced && guard.is_broken());
         Saved {
             created: target.stat.is_none(),
             stamp,
@@ -241,7 +245,7 @@ impl DiskStore {
             lost,
             drops_privileges,
             interference: match guard {
-                _ if contested => Interference::Contested,
+                _ if is_contested => Interference::Contested,
                 Guard::OpenElsewhere => Interference::OpenElsewhere,
                 Guard::Lease(_) | Guard::None => Interference::None,
             },

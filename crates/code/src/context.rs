@@ -219,7 +219,7 @@ pub fn gather(
         Gathered { scanned: survey.scanned, skipped: survey.skipped, ..Gathered::default() };
     gathered.structure = survey.structure;
     let map = if wanted.needs_map() { Some(map::draw(&reader, wanted)?) } else { None };
-    let likely = map.as_ref().map_or(&[][..], |map| &map.sources[..]);
+    let likely = map.as_ref().map_or(&[][..], |map| &map.paths[..]);
 
     gathered.scanned = map.as_ref().map_or(gathered.scanned, |map| map.scanned);
     gathered.end = wanted.start;
@@ -227,7 +227,7 @@ pub fn gather(
         outlines::gather(&reader, wanted, survey.ranking.as_ref(), likely, &mut gathered);
     }
     if wanted.includes(Section::Definitions) {
-        match &map {
+        match map {
             Some(map) => map.definitions(wanted, &mut gathered),
             None => definitions::gather(&reader, wanted, &survey.mentions, &mut gathered),
         }

@@ -17,8 +17,8 @@ const FEW: usize = 32;
 const MOST_GUESSED: usize = 6;
 /// Larger files than this are not parsed for such a name, but their parts guessed.
 const LARGEST_GUESSED: usize = 32 << 10;
-/// Definitions that are put in order; more are counted.
-const MOST_DEFINITIONS: usize = 100_000;
+/// Definitions of a file that are put in order, the best ones; more are counted.
+const MOST_OF_A_FILE: usize = 4096;
 /// What a definition is multiplied with of which only the name fits.
 const OTHER_OF_THAT_NAME: f64 = 0.5;
 /// What a definition in a test is multiplied with.
@@ -49,10 +49,9 @@ pub(super) fn gather(
     let files = parallel(&paths, |path| of_file(reader, wanted, mentions, path, largest));
     let mut definitions: Vec<(Place, &str)> = Vec::new();
     let mut more = 0;
-    for (file, path) in files.iter().zip(&paths) {
-        let room = MOST_DEFINITIONS.saturating_sub(definitions.len());
-        more += file.len().saturating_sub(room);
-        definitions.extend(file.iter().take(room).map(|place| (*place, *path)));
+    for ((places, count), path) in files.into_iter().zip(&paths) {
+        more += count - places.len();
+        definitions.extend(places.into_iter().map(|place| (place, *path)));
     }
     in_turn(&mut definitions, mentions.len());
     note_undefined(&definitions, mentions, gathered);
@@ -93,19 +92,39 @@ impl Place {
     }
 }
 
-/// The parts of a file that are meant, in their order.
+/// The parts of a file that are meant, in their order, and how many there are in all.
 fn of_file(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
     mentions: &[Mentions],
     path: &str,
     largest: usize,
-) -> Vec<Place> {
+) -> (Vec<Place>, usize) {
     if reader.is_over() {
-        return Vec::new();
+        return (Vec::new(), 0);
     }
-    let Ok(source) = reader.read(path) else { return Vec::new() };
-    let outline = reader.quick_outline(&source, largest);
+    let places = reader.look_into(path, |source| {
+        let outline = reader.quick_outline(source, largest);
+        places(wanted, mentions, path, source, &outline)
+    });
+    let mut places = places.unwrap_or_default();
+    let count = places.len();
+    if count > MOST_OF_A_FILE {
+        places.sort_by(|a, b| b.score.total_cmp(&a.score));
+        places.truncate(MOST_OF_A_FILE);
+        places.shrink_to_fit();
+        text::sort_by_numbers(&mut places, |place| (place.part, 0));
+    }
+    (places, count)
+}
+
+fn places(
+    wanted: &Wanted<'_>,
+    mentions: &[Mentions],
+    path: &str,
+    source: &Source,
+    outline: &Outline,
+) -> Vec<Place> {
     let test = if is_test(path) { TEST } else { 1.0 };
     let mut places = Vec::new();
     for (at, part) in outline.parts.iter().enumerate().filter(|(_, part)| wanted.wants(part)) {

@@ -8,7 +8,6 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use files::StoreError;
 use files::tree::{self, TreeFile};
@@ -136,10 +135,20 @@ struct Candidate {
 
 /// The files that matter most.
 pub(super) struct Map {
-    pub sources: Vec<(Source, Arc<Outline>)>,
+    pub paths: Vec<String>,
     /// Files that were gone through.
     pub scanned: u64,
-    usage: ByName<Usage>,
+    /// The definitions that matter most in each of these files.
+    definitions: Vec<Definition>,
+}
+
+struct Definition {
+    weight: f64,
+    /// Files that use its name.
+    files: u32,
+    /// Where it begins in its file, in bytes.
+    start: usize,
+    found: Found,
 }
 
 pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, StoreError> {
@@ -160,19 +169,47 @@ pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, Stor
     // Where nothing is used elsewhere, all of it matters.
     weighed.extend(others.into_iter().map(|path| (0.0, path)));
     weighed.truncate(PARSED);
-    let sources = parallel(&weighed, |(_, path)| {
-        let source = reader.read(path).ok()?;
-        let outline = reader.outline(&source);
-        // Several are held at a time.
-        let outline = if outline.parts.len() > MOST_PARTS {
-            let parts = outline.parts[..MOST_PARTS].to_vec();
-            Arc::new(Outline { parts, cut: true, ..*outline })
-        } else {
-            outline
-        };
-        Some((source, outline))
+    let definitions = parallel(&weighed, |(_, path)| {
+        let look = |source: &Source| of_file(source, &reader.outline(source), &usage, wanted);
+        reader.look_into(path, look).ok()
     });
-    Ok(Map { sources: sources.into_iter().flatten().collect(), scanned, usage })
+    let mut map = Map { paths: Vec::new(), scanned, definitions: Vec::new() };
+    for ((_, path), definitions) in weighed.into_iter().zip(definitions) {
+        if let Some(definitions) = definitions {
+            map.paths.push(path);
+            map.definitions.extend(definitions);
+        }
+    }
+    Ok(map)
+}
+
+/// The definitions of a file that matter most.
+fn of_file(
+    source: &Source,
+    outline: &Outline,
+    usage: &ByName<Usage>,
+    wanted: &Wanted<'_>,
+) -> Vec<Definition> {
+    let used = |part: &Part| usage.get(&xxh3_64(part.name.as_bytes()));
+    let weight = |part: &Part| used(part).map_or(0.0, |used| used.weight(&part.name)).max(UNUSED);
+    // Fields and modules are used wherever what they are part of is.
+    let is_detail = |part: &Part| matches!(part.kind, Kind::Field | Kind::Module);
+    let is_wanted = |part: &&Part| {
+        if wanted.kinds.is_empty() { !is_detail(part) } else { wanted.wants(part) }
+    };
+    let parts = outline.parts.iter().take(MOST_PARTS).filter(is_wanted);
+    let parts = parts.filter(|part| part.scope.len() < wanted.depth.max(1));
+    let mut parts: Vec<_> = parts.map(|part| (weight(part), part)).collect();
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut names = HashSet::new();
+    parts.retain(|(_, part)| names.insert(part.name.as_str()));
+    parts.truncate(MOST_OF_A_FILE);
+    let definition = |(weight, part): (f64, &Part)| {
+        let found = source.part(Section::Definitions, outline.language, part)?;
+        let files = used(part).map_or(0, |used| used.files);
+        Some(Definition { weight, files, start: part.bytes.start, found })
+    };
+    parts.into_iter().filter_map(definition).collect()
 }
 
 fn count(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<ByName<Usage>, StoreError> {
@@ -267,43 +304,19 @@ fn defined(text: &[u8], usage: &ByName<Usage>) -> Vec<u64> {
 }
 
 impl Map {
-    fn weight(&self, part: &Part) -> f64 {
-        let usage = self.usage.get(&xxh3_64(part.name.as_bytes()));
-        usage.map_or(0.0, |usage| usage.weight(&part.name)).max(UNUSED)
-    }
-
     /// The definitions that matter most.
-    pub fn definitions(&self, wanted: &Wanted<'_>, gathered: &mut Gathered) {
-        let mut all: Vec<(f64, &Source, Option<&'static str>, &Part)> = Vec::new();
-        for (source, outline) in &self.sources {
-            // Fields and modules are used wherever what they are part of is.
-            let is_detail = |part: &Part| matches!(part.kind, Kind::Field | Kind::Module);
-            let is_wanted = |part: &&Part| {
-                if wanted.kinds.is_empty() { !is_detail(part) } else { wanted.wants(part) }
-            };
-            let parts = outline.parts.iter().filter(is_wanted);
-            let parts = parts.filter(|part| part.scope.len() < wanted.depth.max(1));
-            let mut own: Vec<_> =
-                parts.map(|part| (self.weight(part), source, outline.language, part)).collect();
-            own.sort_by(|a, b| b.0.total_cmp(&a.0));
-            let mut names = HashSet::new();
-            own.retain(|(.., part)| names.insert(part.name.as_str()));
-            own.truncate(MOST_OF_A_FILE);
-            all.extend(own);
-        }
+    pub fn definitions(self, wanted: &Wanted<'_>, gathered: &mut Gathered) {
+        let mut all = self.definitions;
         all.sort_by(|a, b| {
-            let by_place = || (&a.1.path, a.3.bytes.start).cmp(&(&b.1.path, b.3.bytes.start));
-            b.0.total_cmp(&a.0).then_with(by_place)
+            let by_place = || (&a.found.path, a.start).cmp(&(&b.found.path, b.start));
+            b.weight.total_cmp(&a.weight).then_with(by_place)
         });
-        let top = all.first().map_or(1.0, |first| first.0);
+        let top = all.first().map_or(1.0, |first| first.weight);
         let page = wanted.page(Section::Definitions, all.len(), gathered);
-        for (at, (weight, source, language, part)) in (page.start..).zip(&all[page.clone()]) {
-            if let Some(found) = source.part(Section::Definitions, *language, part) {
-                let used = self.usage.get(&xxh3_64(part.name.as_bytes()));
-                let files = used.map_or(0, |used| used.files);
-                let why = if files > 0 { vec![format!("in {files} files")] } else { Vec::new() };
-                gathered.found.push(Found { at, score: Some(weight / top), why, ..found });
-            }
+        let shown = all.into_iter().enumerate().skip(page.start).take(page.len());
+        for (at, Definition { weight, files, found, .. }) in shown {
+            let why = if files > 0 { vec![format!("in {files} files")] } else { Vec::new() };
+            gathered.found.push(Found { at, score: Some(weight / top), why, ..found });
         }
     }
 }

@@ -1,9 +1,7 @@
 //! What is in a file.
 
-use std::sync::Arc;
-
 use super::source::{Reader, Source};
-use super::{Found, Gathered, Section, Unreadable, Wanted, parallel};
+use super::{Found, Gathered, Section, Wanted, parallel};
 use crate::outline::Outline;
 use crate::rank::Ranking;
 
@@ -15,7 +13,7 @@ pub(super) fn gather(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
     ranking: Option<&Ranking<'_>>,
-    likely: &[(Source, Arc<Outline>)],
+    likely: &[String],
     gathered: &mut Gathered,
 ) {
     let mut paths: Vec<&str> = wanted.files.iter().map(String::as_str).collect();
@@ -23,12 +21,7 @@ pub(super) fn gather(
         paths.extend(ranking.iter().flat_map(|ranking| &ranking.hits).map(|hit| hit.path.as_str()));
     }
     if paths.is_empty() {
-        let page = wanted.page(Section::Outline, likely.len(), gathered);
-        for (at, (source, outline)) in (page.start..).zip(&likely[page.clone()]) {
-            let found = rows(source, outline, wanted);
-            gathered.found.extend(found.map(|found| Found { at, ..found }));
-        }
-        return;
+        paths.extend(likely.iter().map(String::as_str));
     }
     let results = match ranking {
         Some(ranking) if wanted.files.is_empty() => ranking.matched,
@@ -37,8 +30,7 @@ pub(super) fn gather(
     let page = wanted.page(Section::Outline, results, gathered);
     let paths = paths.get(page.clone()).unwrap_or_default();
     let found = parallel(paths, |path| {
-        let source = reader.read(path)?;
-        Ok::<_, Unreadable>(rows(&source, &reader.outline(&source), wanted))
+        reader.look_into(path, |source| rows(source, &reader.outline(source), wanted))
     });
     for (at, (path, found)) in (page.start..).zip(paths.iter().zip(found)) {
         match found {

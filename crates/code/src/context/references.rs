@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use text::lines::count;
 
-use super::source::{Reader, Source};
+use super::source::{Reader, Source, Unreadable};
 use super::survey::Mentions;
 use super::symbol::Match;
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
@@ -55,27 +54,28 @@ pub(super) fn gather(
     while next < last && room > 0 && !reader.is_over() {
         parsed = last.min(next + TOGETHER);
         let chunk = &files[next..parsed];
-        let used = parallel(chunk, |file| Used::of(reader, file));
+        let skipped = |file: &File<'_>| if file.path == files[next].path { seen } else { 0 };
+        let used = parallel(chunk, |file| Used::of(reader, file, skipped(file), room).ok());
         for used in used {
             let Some(used) = used else {
                 next += 1;
                 continue;
             };
             if room == 0 {
-                left += used.lines.len();
+                left += used.lines;
                 continue;
             }
-            let lines = used.lines.iter().enumerate().skip(seen).take(room);
-            let mut shown = 0;
-            for (nth, line) in lines {
-                shown += 1;
-                let found = used.found(*line);
-                gathered.found.extend(found.map(|found| Found { at: next * LINES + nth, ..found }));
+            let shown = used.shown.into_iter().take(room);
+            let mut behind = seen;
+            for found in shown {
+                gathered
+                    .found
+                    .extend(found.map(|found| Found { at: next * LINES + behind, ..found }));
+                behind += 1;
             }
-            room -= shown;
-            let behind = seen + shown;
-            if behind < used.lines.len() {
-                left += used.lines.len() - behind;
+            room -= behind - seen;
+            if behind < used.lines {
+                left += used.lines - behind;
                 seen = behind;
             } else {
                 (next, seen) = (next + 1, 0);
@@ -116,35 +116,44 @@ fn files<'a>(mentions: &[&'a Mentions]) -> Vec<File<'a>> {
     files
 }
 
-/// A file that uses a name, with the lines that do.
+/// The lines of a file that use a name.
 struct Used {
-    source: Source,
-    outline: Arc<Outline>,
-    lines: Vec<usize>,
+    /// How many there are.
+    lines: usize,
+    /// Those that may be shown, by line. `None` for a line that cannot be.
+    shown: Vec<Option<Found>>,
 }
 
 impl Used {
-    fn of(reader: &Reader<'_>, file: &File<'_>) -> Option<Self> {
-        let source = reader.read(file.path).ok()?;
-        let outline = reader.outline(&source);
-        let text = source.text.as_str();
-        let mut lines = Vec::new();
-        for name in &file.names {
-            let uses = references(&source.path, text, name, &outline, &|| reader.is_over());
-            lines.extend(lines_of(&source, &uses));
-        }
-        lines.sort_unstable();
-        lines.dedup();
-        lines.truncate(LINES - 1);
-        Some(Self { source, outline, lines })
+    /// Prepares at most `room` lines, without the first `skipped`.
+    fn of(
+        reader: &Reader<'_>,
+        file: &File<'_>,
+        skipped: usize,
+        room: usize,
+    ) -> Result<Self, Unreadable> {
+        reader.look_into(file.path, |source| {
+            let outline = reader.outline(source);
+            let text = source.text.as_str();
+            let mut lines = Vec::new();
+            for name in &file.names {
+                let uses = references(&source.path, text, name, &outline, &|| reader.is_over());
+                lines.extend(lines_of(source, &uses));
+            }
+            lines.sort_unstable();
+            lines.dedup();
+            lines.truncate(LINES - 1);
+            let shown = lines.iter().skip(skipped).take(room);
+            let shown = shown.map(|line| found(source, &outline, *line)).collect();
+            Self { lines: lines.len(), shown }
+        })
     }
+}
 
-    fn found(&self, line: usize) -> Option<Found> {
-        let found =
-            self.source.found(Section::References, self.outline.language, line..line + 1)?;
-        let around = block_at(&self.outline, line);
-        Some(Found { symbol: around.map(Part::path), kind: around.map(|part| part.kind), ..found })
-    }
+fn found(source: &Source, outline: &Outline, line: usize) -> Option<Found> {
+    let found = source.found(Section::References, outline.language, line..line + 1)?;
+    let around = block_at(outline, line);
+    Some(Found { symbol: around.map(Part::path), kind: around.map(|part| part.kind), ..found })
 }
 
 /// The lines of these places, which are in order, each once.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use text::LineRange;
 
-use super::source::Reader;
+use super::source::{Reader, Source};
 use super::{Found, Gathered, Section, Wanted, parallel, reasons};
 use crate::language;
 use crate::outline::{Kind, Outline, Part, quick_outline};
@@ -148,9 +148,18 @@ fn of_file(
     ranking: &Ranking<'_>,
     hit: &Hit,
 ) -> Option<Found> {
-    let source = reader.read(&hit.path).ok()?;
+    reader.look_into(&hit.path, |source| best_of(reader, wanted, ranking, hit, source)).ok()?
+}
+
+fn best_of(
+    reader: &Reader<'_>,
+    wanted: &Wanted<'_>,
+    ranking: &Ranking<'_>,
+    hit: &Hit,
+    source: &Source,
+) -> Option<Found> {
     let text = source.text.as_str();
-    let outline = reader.quick_outline(&source, LARGEST_PARSED);
+    let outline = reader.quick_outline(source, LARGEST_PARSED);
     let lines = ranking.look_into(text.as_bytes());
     let first = || {
         // Only its path is what was asked for.

@@ -36,6 +36,9 @@ const MOST_OUTLINES: usize = 32;
 /// Those with more parts are not kept.
 const MOST_PARTS: usize = 2000;
 
+/// Of files larger than this, one at a time is in memory: with its outline it may take several times its size.
+const LARGE: u64 = 128 << 10;
+
 /// Where files come from.
 pub(super) struct Reader<'a> {
     pub root: &'a Root,
@@ -44,13 +47,27 @@ pub(super) struct Reader<'a> {
     /// From then on nothing more is parsed, so that there is time to answer with what was found.
     until: Instant,
     outlines: Mutex<HashMap<Hash, Arc<Outline>>>,
+    large: Mutex<()>,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(root: &'a Root, store: &'a dyn Store, call: &'a Call) -> Self {
         let now = Instant::now();
         let until = now + call.deadline.saturating_duration_since(now) / 2;
-        Self { root, store, call, until, outlines: Mutex::default() }
+        Self { root, store, call, until, outlines: Mutex::default(), large: Mutex::default() }
+    }
+
+    /// What `look` makes of a file. For several threads: each large file waits until no other one is in memory. So `look`
+    /// must not keep the file, nor read another.
+    pub fn look_into<R>(
+        &self,
+        path: &str,
+        look: impl FnOnce(&Source) -> R,
+    ) -> Result<R, Unreadable> {
+        let at = self.root.relative(path).map_err(|_| StoreError::NoFolder)?;
+        let is_large = self.store.size(&at).is_some_and(|size| size > LARGE);
+        let _alone = is_large.then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
+        self.read(path).map(|source| look(&source))
     }
 
     /// The file at a path from the root.

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Most memory to parse a text, for each of its bytes. Real files take 10 to 40 times their size; a text that does not
 /// parse may take a thousand times.
-const MEMORY_PER_BYTE: usize = 72;
+const MEMORY_PER_BYTE: usize = 56;
 /// Memory that any text may take.
 const MEMORY_MIN: usize = 2 << 20;
 

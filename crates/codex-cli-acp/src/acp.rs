@@ -9,11 +9,10 @@ use agent_client_protocol::v1::schema::{
     LoadSessionRequest, LogoutRequest, NewSessionRequest, NewSessionResponse, PromptRequest,
     ResumeSessionRequest, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
-use agent_client_protocol::{
-    Agent, Client, Result, Stdio, on_receive_notification, on_receive_request,
-};
+use agent_client_protocol::{Agent, Client, Result, on_receive_notification, on_receive_request};
 
 use crate::bridge::Bridge;
+use crate::link::transport;
 
 /// Answers a request by a method of [`Bridge`], in a task of its own: an answer may need the editor. `$after` is done
 /// once it is on its way.
@@ -39,7 +38,8 @@ macro_rules! by {
 /// Talks to the editor until it is gone.
 pub async fn serve(b: Arc<Bridge>) -> Result<()> {
     let (beginning, prompts, cancels) = (Arc::clone(&b), Arc::clone(&b), Arc::clone(&b));
-    Agent
+    let (channel, transport) = transport::open(&b.link);
+    let ended = Agent
         .v1()
         .name("codex-cli-acp")
         .on_receive_request(
@@ -120,9 +120,11 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
             },
             on_receive_notification!(),
         )
-        .connect_with(Stdio::new(), async |connection: ConnectionTo<Client>| {
+        .connect_with(channel, async |connection: ConnectionTo<Client>| {
             connection.incoming_closed().await;
             Ok(())
         })
-        .await
+        .await;
+    transport.finish().await;
+    ended
 }

@@ -13,12 +13,11 @@ use agent_client_protocol::v1::schema::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use server::Hosted;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::cli::Cli;
-use crate::codex::{Codex, CodexError, Message};
+use crate::codex::{Codex, CodexError, Message, MessageReceiver, MessageSender};
 use crate::link::Link;
 use crate::modes::{self, Setting};
 use crate::session::Which;
@@ -29,6 +28,9 @@ use crate::{leftovers, lock};
 
 pub type Answer<T> = Result<T, Error>;
 
+/// Questions of Codex's that are open at a time. It is not heard while there are more.
+const MAX_QUESTIONS: usize = 64;
+
 pub struct Bridge {
     pub cli: Cli,
     pub link: Arc<Link>,
@@ -38,19 +40,17 @@ pub struct Bridge {
     codex: AsyncMutex<Option<Result<Arc<Codex>, CodexError>>>,
     /// How many there have been, those included that could not be started.
     started: AtomicU64,
-    heard: UnboundedSender<Heard>,
+    messages: MessageSender,
     /// By thread; those of sub-agents lead to the session that has them.
     pub threads: Mutex<HashMap<String, Arc<Open>>>,
     /// Questions of Codex's that a person is at.
     questions: Mutex<HashMap<String, AbortHandle>>,
+    question_slots: Arc<Semaphore>,
     /// What is wrong with Codex's own configuration.
     misconfigured: Mutex<Option<String>>,
     /// Those who wait for a login to be over.
     pub logins: Mutex<Vec<oneshot::Sender<Value>>>,
 }
-
-/// A message, and which Codex it came from.
-pub type Heard = (u64, Message);
 
 /// What an editor can do.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ pub struct Editor {
 }
 
 impl Bridge {
-    pub fn new(cli: Cli, hosted: Arc<Hosted>, heard: UnboundedSender<Heard>) -> Arc<Self> {
+    pub fn new(cli: Cli, hosted: Arc<Hosted>, messages: MessageSender) -> Arc<Self> {
         Arc::new(Self {
             cli,
             link: Arc::default(),
@@ -68,9 +68,10 @@ impl Bridge {
             editor: OnceLock::new(),
             codex: AsyncMutex::default(),
             started: AtomicU64::new(0),
-            heard,
+            messages,
             threads: Mutex::default(),
             questions: Mutex::default(),
+            question_slots: Arc::new(Semaphore::new(MAX_QUESTIONS)),
             misconfigured: Mutex::default(),
             logins: Mutex::default(),
         })
@@ -91,9 +92,7 @@ impl Bridge {
             Some(Err(error)) if number > before => return Err(error.clone()),
             _ => {}
         }
-        let heard = self.heard.clone();
-        let tell = move |message| drop(heard.send((number, message)));
-        let codex = Codex::start(&self.cli.codex(), number, tell).await;
+        let codex = Codex::start(&self.cli.codex(), number, self.messages.clone()).await;
         self.started.store(number + 1, Ordering::Relaxed);
         latest.insert(codex).clone()
     }
@@ -132,16 +131,20 @@ impl Bridge {
         })
     }
 
-    /// Everything Codex says by itself.
-    pub async fn listen(self: Arc<Self>, mut heard: UnboundedReceiver<Heard>) {
-        while let Some((number, message)) = heard.recv().await {
-            match message {
-                Message::Notification { method, params } => self.hear(&method, &params),
+    /// Everything Codex says by itself. While the editor has much to read Codex is not heard, and has to wait too. Nothing
+    /// that this waits for may need a message of Codex's.
+    pub async fn listen(self: Arc<Self>, mut heard: MessageReceiver) {
+        while let Some(queued) = heard.recv().await {
+            self.link.wait_until_read().await;
+            match &queued.message {
+                Message::Notification { method, params } => self.hear(method, params),
                 Message::Request { id, method, params } => {
-                    self.be_asked(number, id, &method, &params);
+                    self.be_asked(queued.number, id.clone(), method, params).await;
                 }
-                Message::Ended(why) => self.outlive(number, &why),
+                Message::Ended(why) => self.outlive(queued.number, why),
             }
+            // What was said now is counted before more is said.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -199,10 +202,14 @@ impl Bridge {
     }
 
     /// Somebody has to decide something for Codex.
-    fn be_asked(self: &Arc<Self>, number: u64, id: Value, method: &str, params: &Value) {
+    async fn be_asked(self: &Arc<Self>, number: u64, id: Value, method: &str, params: &Value) {
         // While another is being started, whoever asked is gone.
         let running = self.codex.try_lock().ok().and_then(|latest| latest.clone()?.ok());
         let Some(codex) = running.filter(|codex| codex.number == number) else { return };
+        let slot = tokio::select! {
+            slot = Arc::clone(&self.question_slots).acquire_owned() => slot,
+            () = codex.ended() => return,
+        };
         let open = params["threadId"].as_str().or(params["conversationId"].as_str());
         let open = open.and_then(|id| lock(&self.threads).get(id).cloned());
         let asked = open.as_ref().and_then(|open| {
@@ -211,7 +218,12 @@ impl Bridge {
             translate::asked(method, params, item.as_ref(), &session.cwd, session.shown)
         });
         let (Some(open), Some(asked)) = (open, asked) else {
-            return codex.refuse(&id, method);
+            let method = method.to_owned();
+            tokio::spawn(async move {
+                codex.refuse(&id, &method).await;
+                drop(slot);
+            });
+            return;
         };
         let (bridge, key) = (Arc::clone(self), id.to_string());
         let mut questions = lock(&self.questions);
@@ -240,7 +252,8 @@ impl Bridge {
                 }
             };
             lock(&bridge.questions).remove(&id.to_string());
-            codex.answer(&id, &answer);
+            codex.answer(&id, &answer).await;
+            drop(slot);
         });
         questions.insert(key, task.abort_handle());
     }

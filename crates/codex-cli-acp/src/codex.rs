@@ -3,6 +3,11 @@
 //! One JSON-RPC message a line, without the `jsonrpc` member. It ends with us, and so does what it started: its stdin
 //! closes when we are gone, however that comes about, and then it clears up after itself. It is never killed while it
 //! can do that; the rest is for `leftovers`.
+//!
+//! The length of a message is bounded, and so are the messages that wait: those of Codex until they are handled, and
+//! those for Codex until it reads.
+
+mod queue;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -10,13 +15,17 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use server::terminal::{self, Stream};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
+
+pub use queue::{MessageReceiver, MessageSender, queue};
 
 use crate::{leftovers, lock};
 
@@ -28,6 +37,17 @@ const INTRODUCTION: Duration = Duration::from_secs(30);
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Bytes of its last words that are kept.
 const LAST_WORDS: usize = 2000;
+/// Bytes of the longest message: items hold whole files and images, and a thread that is loaded its whole history.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// Bytes of the buffer for a message that are kept for the next one.
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
+/// Bytes of its log that are passed on at a time, and how many such pieces wait while nobody reads our stderr.
+const LOG_PIECE_BYTES: usize = 64 * 1024;
+const MAX_LOG_PIECES: usize = 16;
+/// How long its log waits for somebody who reads ours.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
+/// Messages for Codex that wait until it reads.
+const MAX_LINES: usize = 16;
 
 /// Why Codex does not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -48,6 +68,12 @@ pub enum CodexError {
     TooOld { found: String },
     #[error("Codex CLI ended unexpectedly ({how}); send the prompt again to start it anew{}", last_words(.said))]
     Ended { how: String, said: String },
+    #[error(
+        "Codex CLI was ended because it sent a message of more than {} MB; send the prompt again to start it anew, or begin \
+         a new session if that happens again",
+        MAX_MESSAGE_BYTES >> 20
+    )]
+    TooLong,
     #[error("Codex CLI did not answer within {} s; try again, or name another with --codex or CODEX_BIN", INTRODUCTION.as_secs())]
     Silent,
     /// An answer of its own that says no.
@@ -103,8 +129,9 @@ type Answer = Result<Value, CodexError>;
 
 /// A running Codex.
 pub struct Codex {
-    /// `None` once it was told to end.
-    lines: Mutex<Option<mpsc::UnboundedSender<String>>>,
+    lines: Arc<Lines>,
+    /// It was told to end.
+    closing: watch::Sender<bool>,
     waiting: Arc<Waiting>,
     gone: watch::Receiver<bool>,
     next_id: AtomicU64,
@@ -113,6 +140,9 @@ pub struct Codex {
     /// As it introduced itself.
     pub version: String,
 }
+
+/// Messages to Codex, line by line. `None` once it was told to end.
+type Lines = Mutex<Option<mpsc::Sender<String>>>;
 
 /// Requests that have no answer yet; why there will be none any more.
 #[derive(Default)]
@@ -136,14 +166,15 @@ impl Waiting {
 }
 
 impl Codex {
-    /// Starts `program`; all it says by itself goes to `tell`, in order.
+    /// Starts `program`; all it says by itself goes to `messages`, in order.
     pub async fn start(
         program: &OsStr,
         number: u64,
-        tell: impl Fn(Message) + Send + Sync + 'static,
+        messages: MessageSender,
     ) -> Result<Arc<Self>, CodexError> {
         let mut child = spawn(program)?;
-        let (lines, outgoing) = mpsc::unbounded_channel();
+        let (lines, outgoing) = mpsc::channel(MAX_LINES);
+        let lines = Arc::new(Mutex::new(Some(lines)));
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
@@ -153,19 +184,24 @@ impl Codex {
         let said = Arc::new(Mutex::new(String::new()));
         let heard = tokio::spawn(hear(stderr, Arc::clone(&said)));
         tokio::spawn(write(stdin, outgoing));
-        let (answers, (is_gone, gone)) = (Arc::clone(&waiting), watch::channel(false));
+        let ((closing, is_closing), (is_gone, gone)) =
+            (watch::channel(false), watch::channel(false));
+        let (answers, outgoing) = (Arc::clone(&waiting), Arc::clone(&lines));
         tokio::spawn(async move {
-            read(stdout, &answers, &tell).await;
+            let mut forwarder = MessageForwarder { messages, number, is_closing };
+            let read = read(stdout, &answers, &mut forwarder).await;
+            lock(&outgoing).take();
             let status = end(child).await;
             leftovers::end().await;
             let _ = heard.await;
-            let why = CodexError::ended(status, &lock(&said));
+            let why = read.err().unwrap_or_else(|| CodexError::ended(status, &lock(&said)));
             answers.end(&why);
-            tell(Message::Ended(why));
+            forwarder.forward(Message::Ended(why)).await;
             let _ = is_gone.send(true);
         });
         let mut codex = Self {
-            lines: Mutex::new(Some(lines)),
+            lines,
+            closing,
             waiting,
             gone,
             next_id: AtomicU64::new(1),
@@ -190,7 +226,7 @@ impl Codex {
         let capabilities = json!({ "experimentalApi": true, "requestAttestation": false });
         let params = json!({ "clientInfo": us, "capabilities": capabilities });
         let answer = self.request("initialize", params).await?;
-        self.send(&json!({ "method": "initialized" }));
+        self.send(&json!({ "method": "initialized" })).await;
         let agent = answer["userAgent"].as_str().unwrap_or_default();
         let version = agent.split_once('/').and_then(|(_, rest)| rest.split(' ').next());
         let version = version.unwrap_or_default().to_owned();
@@ -208,19 +244,19 @@ impl Codex {
             }
             waiting.insert(id, answer);
         }
-        self.send(&json!({ "id": id, "method": method, "params": params }));
+        self.send(&json!({ "id": id, "method": method, "params": params })).await;
         answered.await.unwrap_or(Err(CodexError::Silent))
     }
 
     /// Answers a request of Codex's own.
-    pub fn answer(&self, id: &Value, result: &Value) {
-        self.send(&json!({ "id": id, "result": result }));
+    pub async fn answer(&self, id: &Value, result: &Value) {
+        self.send(&json!({ "id": id, "result": result })).await;
     }
 
     /// Tells Codex that there is no such method here.
-    pub fn refuse(&self, id: &Value, method: &str) {
+    pub async fn refuse(&self, id: &Value, method: &str) {
         let message = format!("{method} is not offered by this client");
-        self.send(&json!({ "id": id, "error": { "code": -32601, "message": message } }));
+        self.send(&json!({ "id": id, "error": { "code": -32601, "message": message } })).await;
     }
 
     /// Whether it is gone.
@@ -228,18 +264,26 @@ impl Codex {
         lock(&self.waiting.0).1.is_some()
     }
 
+    /// Waits until it is gone.
+    pub async fn ended(&self) {
+        let _ = self.gone.clone().wait_for(|gone| *gone).await;
+    }
+
     /// Has it end, with all it started.
     pub async fn close(&self) {
+        let _ = self.closing.send(true);
         lock(&self.lines).take();
-        let mut gone = self.gone.clone();
-        if tokio::time::timeout(FAREWELL, gone.wait_for(|gone| *gone)).await.is_err() {
+        if tokio::time::timeout(FAREWELL, self.ended()).await.is_err() {
             leftovers::end().await;
         }
     }
 
-    fn send(&self, message: &Value) {
-        // Whoever waits for an answer is told when it is gone.
-        lock(&self.lines).as_ref().map(|lines| lines.send(message.to_string()));
+    /// Waits until Codex reads. Whoever wants an answer is told when it is gone.
+    async fn send(&self, message: &Value) {
+        let lines = lock(&self.lines).clone();
+        if let Some(lines) = lines {
+            let _ = lines.send(message.to_string()).await;
+        }
     }
 }
 
@@ -296,7 +340,7 @@ fn is_too_old(version: &str) -> bool {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() {
@@ -305,54 +349,126 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>
     }
 }
 
-async fn read(stdout: ChildStdout, waiting: &Waiting, tell: &impl Fn(Message)) {
-    let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if stdout.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
-            return;
-        }
-        let Ok(Value::Object(mut message)) = serde_json::from_slice(&line) else { continue };
-        let mut take = |name: &str| message.remove(name);
-        let (id, method) = (take("id"), take("method"));
-        match (id, method) {
-            (Some(id), Some(Value::String(method))) => {
-                let params = take("params").unwrap_or_default();
-                tell(Message::Request { id, method, params });
-            }
-            (None, Some(Value::String(method))) => {
-                tell(Message::Notification { method, params: take("params").unwrap_or_default() });
-            }
-            (Some(id), None) => {
-                let answer = match take("error") {
-                    Some(error) => Err(CodexError::Refused {
-                        code: error["code"].as_i64().unwrap_or(-32603),
-                        message: error["message"].as_str().unwrap_or("no reason given").to_owned(),
-                    }),
-                    None => Ok(take("result").unwrap_or_default()),
-                };
-                waiting.answer(id.as_u64(), answer);
-            }
-            _ => {}
+/// Puts into the queue what one Codex says by itself.
+struct MessageForwarder {
+    messages: MessageSender,
+    number: u64,
+    is_closing: watch::Receiver<bool>,
+}
+
+impl MessageForwarder {
+    /// Waits until the queue has room. From a Codex that was told to end messages are dropped instead: it could not end
+    /// while it waits to write them.
+    async fn forward(&mut self, message: Message) {
+        tokio::select! {
+            biased;
+            () = self.messages.send(self.number, message) => {}
+            _ = self.is_closing.wait_for(|is_closing| *is_closing) => {}
         }
     }
 }
 
-/// Its log goes to ours, which editors keep; the end of it may tell why Codex ended.
-async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
-    let (mut stderr, mut line) = (BufReader::new(stderr), Vec::new());
-    while stderr.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
-        // Who does not keep our log must not keep Codex from writing its own.
-        let _ = terminal::write_bytes(Stream::Stderr, &line);
-        let mut said = lock(&said);
-        said.push_str(&String::from_utf8_lossy(&line));
+/// A line from Codex.
+enum Incoming {
+    /// Said by itself.
+    Message(Message),
+    /// An answer, and the number of the request.
+    Answer(Option<u64>, Answer),
+}
+
+/// Reads until Codex closes its stdout, or says too much at once.
+async fn read(
+    stdout: ChildStdout,
+    waiting: &Waiting,
+    forwarder: &mut MessageForwarder,
+) -> Result<(), CodexError> {
+    let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
+    let mut line = Vec::new();
+    loop {
+        let mut bounded = (&mut stdout).take(MAX_MESSAGE_BYTES as u64 + 1);
+        if bounded.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        if line.len() > MAX_MESSAGE_BYTES {
+            return Err(CodexError::TooLong);
+        }
+        let parsed = parse(&line);
         line.clear();
-        if said.len() > 2 * LAST_WORDS {
-            let start = said.ceil_char_boundary(said.len() - LAST_WORDS);
-            said.drain(..start);
+        line.shrink_to(KEPT_BUFFER_BYTES);
+        match parsed {
+            Some(Incoming::Message(message)) => forwarder.forward(message).await,
+            Some(Incoming::Answer(id, answer)) => waiting.answer(id, answer),
+            None => {}
         }
     }
+}
+
+/// `None` for what is no message.
+fn parse(line: &[u8]) -> Option<Incoming> {
+    let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else { return None };
+    let mut take = |name: &str| message.remove(name);
+    let (id, method) = (take("id"), take("method"));
+    match (id, method) {
+        (Some(id), Some(Value::String(method))) => {
+            let params = take("params").unwrap_or_default();
+            Some(Incoming::Message(Message::Request { id, method, params }))
+        }
+        (None, Some(Value::String(method))) => {
+            let params = take("params").unwrap_or_default();
+            Some(Incoming::Message(Message::Notification { method, params }))
+        }
+        (Some(id), None) => {
+            let answer = match take("error") {
+                Some(error) => Err(CodexError::Refused {
+                    code: error["code"].as_i64().unwrap_or(-32603),
+                    message: error["message"].as_str().unwrap_or("no reason given").to_owned(),
+                }),
+                None => Ok(take("result").unwrap_or_default()),
+            };
+            Some(Incoming::Answer(id.as_u64(), answer))
+        }
+        _ => None,
+    }
+}
+
+/// Its log goes to ours, which editors keep; the end of it may tell why Codex ended. A long line goes there in pieces.
+async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
+    let (log, mut is_read) = (log(), true);
+    let mut stderr = BufReader::new(stderr);
+    loop {
+        let mut piece = Vec::new();
+        let mut bounded = (&mut stderr).take(LOG_PIECE_BYTES as u64);
+        if bounded.read_until(b'\n', &mut piece).await.unwrap_or(0) == 0 {
+            return;
+        }
+        {
+            let mut said = lock(&said);
+            said.push_str(&String::from_utf8_lossy(&piece));
+            if said.len() > 2 * LAST_WORDS {
+                let start = said.ceil_char_boundary(said.len() - LAST_WORDS);
+                said.drain(..start);
+            }
+        }
+        // Who does not read our log must not keep Codex from writing its own: then there are gaps in ours.
+        is_read = match log.try_send(piece) {
+            Ok(()) => true,
+            Err(TrySendError::Full(piece)) if is_read => {
+                tokio::time::timeout(LOG_PATIENCE, log.send(piece)).await.is_ok()
+            }
+            Err(_) => false,
+        };
+    }
+}
+
+/// Our log, written by a thread, since it waits for whoever reads it.
+fn log() -> mpsc::Sender<Vec<u8>> {
+    let (log, mut pieces) = mpsc::channel::<Vec<u8>>(MAX_LOG_PIECES);
+    thread::spawn(move || {
+        while let Some(piece) = pieces.blocking_recv() {
+            let _ = terminal::write_bytes(Stream::Stderr, &piece);
+        }
+    });
+    log
 }
 
 /// It has closed its stdout. If it does not end by itself it is ended.

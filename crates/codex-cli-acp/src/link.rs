@@ -1,5 +1,7 @@
 //! The way to the editor: what it is told, what it is asked, and its files.
 
+pub mod transport;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,11 +19,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use crate::editor::{MessageError, Messages};
 
 /// How often a thread that waits for the editor looks whether its call was taken back.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Bytes that the editor has not read when those who have more to tell it begin to wait.
+const MAX_UNWRITTEN_BYTES: usize = 8 << 20;
 
 /// Updates that the protocol did not always have, and that editors of then stumble over.
 const LATER: [&str; 2] = ["config_option_update", "usage_update"];
@@ -34,11 +40,18 @@ pub struct Link {
     is_old: AtomicBool,
     /// Who changes a file of the editor's takes a turn, whichever session it is for.
     pub turns: Turns,
+    /// Bytes of lines that were said and are not written, since the editor has not read enough.
+    unwritten: watch::Sender<usize>,
 }
 
 impl Link {
     pub fn meet(&self, connection: &ConnectionTo<Client>) {
         self.connection.get_or_init(|| connection.clone());
+    }
+
+    /// Waits while the editor has much to read. Whoever has more to tell it without end does so before.
+    pub async fn wait_until_read(&self) {
+        let _ = self.unwritten.subscribe().wait_for(|bytes| *bytes < MAX_UNWRITTEN_BYTES).await;
     }
 
     /// Spares the editor what came later.

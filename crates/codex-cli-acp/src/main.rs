@@ -27,7 +27,6 @@ use std::time::Duration;
 use bridge::Bridge;
 use server::Hosted;
 use server::signal::Signals;
-use tokio::sync::mpsc;
 
 fn main() -> ExitCode {
     if let Some(code) = leftovers::keep() {
@@ -55,9 +54,9 @@ fn run(cli: cli::Cli) -> Result<(), Box<dyn std::error::Error>> {
         .thread_keep_alive(Duration::from_secs(1))
         .build()?;
     let outcome = runtime.block_on(async {
-        let (heard, messages) = mpsc::unbounded_channel();
-        let bridge = Bridge::new(cli, Hosted::open()?, heard);
-        tokio::spawn(Arc::clone(&bridge).listen(messages));
+        let (messages, heard) = codex::queue();
+        let bridge = Bridge::new(cli, Hosted::open()?, messages);
+        tokio::spawn(Arc::clone(&bridge).listen(heard));
         tokio::spawn(server::memory::let_go_of_what_started());
         let mut signals = Signals::catch()?;
         let outcome = tokio::select! {

@@ -108,9 +108,12 @@ impl Bridge {
         let (cwd, more) = (&request.cwd, &request.additional_directories);
         let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
         let (open, thread) = self.come_back(&request.session_id, json!({}), wanted).await?;
-        let turns = thread["turns"].as_array().into_iter().flatten();
-        for item in turns.filter_map(|turn| turn["items"].as_array()).flatten() {
-            open.session.replay(item);
+        for turn in thread["turns"].as_array().map(Vec::as_slice).unwrap_or_default() {
+            for item in turn["items"].as_array().map(Vec::as_slice).unwrap_or_default() {
+                self.link.wait_until_read().await;
+                open.session.replay(item);
+                tokio::task::yield_now().await;
+            }
         }
         described(&open)
     }

@@ -24,6 +24,12 @@ pub trait Witness: Send + Sync {
     /// A call has arrived. These come in the order of arrival. The arguments are as they came, sound or not.
     fn begin(&self, call: &Begun, arguments: &Value);
 
+    /// Waits until there is room for what another call has to tell. No call is run before, and the time is not its own.
+    /// The future is dropped when the call is taken back.
+    fn ready<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// What stands between a call that would write and the file. It is asked when the call has its turn, and once more
     /// after somebody said yes: that may be long after.
     fn leave(&self, call: &Begun) -> Leave;
@@ -120,6 +126,14 @@ impl Drop for Call {
 /// Whether a call may write, as its witness has it: what comes back is to be run, and may be refused by then.
 pub(crate) async fn settle(calls: &Arc<Calls>, arrived: Arrived) -> Arrived {
     let Some(Witnessed(call)) = arrived.witnessed().cloned() else { return arrived };
+    let (arrival, recall) = (Instant::now(), arrived.recall().clone());
+    tokio::select! {
+        biased;
+        () = call.witness.ready() => {}
+        () = recall.rung() => {}
+        () = calls.stopped() => {}
+    }
+    let arrived = arrived.after(arrival.elapsed());
     if call.begun.effect == Effect::Reads {
         return arrived;
     }
@@ -146,7 +160,6 @@ pub(crate) async fn settle(calls: &Arc<Calls>, arrived: Arrived) -> Arrived {
     let arrived = arrived.holding(Some(held));
     arrived.doing().set(Stage::Asking);
     let asked = Instant::now();
-    let recall = arrived.recall().clone();
     let verdict = tokio::select! {
         verdict = call.witness.ask(&call.begun, &changed) => Ok(verdict),
         () = recall.rung() => Err(StoreError::Cancelled),

@@ -17,10 +17,14 @@ impl Witness for Session {
         if turn.ended.is_some() {
             return;
         }
-        let id = turn.take_in(call);
+        let id = turn.register(call);
         if turn.calls.insert(id.clone(), Progress::Running).is_none() {
             self.update(&self.events.begin(&id, call.tool, arguments));
         }
+    }
+
+    fn ready<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.link.wait_until_read())
     }
 
     fn leave(&self, call: &Begun) -> Leave {
@@ -79,8 +83,8 @@ impl Witness for Session {
 }
 
 impl Turn {
-    /// Takes a call in, and says by which id it is shown: Codex's, unless it has none or another call was shown by it.
-    fn take_in(&mut self, call: &Begun) -> String {
+    /// Registers a call; the id that it is shown by: Codex's, unless it has none or another call was shown by it.
+    fn register(&mut self, call: &Begun) -> String {
         let is_free = |id: &&String| {
             !id.is_empty() && matches!(self.calls.get(*id), None | Some(Progress::Announced))
         };

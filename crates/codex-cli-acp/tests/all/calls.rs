@@ -9,7 +9,7 @@ use crate::common::Stage;
 use crate::common::http::Tools;
 
 impl Stage {
-    fn tools(&self) -> Tools {
+    pub fn tools(&self) -> Tools {
         Tools::of(&self.codex.all("thread/start")[0])
     }
 

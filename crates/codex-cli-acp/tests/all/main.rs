@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::disallowed_methods, reason = "a test sets the scene")]
 
+mod bounds;
 mod calls;
 mod choices;
 mod common;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -39,10 +39,12 @@ impl CodexListener {
         let (log, _) = self.0.accept().unwrap();
         let shared = Arc::new(Shared::<Told>::default());
         let (told, config) = (Arc::clone(&shared), config.clone());
-        let mut answers = lines.try_clone().unwrap();
+        let stdout = Stdout(Arc::new(Mutex::new(lines.try_clone().unwrap())));
+        let answers = stdout.clone();
         let incoming = BufReader::new(lines.try_clone().unwrap());
         thread::spawn(move || {
             for line in incoming.lines().map_while(Result::ok) {
+                told.pass_when(|told| !told.is_paused);
                 let message: Value = serde_json::from_str(&line).unwrap();
                 let method = message["method"].as_str().unwrap_or_default();
                 let is_request = !message["method"].is_null() && !message["id"].is_null();
@@ -52,20 +54,37 @@ impl CodexListener {
                 });
                 if is_request && !held {
                     let result = usual(method, &message["params"], &config);
-                    write(&mut answers, &json!({ "id": message["id"], "result": result }));
+                    answers.say(&json!({ "id": message["id"], "result": result }));
+                    told.change(|told| told.answered.insert(method.to_owned()));
                 }
             }
             told.change(|told| told.is_over = true);
         });
-        Codex { lines, log, shared }
+        Codex { lines, stdout, log, shared }
     }
 }
 
 /// One Codex.
 pub struct Codex {
     lines: TcpStream,
+    stdout: Stdout,
     log: TcpStream,
     shared: Arc<Shared<Told>>,
+}
+
+/// Its stdout. Several threads write there, each whole lines.
+#[derive(Clone)]
+pub struct Stdout(Arc<Mutex<TcpStream>>);
+
+impl Stdout {
+    pub fn say(&self, message: &Value) {
+        // One that is gone says nothing.
+        let _ = self.write(format!("{message}\n").as_bytes());
+    }
+
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.0.lock().unwrap().write_all(bytes)
+    }
 }
 
 /// What it was told.
@@ -76,6 +95,10 @@ struct Told {
     seen: BTreeSet<usize>,
     /// Methods that the test answers.
     held: BTreeSet<String>,
+    /// Methods that were answered as usual.
+    answered: BTreeSet<String>,
+    /// It does not read for now.
+    is_paused: bool,
     is_over: bool,
 }
 
@@ -97,11 +120,17 @@ impl Codex {
         })
     }
 
-    /// The answer to a request of Codex's own.
-    pub fn answered(&self, id: &Value) -> Value {
+    /// Waits until a request of this method was answered as usual.
+    pub fn answered(&self, method: &str) {
+        self.shared.wait(method, |told| told.answered.remove(method).then_some(()));
+    }
+
+    /// Waits until so many requests of its own were answered; the answers.
+    pub fn answers(&self, number: usize) -> Vec<Value> {
         self.shared.wait("an answer", |told| {
-            let mut answers = told.messages.iter().filter(|message| message["method"].is_null());
-            answers.find(|answer| answer["id"] == *id).cloned()
+            let answers = told.messages.iter().filter(|message| message["method"].is_null());
+            let answers: Vec<Value> = answers.cloned().collect();
+            (answers.len() >= number).then_some(answers)
         })
     }
 
@@ -126,17 +155,25 @@ impl Codex {
     }
 
     pub fn say(&self, message: &Value) {
-        write(&mut self.stdout(), message);
+        self.stdout.say(message);
     }
 
-    /// Its stdout, byte for byte.
-    pub fn stdout(&self) -> TcpStream {
-        self.lines.try_clone().unwrap()
+    pub fn stdout(&self) -> Stdout {
+        self.stdout.clone()
     }
 
     /// Its stderr, byte for byte.
     pub fn stderr(&self) -> TcpStream {
         self.log.try_clone().unwrap()
+    }
+
+    /// Reads no more, until [`Codex::resume`].
+    pub fn pause(&self) {
+        self.shared.change(|told| told.is_paused = true);
+    }
+
+    pub fn resume(&self) {
+        self.shared.change(|told| told.is_paused = false);
     }
 
     /// Ends of itself.
@@ -148,11 +185,6 @@ impl Codex {
     pub fn wait_for_end(&self) {
         self.shared.wait("the end of Codex", |told| told.is_over.then_some(()));
     }
-}
-
-/// One that is gone hears nothing.
-fn write(stdout: &mut TcpStream, message: &Value) {
-    let _ = stdout.write_all(format!("{message}\n").as_bytes());
 }
 
 /// What Codex answers if the test says nothing else.

@@ -4,10 +4,11 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Shared, codex};
+use super::{HANG, Shared, codex};
 
 /// Texts of messages that are longer are counted, and not kept.
 const LONGEST_KEPT: usize = 10_000;
@@ -46,7 +47,8 @@ impl Editor {
             .env("FAKE_CODEX", codex)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            // Nobody reads its log.
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let stdin = Shared::<Stdin>::default();
@@ -81,6 +83,12 @@ impl Editor {
         request["params"] = params;
         stdin.write(&request);
         id
+    }
+
+    /// Writes to the program, be it a message or not.
+    pub fn write_raw(&self, line: &[u8]) {
+        let mut stdin = self.stdin.lock();
+        stdin.pipe.as_mut().unwrap().write_all(line).unwrap();
     }
 
     pub fn notify(&self, method: &str, params: Value) {
@@ -158,11 +166,6 @@ impl Editor {
         self.shared.wait(what, |heard| find(&heard.messages))
     }
 
-    /// Bytes of Codex's messages so far.
-    pub fn chunk_bytes(&self) -> usize {
-        self.shared.lock().chunk_bytes
-    }
-
     /// Waits until so many bytes of Codex's messages came.
     pub fn wait_for_chunks(&self, bytes: usize) {
         self.shared.wait("the rest", |heard| (heard.chunk_bytes >= bytes).then_some(()));
@@ -175,6 +178,15 @@ impl Editor {
 
     pub fn resume(&self) {
         self.shared.change(|heard| heard.is_paused = false);
+    }
+
+    /// Waits until the program has ended.
+    pub fn wait_for_end(&mut self) {
+        let until = Instant::now() + HANG;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "the program does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Says no more; the program is to end.

@@ -62,7 +62,7 @@ impl Stage {
         let prompt = json!([{ "type": "text", "text": "Follow the script." }]);
         let params = json!({ "sessionId": self.session, "prompt": prompt });
         let request = self.editor.send("session/prompt", params);
-        self.codex.heard("turn/start");
+        self.codex.answered("turn/start");
         request
     }
 

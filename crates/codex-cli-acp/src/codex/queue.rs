@@ -1,0 +1,57 @@
+//! The queue of what Codex says by itself, bounded in bytes. Whoever adds to it waits until there is room.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tools::tool::arguments_hold;
+
+use super::Message;
+
+/// Bytes of memory that queued messages take. A message that takes more is queued alone.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+/// Bytes that a message takes besides what it holds.
+const MESSAGE_OVERHEAD: usize = 256;
+
+/// A message, with the number of the Codex that it came from. It counts until it is dropped.
+pub struct Queued {
+    pub number: u64,
+    pub message: Message,
+    #[expect(dead_code, reason = "held, not read")]
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// The end where messages are added.
+#[derive(Clone)]
+pub struct MessageSender {
+    queue: mpsc::UnboundedSender<Queued>,
+    permits: Arc<Semaphore>,
+}
+
+pub type MessageReceiver = mpsc::UnboundedReceiver<Queued>;
+
+pub fn queue() -> (MessageSender, MessageReceiver) {
+    let (queue, messages) = mpsc::unbounded_channel();
+    (MessageSender { queue, permits: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)) }, messages)
+}
+
+impl MessageSender {
+    pub async fn send(&self, number: u64, message: Message) {
+        let bytes = match &message {
+            Message::Notification { method, params } => {
+                MESSAGE_OVERHEAD + method.len() + arguments_hold(params)
+            }
+            Message::Request { id, method, params } => {
+                MESSAGE_OVERHEAD + method.len() + arguments_hold(id) + arguments_hold(params)
+            }
+            // There is one of each Codex, and it must come through.
+            Message::Ended(_) => 0,
+        };
+        let bytes = u32::try_from(bytes.min(MAX_QUEUED_BYTES)).unwrap_or(u32::MAX);
+        // It is never closed.
+        let permit = match bytes {
+            0 => None,
+            bytes => Arc::clone(&self.permits).acquire_many_owned(bytes).await.ok(),
+        };
+        let _ = self.queue.send(Queued { number, message, permit });
+    }
+}

@@ -28,6 +28,8 @@ use crate::{leftovers, lock};
 
 pub type Answer<T> = Result<T, Error>;
 
+/// Threads that are known, those of sub-agents included.
+const MAX_THREADS: usize = 10_000;
 /// Questions of Codex's that are open at a time. It is not heard while there are more.
 const MAX_QUESTIONS: usize = 64;
 
@@ -197,7 +199,10 @@ impl Bridge {
     fn adopt(&self, open: &Arc<Open>, item: &Value) {
         let agents = item["receiverThreadIds"].as_array().into_iter().flatten();
         for agent in agents.filter_map(Value::as_str) {
-            lock(&self.threads).entry(agent.to_owned()).or_insert_with(|| Arc::clone(open));
+            let mut threads = lock(&self.threads);
+            if threads.len() < MAX_THREADS {
+                threads.entry(agent.to_owned()).or_insert_with(|| Arc::clone(open));
+            }
         }
     }
 

@@ -9,12 +9,14 @@ mod tests;
 mod witness;
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tools::tool::arguments_hold;
 
 use crate::cli::Events;
 use crate::editor::{AtWork, Others};
@@ -25,6 +27,14 @@ use crate::translate::{self, Failed, Shown, Streamed};
 
 /// How long the end of a turn waits for calls that are still writing, so that their true outcome is told.
 const SETTLING: Duration = Duration::from_secs(3);
+
+/// Items that are open at a time and known by more than their end, and the bytes that they take in memory.
+const MAX_ITEMS: usize = 1000;
+const MAX_ITEM_BYTES: usize = 32 << 20;
+/// Calls of our own tools that Codex may announce in a turn.
+const MAX_CALLS: usize = 100_000;
+/// Warnings that are remembered.
+const MAX_WARNINGS: usize = 1000;
 
 /// How a turn ended: why it stopped, or what went wrong.
 pub type Ended = Result<&'static str, Failed>;
@@ -70,8 +80,8 @@ pub struct State {
     turn: Option<Turn>,
     /// How many turns there have been.
     turns: u64,
-    /// What Codex warned of, each thing once.
-    warnings: BTreeSet<String>,
+    /// What Codex warned of, each thing once, by its hash.
+    warnings: BTreeSet<u64>,
     /// Tokens used so far, as Codex last told.
     pub usage: Option<Value>,
     /// The sandbox that Codex made of its own configuration for the mode `auto`.
@@ -89,14 +99,24 @@ struct Turn {
     /// The ids of those that have come and not ended, by the number of the call.
     served: HashMap<u64, String>,
     /// Other items of Codex's that have not ended, with those that change files on disk.
-    items: HashMap<String, (Value, Option<AtWork>)>,
+    items: HashMap<String, OpenItem>,
     streamed: Streamed,
     /// Tool calls that are there for a question only.
     questions: BTreeSet<String>,
     /// A person took the prompt back.
     cancelled: bool,
+    /// The turn that Codex is told to stop, since it began after that.
+    stopped: Option<String>,
     /// Codex said how it ended.
     ended: Option<Ended>,
+}
+
+/// An item of Codex's that has not ended.
+struct OpenItem {
+    item: Value,
+    bytes: usize,
+    #[expect(dead_code, reason = "held, not read: files may change as long as it is there")]
+    at_work: Option<AtWork>,
 }
 
 /// Where a call of one of our tools is.
@@ -190,6 +210,7 @@ impl Session {
             streamed: Streamed::default(),
             questions: BTreeSet::new(),
             cancelled: false,
+            stopped: None,
             ended: None,
         });
         Some(Begins { number: state.turns, ended })
@@ -212,12 +233,17 @@ impl Session {
         turn.cancelled
     }
 
-    /// Codex says that it has begun a turn; the number of the one that was taken back meanwhile, if it is that.
+    /// Codex says that it has begun a turn; the number of the one that was taken back meanwhile, if it is that. What it
+    /// says again changes nothing.
     pub fn turn_began(&self, id: &str) -> Option<u64> {
         let mut state = lock(&self.state);
         let turn = state.turn.as_mut()?;
         turn.id.get_or_insert_with(|| id.to_owned());
-        turn.cancelled.then_some(turn.number)
+        let is_new = turn.cancelled && turn.stopped.as_deref() != Some(id);
+        is_new.then(|| {
+            turn.stopped = Some(id.to_owned());
+            turn.number
+        })
     }
 
     /// Takes the turn back; its number, and its id if Codex has begun it.
@@ -242,9 +268,9 @@ impl Session {
             return;
         }
         let number = turn.number;
-        turn.ended = Some(ended);
+        let is_first = turn.ended.replace(ended).is_none();
         self.finish_if_settled(&mut state);
-        if state.turn.is_some() {
+        if is_first && state.turn.is_some() {
             let session = Arc::clone(self);
             tokio::spawn(async move {
                 tokio::time::sleep(SETTLING).await;
@@ -291,8 +317,12 @@ impl Session {
             state.usage = Some(params.clone());
         }
         if method == "warning" && is_own {
-            let warning = params["message"].as_str().unwrap_or_default().to_owned();
-            if !state.warnings.insert(warning) {
+            let mut hash = DefaultHasher::new();
+            params["message"].as_str().unwrap_or_default().hash(&mut hash);
+            if state.warnings.len() >= MAX_WARNINGS {
+                state.warnings.clear();
+            }
+            if !state.warnings.insert(hash.finish()) {
                 return;
             }
         }
@@ -317,8 +347,14 @@ impl Session {
             }
             "item/started" if is_own || is_deed(item) => {
                 let id = item["id"].as_str().unwrap_or_default();
+                let bytes = arguments_hold(item);
+                let open_bytes: usize = turn.items.values().map(|open| open.bytes).sum();
+                if turn.items.len() >= MAX_ITEMS || open_bytes + bytes > MAX_ITEM_BYTES {
+                    return;
+                }
                 let at_work = changes_files(item).then(|| self.others.begin());
-                turn.items.insert(id.to_owned(), (item.clone(), at_work));
+                let open = OpenItem { item: item.clone(), bytes, at_work };
+                turn.items.insert(id.to_owned(), open);
                 let streamed = &mut turn.streamed;
                 for update in translate::item_started(item, &self.cwd, self.shown, streamed) {
                     self.update(&update);
@@ -350,7 +386,7 @@ impl Session {
         let state = lock(&self.state);
         let items = &state.turn.as_ref()?.items;
         if let Some(id) = question["itemId"].as_str() {
-            return items.get(id).map(|(item, _)| item.clone());
+            return items.get(id).map(|open| open.item.clone());
         }
         let arguments = &question["_meta"]["tool_params"];
         let is_it = |item: &Value| {
@@ -358,7 +394,7 @@ impl Session {
                 && item["server"] == question["serverName"]
                 && (arguments.is_null() || item["arguments"] == *arguments)
         };
-        items.values().map(|(item, _)| item).find(|item| is_it(item)).cloned()
+        items.values().map(|open| &open.item).find(|item| is_it(item)).cloned()
     }
 
     fn is_ours(&self, item: &Value) -> bool {
@@ -372,6 +408,9 @@ impl Session {
         let text = |name: &str| item[name].as_str().unwrap_or_default();
         let (id, tool) = (text("id"), text("tool"));
         if !turn.calls.contains_key(id) {
+            if turn.calls.len() >= MAX_CALLS {
+                return;
+            }
             turn.calls.insert(id.to_owned(), Progress::Announced);
             self.update(&self.events.begin(id, tool, &item["arguments"]));
         }

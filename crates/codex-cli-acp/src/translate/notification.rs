@@ -102,7 +102,7 @@ fn of_item(method: &str, params: &Value, cwd: &Path, streamed: &mut Streamed) ->
                     })
                 }
                 "item/agentMessage/delta" | "item/plan/delta" => {
-                    let piece = streamed.text(id, delta);
+                    let piece = streamed.text(id, delta)?;
                     Some(chunk_of("agent_message_chunk", id, plain(piece)))
                 }
                 _ => {

@@ -9,6 +9,9 @@ use super::abandoned;
 use super::message::Told;
 use super::tool_call::ToolCall;
 
+/// Messages and thoughts that are sent piece by piece at a time. Of more the whole is sent when they end.
+const MAX_TEXTS: usize = 1000;
+
 /// What was sent of the items of a turn, so that nothing is sent twice and nothing stays open.
 #[derive(Debug, Default)]
 pub struct Streamed {
@@ -97,15 +100,21 @@ impl Streamed {
         Some(self.calls.remove(at).1)
     }
 
+    /// What was sent of a text; `None` if it is one too many.
+    fn sent(&mut self, id: &str) -> Option<&mut Sent> {
+        let is_known = self.texts.contains_key(id) || self.texts.len() < MAX_TEXTS;
+        is_known.then(|| self.texts.entry(id.into()).or_default())
+    }
+
     /// The next piece of a message, as it is to be sent.
-    pub(super) fn text(&mut self, id: &str, delta: &str) -> String {
-        self.texts.entry(id.into()).or_default().add(delta);
-        delta.into()
+    pub(super) fn text(&mut self, id: &str, delta: &str) -> Option<String> {
+        self.sent(id)?.add(delta);
+        Some(delta.into())
     }
 
     /// The next piece of a thought, as it is to be sent: parts are a blank line apart.
     pub(super) fn thought(&mut self, id: &str, part: Part, delta: &str) -> Option<String> {
-        let sent = self.texts.entry(id.into()).or_default();
+        let sent = self.sent(id)?;
         let last = *sent.part.get_or_insert(part);
         if last.summary != part.summary {
             return None;

@@ -297,3 +297,33 @@ fn a_history_is_shown_as_the_editor_reads() {
     stage.editor.wait_for_chunks(ITEMS * MB);
     stage.assert_memory_below(145);
 }
+
+#[test]
+fn little_is_remembered_of_what_never_ends() {
+    const ITEMS: usize = 20_000;
+    let stage = Stage::open();
+    let prompt = stage.prompt();
+    let tell = |method: &str, params: Value| {
+        let mut params = params;
+        params["threadId"] = stage.session.clone().into();
+        stage.codex.notify(method, params);
+    };
+    let long = "x".repeat(10_000);
+    for number in 0..ITEMS {
+        let command =
+            json!({ "type": "commandExecution", "id": number.to_string(), "command": long });
+        tell("item/started", json!({ "item": command }));
+        tell("warning", json!({ "message": format!("{number} {long}") }));
+    }
+    // What was not remembered is shown when it ends.
+    let last = (ITEMS - 1).to_string();
+    let command =
+        json!({ "type": "commandExecution", "id": last, "command": "ls", "status": "completed" });
+    tell("item/completed", json!({ "item": command }));
+    stage.end_turn();
+    stage.editor.result(prompt);
+    let shown = stage.editor.updates("tool_call");
+    let ends = shown.iter().filter(|call| call["toolCallId"] == *last);
+    assert_eq!(ends.map(|call| &call["status"]).collect::<Vec<_>>(), ["completed"]);
+    stage.assert_memory_below(150);
+}

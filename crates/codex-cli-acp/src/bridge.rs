@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use server::Hosted;
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
 use crate::cli::Cli;
@@ -50,8 +50,8 @@ pub struct Bridge {
     question_slots: Arc<Semaphore>,
     /// What is wrong with Codex's own configuration.
     misconfigured: Mutex<Option<String>>,
-    /// Those who wait for a login to be over.
-    pub logins: Mutex<Vec<oneshot::Sender<Value>>>,
+    /// Those who wait for a login to be over: each hears of all of them.
+    pub logins: Mutex<Vec<mpsc::Sender<Value>>>,
 }
 
 /// What an editor can do.
@@ -153,8 +153,10 @@ impl Bridge {
     fn hear(self: &Arc<Self>, method: &str, params: &Value) {
         match method {
             "account/login/completed" => {
-                for waiting in lock(&self.logins).drain(..) {
-                    let _ = waiting.send(params.clone());
+                let mut logins = lock(&self.logins);
+                logins.retain(|waiting| !waiting.is_closed());
+                for waiting in &*logins {
+                    let _ = waiting.try_send(params.clone());
                 }
             }
             "configWarning" => {

@@ -8,13 +8,16 @@ use agent_client_protocol::v1::schema::{
     AuthenticateRequest, AuthenticateResponse, LogoutRequest, LogoutResponse,
 };
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
 use crate::bridge::{Answer, Bridge, typed};
 use crate::lock;
 
 /// How long a person may take to log in.
 const PATIENCE: Duration = Duration::from_mins(15);
+
+/// Ends of logins that wait to be looked at.
+const MAX_OUTCOMES: usize = 16;
 
 const CHATGPT: &str = "chatgpt";
 const API_KEYS: [(&str, &str); 2] =
@@ -62,19 +65,30 @@ impl Bridge {
 
     /// Codex waits for the browser to come back to it.
     async fn log_in_by_browser(&self) -> Answer<()> {
-        let (done, waiting) = oneshot::channel();
+        // It may be over before Codex has answered.
+        let (done, mut over) = mpsc::channel(MAX_OUTCOMES);
         lock(&self.logins).push(done);
         let login = self.ask("account/login/start", json!({ "type": "chatgpt" })).await?;
         let page = login["authUrl"].as_str().unwrap_or_default();
         show(page);
         let failed =
             |why: &str| Error::new(-32000, format!("Not logged in: {why}. The page was {page}"));
-        match tokio::time::timeout(PATIENCE, waiting).await {
-            Ok(Ok(outcome)) if outcome["success"] == true => Ok(()),
-            Ok(Ok(outcome)) => {
+        let outcome = async {
+            loop {
+                let outcome: Option<Value> = over.recv().await;
+                // An older login may end meanwhile.
+                let id = outcome.as_ref().map_or(&Value::Null, |outcome| &outcome["loginId"]);
+                if id.is_null() || *id == login["loginId"] {
+                    return outcome;
+                }
+            }
+        };
+        match tokio::time::timeout(PATIENCE, outcome).await {
+            Ok(Some(outcome)) if outcome["success"] == true => Ok(()),
+            Ok(Some(outcome)) => {
                 Err(failed(outcome["error"].as_str().unwrap_or("no reason was given")))
             }
-            Ok(Err(_)) | Err(_) => {
+            Ok(None) | Err(_) => {
                 let _ =
                     self.ask("account/login/cancel", json!({ "loginId": login["loginId"] })).await;
                 Err(failed("it took too long"))

@@ -7,3 +7,4 @@ mod bounds;
 mod calls;
 mod choices;
 mod common;
+mod logins;

@@ -76,6 +76,35 @@ pub fn cargo(name: &str, version: &str) -> Outcome<PathBuf> {
     Ok(folder.join("bin").join(name).with_extension(std::env::consts::EXE_EXTENSION))
 }
 
+/// A program of a Debian package, in the version of the system; its path. Installed if it is missing and this is root.
+pub fn apt(program: &str, package: &str) -> Outcome<PathBuf> {
+    if let Some(found) = on_path(program) {
+        return Ok(found);
+    }
+    let missing = || Trouble::NotRun(format!("{program} is not on PATH; install {package}"));
+    let apt_get = on_path("apt-get").filter(|_| is_root()).ok_or_else(missing)?;
+    for arguments in [&["update"][..], &["install", "-y", "--no-install-recommends", package]] {
+        let mut command = Command::new(&apt_get);
+        run(command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments))?;
+    }
+    on_path(program).ok_or_else(missing)
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
+
 /// Fills the folder, unless it was filled to the end before.
 fn once(folder: &Path, fill: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     let done = folder.join("installed");

@@ -18,6 +18,7 @@ mod program;
 mod scene;
 mod sdks;
 mod setup;
+mod watchers;
 mod ways;
 mod workflow;
 
@@ -69,7 +70,7 @@ enum When {
 }
 
 struct Client {
-    /// As `cargo xtask clients <name>` says it.
+    /// As `cargo xtask clients <name>` says it. Several may have the same.
     name: &'static str,
     when: When,
     /// As the table says it, with the version.
@@ -98,6 +99,26 @@ const CLIENTS: &[Client] = &[
     Client { name: "gemini", when: Always, shown: setup::GEMINI, drive: setup::gemini },
     Client { name: "acp", when: Always, shown: acp::SHOWN, drive: acp::drive },
     Client { name: "acpx", when: Always, shown: acp::acpx::ACPX, drive: acp::acpx::drive },
+    Client { name: "watchers", when: Always, shown: watchers::CHOKIDAR, drive: watchers::chokidar },
+    Client {
+        name: "watchers",
+        when: Always,
+        shown: watchers::CHOKIDAR_3,
+        drive: watchers::chokidar_3,
+    },
+    Client { name: "watchers", when: Always, shown: watchers::PARCEL, drive: watchers::parcel },
+    Client {
+        name: "watchers",
+        when: Always,
+        shown: watchers::WATCHFILES,
+        drive: watchers::watchfiles,
+    },
+    Client {
+        name: "watchers",
+        when: Always,
+        shown: watchers::INOTIFYWAIT,
+        drive: watchers::inotifywait,
+    },
     Client { name: "yopo", when: Named, shown: acp::yopo::YOPO, drive: acp::yopo::drive },
     Client { name: "model", when: Named, shown: local::SHOWN, drive: local::drive },
 ];
@@ -111,7 +132,9 @@ fn main() -> ExitCode {
     };
     let names: Vec<String> = arguments.collect();
     if let Some(name) = names.iter().find(|name| CLIENTS.iter().all(|c| c.name != **name)) {
-        let known: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
+        let mut known: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
+        // The watchers share one.
+        known.dedup();
         eprintln!("no client is called `{name}`; there are {}", known.join(", "));
         return ExitCode::FAILURE;
     }

@@ -64,6 +64,8 @@ pub struct DiskStore {
     names: FolderNames,
     /// Unnamed temporary files turned out not to work here.
     named_only: AtomicBool,
+    /// The device of the root, if its file system keeps metadata in order.
+    journaled_device: Option<u64>,
 }
 
 /// Whether a temporary file has a name while it is written.
@@ -114,7 +116,9 @@ impl From<StoreError> for Halt {
 }
 
 impl DiskStore {
+    /// To be opened before the sandbox closes.
     pub fn open(root: Arc<Root>, options: DiskOptions) -> DiskStore {
+        let journaled_device = os::journaled_device(root.dir());
         DiskStore {
             root,
             options,
@@ -122,6 +126,7 @@ impl DiskStore {
             landmarks: Landmarks::default(),
             names: FolderNames::default(),
             named_only: AtomicBool::new(false),
+            journaled_device,
         }
     }
 

@@ -64,10 +64,7 @@ impl DiskStore {
                 target.check_unmoved(self.root.dir())?;
             }
             if let Some(temp) = temp {
-                if target.stat.is_some() {
-                    temp.give_name()?;
-                }
-                temp.sync(self.options.durability)?;
+                self.sync(target, temp)?;
             }
         }
         let locks = lock_folders(targets)?;
@@ -121,6 +118,21 @@ impl DiskStore {
         let folder = &*target.place.folder;
         self.sweeps.sweep(folder, &target.place.parent);
         Temp::write(folder, bytes, target.original(), temps).map(Some)
+    }
+
+    /// Makes a new version durable, and gives it the name that it is renamed from, if it replaces a file.
+    fn sync(&self, target: &Target<'_>, temp: &mut Temp<'_>) -> Result<(), Halt> {
+        let durability = self.options.durability;
+        if target.stat.is_none() {
+            return temp.sync(durability);
+        }
+        if temp.is_on(self.journaled_device) {
+            temp.sync(durability)?;
+            return temp.give_name();
+        }
+        // The link count has to be on the disk before the rename is. See `unix/journal.rs`.
+        temp.give_name()?;
+        temp.sync(durability)
     }
 
     fn publish<'t, 'r>(
@@ -221,15 +233,18 @@ impl DiskStore {
         let lost = temp.as_ref().map_or_else(Vec::new, Temp::lost);
         let drops_privileges = temp.as_ref().is_some_and(Temp::drops_privileges);
         let is_full = self.options.durability == Durability::Full;
-        let is_link_synced = match &temp {
-            Some(temp) if is_full && target.stat.is_none() => temp.sync_link().is_ok(),
+        let is_created = target.stat.is_none();
+        let is_name_synced = match &temp {
+            Some(temp) if is_full && is_created && !temp.is_on(self.journaled_device) => {
+                temp.sync_name().is_ok()
+            }
             _ => true,
         };
         // With the temporary name, which is the old file's by now.
         drop(temp);
         let durable = match is_full {
             false => Durable::No,
-            true if is_link_synced && self.sync_folders(target).is_ok() => Durable::Yes,
+            true if is_name_synced && self.sync_folders(target).is_ok() => Durable::Yes,
             // The change is there for all to see, so this is no failure.
             true => Durable::Unknown,
         };

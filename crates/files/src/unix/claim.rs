@@ -4,7 +4,7 @@
 //! locking, the name must still lead to the locked file, or the claim is worth nothing. A missing file has nothing to
 //! lock: there the no-replace link that creates it decides.
 
-use std::{ffi::OsStr, fs::File};
+use std::{cell::OnceCell, ffi::OsStr, fs::File};
 
 use cap_std::fs::Dir;
 use rustix::{
@@ -20,6 +20,13 @@ use crate::{StoreError, Version, disk::read_whole, resolve::Place};
 pub(crate) struct Claim {
     /// `None`: the file was missing.
     file: Option<File>,
+    has_leases: OnceCell<bool>,
+}
+
+impl From<Option<File>> for Claim {
+    fn from(file: Option<File>) -> Self {
+        Self { file, has_leases: OnceCell::new() }
+    }
 }
 
 /// What is there once the lock is held.
@@ -33,7 +40,7 @@ pub(crate) enum Look {
 impl Claim {
     /// Opens the file to be locked; `None` if something else took its place.
     pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
-        let Some(stat) = place.regular()? else { return Ok(Some(Claim { file: None })) };
+        let Some(stat) = place.regular()? else { return Ok(Some(None.into())) };
         if stat.is_protected() {
             return Err(StoreError::denied("the file is read-only"));
         }
@@ -43,7 +50,7 @@ impl Claim {
         match retry_on_intr(|| {
             accessat(&*place.folder, &place.name, Access::WRITE_OK, AtFlags::EACCESS)
         }) {
-            Ok(()) | Err(Errno::NOENT) => Ok(file.map(|file| Claim { file: Some(file) })),
+            Ok(()) | Err(Errno::NOENT) => Ok(file.map(|file| Some(file).into())),
             Err(error) => Err(StoreError::os("open the file", error.into())),
         }
     }
@@ -76,7 +83,13 @@ impl Claim {
 
     /// Other programs that may be writing into the file. `None` if it was missing.
     pub fn writers(&self) -> Option<Writers<'_>> {
-        self.file.as_ref().map(lease::writers)
+        self.file.as_ref().map(|file| {
+            if *self.has_leases.get_or_init(|| lease::prepare(file)) {
+                lease::writers(file)
+            } else {
+                Writers::Unknown
+            }
+        })
     }
 
     pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {

@@ -4,6 +4,7 @@ mod attributes;
 mod claim;
 mod exchange;
 mod folder_lock;
+mod journal;
 mod lease;
 #[cfg(target_os = "linux")]
 mod lock_table;
@@ -33,6 +34,7 @@ use crate::{Stamp, StoreError};
 pub(crate) use attributes::umask;
 pub(crate) use claim::{Claim, Look};
 pub(crate) use folder_lock::FolderLock;
+pub(crate) use journal::journaled_device;
 pub(crate) use lease::{Lease, Writers};
 #[cfg(target_os = "linux")]
 pub(crate) use lock_table::table as lock_table;
@@ -212,7 +214,7 @@ pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
 
 /// True if the system tells which programs have a file open for writing. The file must be open for reading only.
 pub(crate) fn has_leases(file: &File) -> bool {
-    matches!(lease::writers(file), Writers::None(_))
+    lease::prepare(file) && matches!(lease::writers(file), Writers::None(_))
 }
 
 /// Exchanges two names of a folder; false if the system cannot.

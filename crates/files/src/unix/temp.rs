@@ -76,8 +76,11 @@ impl<'d> Temp<'d> {
         Ok(temp)
     }
 
-    /// Makes the bytes and the link count durable. Call it once the file has the name that it is renamed from: ext4 without
-    /// a journal removes a file from its folder after a power cut if the link count on the disk is still 0.
+    pub fn is_on(&self, device: Option<u64>) -> bool {
+        device == Some(self.stamp.device)
+    }
+
+    /// Makes the bytes durable, and the name if the file has one.
     pub fn sync(&self, durability: Durability) -> Result<(), Halt> {
         match durability {
             Durability::None => self.flush(),
@@ -87,8 +90,8 @@ impl<'d> Temp<'d> {
         .map_err(|error| StoreError::unwritten("sync", error).into())
     }
 
-    /// Makes the link count of a file durable that was published without a name of its own before.
-    pub fn sync_link(&self) -> io::Result<()> {
+    /// Makes the name durable that the file got when it was published.
+    pub fn sync_name(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 

@@ -64,10 +64,15 @@ impl<'d> Temp<'d> {
         }
     }
 
-    /// Links need no sync of their own here.
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    pub fn is_on(&self, _: Option<u64>) -> bool {
+        false
+    }
+
+    /// A name needs no sync of its own here.
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
     #[expect(clippy::unnecessary_wraps, reason = "the signature is that of Unix")]
-    pub fn sync_link(&self) -> io::Result<()> {
+    pub fn sync_name(&self) -> io::Result<()> {
         Ok(())
     }
 

@@ -101,10 +101,14 @@ impl DiskStore {
         }
         drop(locks);
 
-        let saved = published.into_iter().map(|file| self.finish(file)).collect();
-        for (target, before) in targets.iter().zip(&folders) {
+        let finished = published.into_iter().map(|file| self.finish(file));
+        let (saved, are_clean): (Vec<_>, Vec<_>) = finished.unzip();
+        for ((target, before), is_clean) in targets.iter().zip(&folders).zip(are_clean) {
             let Place { folder, parent, .. } = &target.place;
-            self.sweeps.changed_by_us(folder, parent, before.as_ref());
+            // A temporary file that could not be removed is for the next sweep.
+            if is_clean {
+                self.sweeps.changed_by_us(folder, parent, before.as_ref());
+            }
         }
         Ok(saved)
     }
@@ -147,6 +151,10 @@ impl DiskStore {
         let (how, stamp) = match (&mut temp, &target.stat) {
             (Some(temp), Some(stat)) if is_folder_locked => match temp.exchange(name, stat)? {
                 Replaced::Kept(stamp) => (How::Exchanged, stamp),
+                Replaced::Unknown(stamp) => {
+                    contested = true;
+                    (How::Exchanged, stamp)
+                }
                 Replaced::Gone(stamp) => {
                     contested = self.bring_back_late_writes(target, stamp)?;
                     (How::Renamed, stamp)
@@ -225,10 +233,11 @@ impl DiskStore {
         .map(drop)
     }
 
-    fn finish(&self, file: Published<'_, '_>) -> Saved {
+    /// What was done, and whether the temporary file is gone.
+    fn finish(&self, file: Published<'_, '_>) -> (Saved, bool) {
         let Published { target, temp, guard, how, stamp, contested } = file;
         if how == How::Unchanged {
-            return Saved::kept(stamp);
+            return (Saved::kept(stamp), true);
         }
         let lost = temp.as_ref().map_or_else(Vec::new, Temp::lost);
         let drops_privileges = temp.as_ref().is_some_and(Temp::drops_privileges);
@@ -241,7 +250,7 @@ impl DiskStore {
             _ => true,
         };
         // With the temporary name, which is the old file's by now.
-        drop(temp);
+        let is_clean = temp.is_none_or(Temp::clean_up);
         let durable = match is_full {
             false => Durable::No,
             true if is_name_synced && self.sync_folders(target).is_ok() => Durable::Yes,
@@ -252,7 +261,7 @@ impl DiskStore {
         // undo anything.
         let is_replaced = target.stat.is_some();
         let is_contested = contested || (is_replaced && guard.is_broken());
-        Saved {
+        let saved = Saved {
             created: target.stat.is_none(),
             stamp,
             durable,
@@ -265,7 +274,8 @@ impl DiskStore {
                 Guard::Lease(_) | Guard::None => Interference::None,
             },
             restyled: None,
-        }
+        };
+        (saved, is_clean)
     }
 
     /// A file's name is on the disk with its folder; that of a new file may be in a folder that is new itself.

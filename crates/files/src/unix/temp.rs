@@ -228,7 +228,10 @@ impl<'d> Temp<'d> {
             }
             _ => {}
         }
-        let replaced = super::stat(self.dir, self.name()).map_err(StoreError::when("look back"))?;
+        // The file is published by now: an error that only hides what was replaced is no failure.
+        let Ok(replaced) = several_times(|| super::stat(self.dir, self.name())) else {
+            return Ok(Replaced::Unknown(self.published()));
+        };
         if replaced.is_some_and(|replaced| replaced.is_same_file(expected)) {
             return Ok(Replaced::Kept(self.published()));
         }
@@ -329,18 +332,40 @@ impl<'d> Temp<'d> {
     }
 }
 
+impl Temp<'_> {
+    /// Removes whatever has the temporary name: the file itself, or the one that it replaced. True if nothing is left.
+    pub fn clean_up(mut self) -> bool {
+        self.remove()
+    }
+
+    fn remove(&mut self) -> bool {
+        let Some(name) = self.name.take() else { return true };
+        several_times(|| match super::remove(self.dir, name.as_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        })
+        .is_ok()
+    }
+}
+
 impl Drop for Temp<'_> {
     fn drop(&mut self) {
-        if let Some(name) = self.name.take() {
-            let _ = super::remove(self.dir, name.as_ref());
-        }
+        self.remove();
     }
+}
+
+/// Does again what failed, a few times: after a file is published nobody else will.
+fn several_times<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    const MORE: usize = 3;
+    (0..MORE).find_map(|_| attempt().ok()).map_or_else(attempt, Ok)
 }
 
 /// What became of the file that had the name before.
 pub(crate) enum Replaced {
     /// It has the temporary name now.
     Kept(Stamp),
+    /// It has the temporary name, and cannot be looked at.
+    Unknown(Stamp),
     Gone(Stamp),
 }
 

@@ -144,14 +144,25 @@ impl<'d> Temp<'d> {
 pub(crate) enum Replaced {
     #[expect(dead_code, reason = "files cannot be exchanged here")]
     Kept(Stamp),
+    #[expect(dead_code, reason = "files cannot be exchanged here")]
+    Unknown(Stamp),
     Gone(Stamp),
+}
+
+impl Temp<'_> {
+    /// Removes the temporary file. True if nothing is left.
+    pub fn clean_up(mut self) -> bool {
+        self.remove()
+    }
+
+    fn remove(&mut self) -> bool {
+        self.file = None;
+        self.name.take().is_none_or(|name| self.dir.remove_file_or_symlink(name).is_ok())
+    }
 }
 
 impl Drop for Temp<'_> {
     fn drop(&mut self) {
-        self.file = None;
-        if let Some(name) = self.name.take() {
-            let _ = self.dir.remove_file_or_symlink(name);
-        }
+        self.remove();
     }
 }

@@ -67,6 +67,19 @@ const ORDER: &str = "xtask/mutants.toml";
 /// What became of the mutants of each source: a letter for each, in the order of the list, behind a digest of the source.
 const KNOWN: &str = "xtask/mutants.txt";
 
+/// The mutants that no test notices, with the reason why each may survive.
+const MISSED: &str = "xtask/missed_mutants.md";
+
+const MISSED_HEAD: &str = "\
+# Missed mutants
+
+Written by `cargo xtask mutants`, all but the last column: the mutants that no test notices, how many have the same description, and the
+reason why each may survive. [docs/reliability.md](../docs/reliability.md) has the summary.
+
+| mutant | number | why it may survive |
+|---|---|---|
+";
+
 /// How many in a hundred have to be noticed.
 const LEAST: usize = 90;
 
@@ -96,11 +109,13 @@ pub fn run(arguments: &[&str]) -> Outcome {
         faults.extend(run.try_some(share, again).err());
         faults.extend(run.is_low().then(|| format!("{}: fewer than {LEAST} %", run.subject.name)));
     }
-    let (text, unexplained) = table(&runs);
-    println!("\n{text}");
-    report::write("mutants", &text)?;
+    let summary = summary(&runs);
+    println!("\n{summary}");
+    report::write("mutants", &summary)?;
+    let (missed, unexplained) = missed(&runs);
+    fs::write(root().join(MISSED), missed).map_err(|e| format!("{MISSED}: {e}"))?;
     if unexplained > 0 {
-        faults.push(format!("{}: {unexplained} survivors without a reason", report::PATH));
+        faults.push(format!("{MISSED}: {unexplained} mutants without a reason"));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
@@ -378,24 +393,32 @@ fn placeless(name: &str) -> String {
     format!("{path}:{what}").replace('|', "\\|")
 }
 
-/// What is known, and how many survivors have no reason yet. Of a crate of which nothing is known the document keeps what
-/// it says.
-fn table(runs: &[Run]) -> (String, usize) {
+/// A row for each crate. A crate without known outcomes keeps the row that the document has.
+fn summary(runs: &[Run]) -> String {
     let document = fs::read_to_string(root().join(report::PATH)).unwrap_or_default();
-    let (reasons, mut unexplained) = (reasons(&document), 0);
-    let said = |begin: &str| -> String {
-        let lines = document.lines().filter(|line| line.starts_with(begin));
-        lines.flat_map(|line| [line, "\n"]).collect()
-    };
-    let (mut crates, mut survivors) = (String::new(), String::new());
-    for run in runs {
-        let name = run.subject.name;
+    let row = |run: &Run| {
         if run.known.is_empty() {
-            crates += &said(&format!("| `{name}` | "));
-            survivors += &said(&format!("| `crates/{name}/"));
+            rows_of(&document, &format!("| `{}` | ", run.subject.name))
+        } else {
+            run.row()
+        }
+    };
+    let rows: String = runs.iter().map(row).collect();
+    format!(
+        "| crate | mutants | tried | do not compile | noticed | of these by time | missed | share |\n\
+         |---|---|---|---|---|---|---|---|\n{rows}"
+    )
+}
+
+/// The content of `MISSED`, and how many of its rows have no reason yet. A crate without known outcomes keeps its rows.
+fn missed(runs: &[Run]) -> (String, usize) {
+    let old = fs::read_to_string(root().join(MISSED)).unwrap_or_default();
+    let (reasons, mut unexplained, mut text) = (reasons(&old), 0, MISSED_HEAD.to_owned());
+    for run in runs {
+        if run.known.is_empty() {
+            text += &rows_of(&old, &format!("| `crates/{}/", run.subject.name));
             continue;
         }
-        crates += &run.row();
         let mut alike = BTreeMap::new();
         for (name, _) in run.known.iter().filter(|(_, fate)| **fate == Fate::Missed) {
             *alike.entry(placeless(name)).or_insert(0) += 1;
@@ -403,19 +426,19 @@ fn table(runs: &[Run]) -> (String, usize) {
         for (name, count) in alike {
             let reason = reasons.get(name.as_str()).copied().unwrap_or_default();
             unexplained += usize::from(reason.is_empty());
-            let _ = writeln!(survivors, "| `{name}` | {count} | {reason} |");
+            let _ = writeln!(text, "| `{name}` | {count} | {reason} |");
         }
     }
-    let text = format!(
-        "| crate | mutants | tried | do not compile | noticed | of these by time | missed | share |\n\
-         |---|---|---|---|---|---|---|---|\n{crates}\n\
-         Those that nobody noticed, with how many of them are alike:\n\n\
-         | mutant | | why it may live |\n|---|---|---|\n{survivors}"
-    );
     (text, unexplained)
 }
 
-/// What the document says of each, by its name.
+/// The lines of a document that begin in this way.
+fn rows_of(document: &str, begin: &str) -> String {
+    let lines = document.lines().filter(|line| line.starts_with(begin));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The reason for each mutant in `MISSED`, by its name.
 fn reasons(document: &str) -> BTreeMap<&str, &str> {
     let row = |line| {
         let (name, rest) =

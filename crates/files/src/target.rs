@@ -146,6 +146,10 @@ impl<'r> Target<'r> {
         self.stat.as_ref().map(|stat| (&self.claim, stat))
     }
 
+    pub fn can_exchange(&self) -> bool {
+        self.claim.can_exchange()
+    }
+
     /// Keeps other programs from writing into the file, as far as the system can.
     pub fn guard(&self, patience: Patience) -> Result<Guard<'_>, Halt> {
         match self.claim.writers() {

@@ -314,6 +314,9 @@ fn check_untouched(target: &Target<'_>, published: Stamp) -> Result<(), Halt> {
 /// Locks the folders in which files are replaced. `None` if that cannot be had: nothing is exchanged then.
 fn lock_folders(targets: &[Target<'_>]) -> Result<Option<Vec<FolderLock>>, StoreError> {
     let is_replaced = |target: &&Target<'_>| target.stat.is_some() && target.change != Change::Keep;
+    if !targets.iter().filter(is_replaced).all(Target::can_exchange) {
+        return Ok(None);
+    }
     let folders = targets.iter().filter(is_replaced).map(|target| &*target.place.folder);
     if targets.len() == 1 {
         return Ok(folders.map(FolderLock::take).collect());

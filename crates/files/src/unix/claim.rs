@@ -20,12 +20,13 @@ use crate::{StoreError, Version, disk::read_whole, resolve::Place};
 pub(crate) struct Claim {
     /// `None`: the file was missing.
     file: Option<File>,
-    has_leases: OnceCell<bool>,
+    /// The file is on a file system that is known to keep leases and exchanges.
+    is_on_known_fs: OnceCell<bool>,
 }
 
 impl From<Option<File>> for Claim {
     fn from(file: Option<File>) -> Self {
-        Self { file, has_leases: OnceCell::new() }
+        Self { file, is_on_known_fs: OnceCell::new() }
     }
 }
 
@@ -83,13 +84,19 @@ impl Claim {
 
     /// Other programs that may be writing into the file. `None` if it was missing.
     pub fn writers(&self) -> Option<Writers<'_>> {
-        self.file.as_ref().map(|file| {
-            if *self.has_leases.get_or_init(|| lease::prepare(file)) {
-                lease::writers(file)
-            } else {
-                Writers::Unknown
-            }
-        })
+        let has_leases = self.is_on_known_fs();
+        self.file
+            .as_ref()
+            .map(|file| if has_leases { lease::writers(file) } else { Writers::Unknown })
+    }
+
+    /// True if files can be exchanged here. Some file systems in user space ignore the flag, and would move the file away.
+    pub fn can_exchange(&self) -> bool {
+        self.is_on_known_fs()
+    }
+
+    fn is_on_known_fs(&self) -> bool {
+        *self.is_on_known_fs.get_or_init(|| self.file.as_ref().is_some_and(lease::prepare))
     }
 
     pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {

@@ -219,7 +219,7 @@ pub(crate) fn has_leases(file: &File) -> bool {
 
 /// Exchanges two names of a folder; false if the system cannot.
 pub(crate) fn can_exchange(dir: &Dir, one: &OsStr, two: &OsStr) -> bool {
-    exchange::exchange(dir, one, two).is_ok()
+    is_known_local(dir) && exchange::exchange(dir, one, two).is_ok()
 }
 
 /// Whether the folder has no name left.

@@ -39,6 +39,11 @@ pub(crate) enum Look {
 }
 
 impl Claim {
+    #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
+    pub fn can_exchange(&self) -> bool {
+        false
+    }
+
     /// Finds the lock file's name; `None` is for systems that open the file here.
     pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
         if place.regular()?.is_some_and(Stat::is_protected) {

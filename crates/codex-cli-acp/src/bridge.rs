@@ -12,7 +12,7 @@ use agent_client_protocol::v1::schema::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use server::Hosted;
+use server::LoopbackServer;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
@@ -36,7 +36,7 @@ const MAX_QUESTIONS: usize = 64;
 pub struct Bridge {
     pub cli: Cli,
     pub link: Arc<Link>,
-    pub hosted: Arc<Hosted>,
+    pub hosted: Arc<LoopbackServer>,
     editor: OnceLock<Editor>,
     /// The latest, or why it could not be started.
     codex: AsyncMutex<Option<Result<Arc<Codex>, CodexError>>>,
@@ -62,7 +62,7 @@ pub struct Editor {
 }
 
 impl Bridge {
-    pub fn new(cli: Cli, hosted: Arc<Hosted>, messages: MessageSender) -> Arc<Self> {
+    pub fn new(cli: Cli, hosted: Arc<LoopbackServer>, messages: MessageSender) -> Arc<Self> {
         Arc::new(Self {
             cli,
             link: Arc::default(),

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use server::fault;
-use server::witness::{Begun, Changed};
+use server::error_codes;
+use server::observer::{CallInfo, Changed};
 use tools::{Effect, Failure, Reply};
 
 use crate::cli::Events;
@@ -41,7 +41,7 @@ impl Events {
     pub fn end(
         self,
         id: &str,
-        call: &Begun,
+        call: &CallInfo,
         outcome: Result<&Reply, &Failure>,
         change: Option<&Changed>,
     ) -> Value {
@@ -112,7 +112,7 @@ impl Events {
 }
 
 /// A call as a person is asked about it.
-pub fn question(id: &str, call: &Begun, change: &Changed) -> Value {
+pub fn question(id: &str, call: &CallInfo, change: &Changed) -> Value {
     let path = call.path.as_deref().unwrap_or_default();
     let act = if change.before.is_some() { "Edit" } else { "Create" };
     json!({
@@ -150,7 +150,7 @@ fn shortened(arguments: &Value) -> Value {
 }
 
 /// How a call ended, as editors show it: all that the tool answered, and what it changed.
-fn shown(call: &Begun, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) -> Value {
+fn shown(call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) -> Value {
     let reply = match outcome {
         Ok(reply) => reply,
         Err(failure) => {
@@ -173,7 +173,7 @@ fn shown(call: &Begun, outcome: Result<&Reply, &Failure>, change: Option<&Change
 }
 
 /// The same with what the contract of the tool names, and nothing else.
-fn contracted(call: &Begun, outcome: Result<&Reply, &Failure>) -> Value {
+fn contracted(call: &CallInfo, outcome: Result<&Reply, &Failure>) -> Value {
     let pick = |from: Option<&Map<String, Value>>, names: &[&str]| -> Value {
         let members = from.into_iter().flatten().filter(|(name, _)| names.contains(&name.as_str()));
         members.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -201,7 +201,8 @@ fn contracted(call: &Begun, outcome: Result<&Reply, &Failure>) -> Value {
 }
 
 fn error(failure: &Failure) -> Value {
-    let mut error = json!({ "code": fault::code(failure.kind).number, "message": failure.message });
+    let mut error =
+        json!({ "code": error_codes::code(failure.kind).number, "message": failure.message });
     if let Some(hint) = &failure.hint {
         error["hint"] = hint.as_str().into();
     }

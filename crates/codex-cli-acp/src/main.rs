@@ -25,14 +25,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bridge::Bridge;
-use server::Hosted;
+use server::LoopbackServer;
 use server::signal::Signals;
 
 fn main() -> ExitCode {
     if let Some(code) = leftovers::keep() {
         return code;
     }
-    server::memory::share_one_heap();
+    server::idle_memory::share_one_heap();
     leftovers::adopt();
     let cli = match cli::Cli::read() {
         Ok(cli) => cli,
@@ -55,9 +55,9 @@ fn run(cli: cli::Cli) -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     let outcome = runtime.block_on(async {
         let (messages, heard) = codex::queue();
-        let bridge = Bridge::new(cli, Hosted::open()?, messages);
+        let bridge = Bridge::new(cli, LoopbackServer::open()?, messages);
         tokio::spawn(Arc::clone(&bridge).listen(heard));
-        tokio::spawn(server::memory::let_go_of_what_started());
+        tokio::spawn(server::idle_memory::let_go_of_what_started());
         let mut signals = Signals::catch()?;
         let outcome = tokio::select! {
             outcome = acp::serve(Arc::clone(&bridge)) => outcome,

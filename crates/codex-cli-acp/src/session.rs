@@ -4,9 +4,9 @@
 //! Whichever is first begins a call, the call itself ends it, and both happen once. What happens outside a turn is told
 //! to nobody.
 
+mod observer;
 #[cfg(test)]
 mod tests;
-mod witness;
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

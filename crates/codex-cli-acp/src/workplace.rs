@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use files::{Access, DiskOptions, DiskStore, Durability, Root, Store};
-use server::{Calls, Confirm, Hosted, Level, Log, Options, Structured, ToolErrors};
+use server::{Calls, Confirm, Level, Log, LoopbackServer, Options, Structured, ToolErrors};
 use tokio::runtime::Handle;
 use tools::Limits;
 
@@ -35,7 +35,7 @@ pub enum Through {
 
 /// The tools of a session, until this is dropped.
 pub struct Workplace {
-    hosted: Arc<Hosted>,
+    hosted: Arc<LoopbackServer>,
     pub token: String,
 }
 
@@ -60,7 +60,7 @@ pub fn folders(cwd: &Path, more: &[PathBuf]) -> Result<Vec<Arc<Root>>, String> {
 
 impl Workplace {
     pub fn open(
-        hosted: &Arc<Hosted>,
+        hosted: &Arc<LoopbackServer>,
         session: &Arc<Session>,
         roots: Vec<Arc<Root>>,
         through: Through,
@@ -84,7 +84,7 @@ impl Workplace {
         };
         let mut places = roots.into_iter().map(|root| (Arc::clone(&root), store(&root)));
         let (root, first) = places.next().expect("a session has a folder");
-        let witness: Arc<Session> = Arc::clone(session);
+        let observer: Arc<Session> = Arc::clone(session);
         let options = Options {
             tools: tools::TEXT.iter().collect(),
             access: Access::ReadWrite,
@@ -92,7 +92,7 @@ impl Workplace {
             // Codex would show the model nothing else.
             structured: Structured::Off,
             confirm: Confirm::Never,
-            witness: Some(witness),
+            observer: Some(observer),
             model: None,
             instructions: Some(format!(
                 "{INSTRUCTIONS} The folders are {}.",

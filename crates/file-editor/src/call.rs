@@ -16,7 +16,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::Value;
 use server::signal::Signals;
 use server::{
-    Calls, Confirm, Level, Log, Options, Structured, ToolErrors, direct, fault, terminal,
+    Calls, Confirm, Level, Log, Options, Structured, ToolErrors, error_codes, in_process, terminal,
 };
 use tools::{Effect, Entry, Failure, Reply};
 
@@ -168,14 +168,14 @@ fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<St
         tool_errors: ToolErrors::Result,
         structured: Structured::On,
         confirm: Confirm::Never,
-        witness: None,
+        observer: None,
         model: workplace.model.clone(),
         instructions: None,
     };
     let (calls, _) = workplace.open(options, Log::new(Level::Error));
     calls.log_panics();
-    let given = values::read(entry, &arguments.values, direct::longest(&calls.limits));
-    let target = given.as_ref().ok().and_then(fault::target).map(String::from);
+    let given = values::read(entry, &arguments.values, in_process::longest(&calls.limits));
+    let target = given.as_ref().ok().and_then(error_codes::target).map(String::from);
     let outcome =
         given.map_or_else(|failure| Ok(Err(failure)), |given| answer(&calls, entry, given));
     calls.log.close(Duration::from_millis(50));
@@ -212,7 +212,7 @@ fn answer(
                 is_told.set(true);
             }
         };
-        let call = direct::call(calls, entry, given, taken_back, report);
+        let call = in_process::call(calls, entry, given, taken_back, report);
         let twice = async {
             signals.stop().await;
             drop(interrupt);

@@ -18,7 +18,7 @@ use server::{Log, Options, terminal};
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    server::memory::share_one_heap();
+    server::idle_memory::share_one_heap();
     match cli::read() {
         Task::Serve(config) => match serve(*config, started) {
             Ok(()) => ExitCode::SUCCESS,
@@ -44,7 +44,7 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         tool_errors: config.tool_errors,
         structured: config.structured,
         confirm: config.confirm,
-        witness: None,
+        observer: None,
         model: workplace.model.clone(),
         instructions: None,
     };

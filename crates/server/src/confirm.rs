@@ -1,11 +1,11 @@
-//! Asking a person before anything is written: `--confirm`.
+//! Asking before a call writes: a person through the client (`--confirm`), or the observer of an embedding program.
 //!
-//! A call that would write is rehearsed, the person is shown what it would change, and then it writes exactly that or
-//! nothing. Nobody is asked under a lock or in a file's queue, and the time a person takes is not the call's.
+//! A call that would write is rehearsed, the change is shown, and then the call writes exactly that or nothing. While
+//! somebody is asked, the call holds no lock and no slot in a queue, and the time does not count.
 //!
-//! Clients of the older protocol are sent a request, and the call waits. Since 2026-07-28 the call is answered with the
-//! question, and the client calls again with what was said; what it was shown comes back sealed. What a model wrote stays
-//! here meanwhile: asked again, it would write something else.
+//! Clients of older protocol versions are sent a request, and the call waits. Since 2026-07-28 the call is answered with the
+//! question, and the client calls again with the reply; what was shown comes back sealed. Code that a model generated is
+//! kept here meanwhile: the model would write something else the next time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,54 +13,270 @@ use std::time::Instant;
 
 use files::StoreError;
 use rmcp::ErrorData;
-use rmcp::model::{ClientCapabilities, InputRequiredResult};
+use rmcp::model::InputRequiredResult;
 use serde_json::{Value, json};
 use tools::rehearsal;
-use tools::{Entry, Failure, Kind, Seen};
+use tools::{Changed, Effect, Entry, Seen};
 
-use crate::aside::{Aside, Stage};
-use crate::calls::{Arrived, Calls};
-use crate::desk::{Agreed, Draft};
-
-/// When a person is asked before a call writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirm {
-    Never,
-    /// When there is a way to.
-    Auto,
-    /// Always: what cannot be asked about is refused.
-    Always,
-}
+use crate::call::Calls;
+use crate::call::confirmations::{
+    Confirmed, GeneratedCall, declined, nobody_to_ask, too_many, unanswered,
+};
+use crate::call::pending_call::{CallResult, PendingCall, internal_error};
+use crate::call::progress::Phase;
+use crate::client_channel::ClientChannel;
+use crate::generation;
+use crate::observer::{ObservedCall, Permission, Verdict};
+use crate::options::Confirm;
 
 /// The name of the one question of a call.
 const QUESTION: &str = "confirm";
 
 /// How a person can be asked about a call.
-pub enum Way {
+pub enum Asker {
     /// Not at all.
-    None,
-    /// By a request to the client.
-    Request(Aside),
+    Nobody,
+    /// By a request to the client, while the call waits.
+    Request(ClientChannel),
     /// By the answer to the call.
     Answer,
-    /// It was asked about before.
-    Said(Said),
+    /// It was asked before, and this is the reply.
+    Replied(Reply),
 }
 
-pub enum Said {
-    Yes(Agreed),
+/// A person's reply to a question that was the answer to an earlier call.
+pub enum Reply {
+    Yes(Confirmed),
     No,
 }
 
-/// What becomes of a call.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is a call as a rule")]
-pub enum Settled {
-    Run(Arrived),
+/// The answer to a call: its result, or a question that the client is to call again with.
+pub enum CallAnswer {
+    Result(CallResult),
+    Question(InputRequiredResult),
+}
+
+/// A call that was asked about as far as it has to be.
+#[expect(clippy::large_enum_variant, reason = "one at a time, mostly a call")]
+enum Settled {
+    Run(PendingCall),
     Ask(InputRequiredResult),
 }
 
-/// A question as the answer to a call, which is asked again with this state.
-fn as_answer(question: &str, state: String) -> InputRequiredResult {
+/// Runs a call to its end: code is generated, whoever has to be asked is asked, and the tool runs.
+pub async fn answer(calls: &Arc<Calls>, pending: PendingCall, asker: Asker) -> CallAnswer {
+    let is_asked = pending.control.observed.is_some() || calls.options.asks(pending.entry());
+    let settled = if is_asked {
+        settle(calls, pending, asker).await
+    } else {
+        Settled::Run(generation::generate(calls, pending).await)
+    };
+    match settled {
+        Settled::Run(pending) => CallAnswer::Result(Arc::clone(calls).run(pending).await),
+        Settled::Ask(question) => CallAnswer::Question(question),
+    }
+}
+
+/// Runs a call about which no client can be asked.
+pub async fn answer_unasked(calls: &Arc<Calls>, pending: PendingCall) -> CallResult {
+    match answer(calls, pending, Asker::Nobody).await {
+        CallAnswer::Result(result) => result,
+        CallAnswer::Question(_) => CallResult { outcome: Err(internal_error()), permit: None },
+    }
+}
+
+async fn settle(calls: &Arc<Calls>, pending: PendingCall, mut asker: Asker) -> Settled {
+    if let Some(observed) = pending.control.observed.clone() {
+        let pending = generation::generate(calls, pending).await;
+        return Settled::Run(ask_observer(calls, pending, &observed).await);
+    }
+    let pending = before_generation(calls, pending, &mut asker);
+    let pending = generation::generate(calls, pending).await;
+    ask_client(calls, pending, asker).await
+}
+
+/// Before a model is asked: refuses a call that could not write afterwards, and takes over what was generated when a person
+/// agreed to it.
+fn before_generation(calls: &Calls, pending: PendingCall, asker: &mut Asker) -> PendingCall {
+    if !pending.needs_generation() {
+        return pending;
+    }
+    match asker {
+        Asker::Nobody if calls.options.confirm == Confirm::Always => {
+            pending.refuse(nobody_to_ask())
+        }
+        Asker::Replied(Reply::No) => pending.refuse(declined()),
+        Asker::Replied(Reply::Yes(confirmed)) => match confirmed.generated.take() {
+            Some(generated) => calls.rejoin_queue(pending.with_kept(*generated)),
+            None => pending.refuse(internal_error()),
+        },
+        Asker::Nobody | Asker::Request(_) | Asker::Answer => pending,
+    }
+}
+
+async fn ask_client(calls: &Arc<Calls>, pending: PendingCall, asker: Asker) -> Settled {
+    let channel = match asker {
+        Asker::Nobody if calls.options.confirm == Confirm::Auto => return Settled::Run(pending),
+        Asker::Nobody => return Settled::Run(pending.refuse(nobody_to_ask())),
+        Asker::Replied(Reply::Yes(confirmed)) => {
+            return Settled::Run(pending.with_approved(confirmed.seen));
+        }
+        Asker::Replied(Reply::No) => return Settled::Run(pending.refuse(declined())),
+        Asker::Request(channel) => Some(channel),
+        Asker::Answer => None,
+    };
+    let show =
+        |entry: &Entry, target: &str, change| rehearsal::question(entry.name, target, change);
+    let (pending, seen, question) = match rehearse(calls, pending, show).await {
+        Ok(rehearsed) => rehearsed,
+        Err(pending) => return Settled::Run(pending),
+    };
+    let Some(channel) = channel else { return ask_by_answer(calls, pending, &seen, &question) };
+    let Some(questions) = channel.questions.clone() else {
+        return Settled::Run(pending.refuse(nobody_to_ask()));
+    };
+    let ask = async {
+        let answer = questions.ask(&channel, "elicitation/create", form(&question));
+        let answer = tokio::time::timeout(calls.confirmations.timeout, answer).await;
+        match answer.ok().flatten().as_ref().and_then(is_accepted) {
+            Some(true) => Verdict::Yes,
+            Some(false) => Verdict::No,
+            None => Verdict::Unanswered,
+        }
+    };
+    let memory_bytes = pending.request.memory_bytes;
+    Settled::Run(decide(calls, pending, seen, memory_bytes, ask).await)
+}
+
+/// Asks the observer whether the call may run, and about its change if the observer wants that.
+async fn ask_observer(
+    calls: &Arc<Calls>,
+    pending: PendingCall,
+    call: &ObservedCall,
+) -> PendingCall {
+    let (since, cancel) = (Instant::now(), pending.control.cancel.clone());
+    let (observer, info) = (call.observer(), call.info());
+    tokio::select! {
+        biased;
+        () = observer.ready() => {}
+        () = cancel.cancelled() => {}
+        () = calls.stopped() => {}
+    }
+    let pending = pending.after(since.elapsed());
+    if info.effect == Effect::Reads {
+        return pending;
+    }
+    let refuse = |pending: PendingCall, reason: &'static str| {
+        let denied = StoreError::Denied { reason: Some(reason.into()) };
+        pending.refuse_by(&denied, &calls.limits)
+    };
+    let pending = calls.take_turn(pending).await;
+    if pending.is_refused() {
+        return pending;
+    }
+    match observer.permission(info) {
+        Permission::Granted => return pending,
+        Permission::Ask => {}
+        Permission::Refused(reason) => return refuse(pending, reason),
+    }
+    let show = |_: &Entry, _: &str, changed: Changed| changed;
+    let (pending, seen, changed) = match rehearse(calls, pending, show).await {
+        Ok(rehearsed) => rehearsed,
+        Err(pending) => return pending,
+    };
+    let size = changed.after.len() + changed.before.as_ref().map_or(0, |bytes| bytes.len());
+    let memory_bytes = pending.request.memory_bytes + size;
+    let ask = observer.ask(info, &changed);
+    let pending = decide(calls, pending, seen, memory_bytes, ask).await;
+    if pending.is_refused() {
+        return pending;
+    }
+    // That may be long after.
+    let pending = calls.take_turn(pending).await;
+    match observer.permission(info) {
+        Permission::Refused(reason) => refuse(pending, reason),
+        Permission::Granted | Permission::Ask => pending,
+    }
+}
+
+/// Finds out what the call would write, and what is to be shown of that. Nobody needs to be asked about a call that is
+/// refused or would write nothing: it is the error.
+async fn rehearse<T: Send + 'static>(
+    calls: &Arc<Calls>,
+    pending: PendingCall,
+    show: impl FnOnce(&Entry, &str, Changed) -> T + Send + 'static,
+) -> Result<(PendingCall, Seen, T), PendingCall> {
+    match calls.rehearse(pending, show).await {
+        (pending, None) => Err(pending),
+        (pending, Some((seen, None))) => Err(calls.rejoin_queue(pending).with_approved(seen)),
+        (pending, Some((seen, Some(shown)))) => Ok((pending, seen, shown)),
+    }
+}
+
+/// Asks about a change, and applies the verdict to the call.
+async fn decide(
+    calls: &Arc<Calls>,
+    pending: PendingCall,
+    seen: Seen,
+    memory_bytes: usize,
+    ask: impl Future<Output = Verdict>,
+) -> PendingCall {
+    let Some(held) = calls.confirmations.hold(memory_bytes) else {
+        return pending.refuse(too_many());
+    };
+    // In place of the permit that its body had: a person may take long, and bodies must not wait for that.
+    let pending = pending.holding(Some(held));
+    pending.control.progress.set(Phase::Asking);
+    let (since, cancel) = (Instant::now(), pending.control.cancel.clone());
+    let verdict = tokio::select! {
+        verdict = ask => Ok(verdict),
+        () = cancel.cancelled() => Err(StoreError::Cancelled),
+        () = calls.stopped() => Err(StoreError::Stopping),
+    };
+    let pending = pending.after(since.elapsed());
+    match verdict {
+        Ok(Verdict::Yes) => calls.rejoin_queue(pending).with_approved(seen),
+        Ok(Verdict::No) => pending.refuse(declined()),
+        Ok(Verdict::Unanswered) => pending.refuse(unanswered()),
+        Err(error) => pending.refuse_by(&error, &calls.limits),
+    }
+}
+
+/// Answers the call with the question, and keeps what a model generated for it.
+fn ask_by_answer(
+    calls: &Arc<Calls>,
+    mut pending: PendingCall,
+    seen: &Seen,
+    question: &str,
+) -> Settled {
+    let mut generated = None;
+    if pending.request.digest.is_some() {
+        let Some(held) = calls.confirmations.hold(pending.request.memory_bytes) else {
+            return Settled::Run(pending.refuse(too_many()));
+        };
+        generated = pending.take_prepared().map(|prepared| GeneratedCall { prepared, held });
+    }
+    let is_kept = generated.is_some();
+    let state = calls.confirmations.seal(&sealed_subject(&pending), seen, generated);
+    if is_kept {
+        forget_in_time(calls);
+    }
+    Settled::Ask(question_as_answer(question, state))
+}
+
+/// Drops what was kept once it has expired: the client may never call again.
+fn forget_in_time(calls: &Arc<Calls>) {
+    let (calls, timeout) = (Arc::downgrade(calls), calls.confirmations.timeout);
+    tokio::spawn(async move {
+        tokio::time::sleep(timeout).await;
+        if let Some(calls) = calls.upgrade() {
+            calls.confirmations.forget_expired();
+        }
+    });
+}
+
+/// A question as the answer to a call, which is to be made again with this state.
+fn question_as_answer(question: &str, state: String) -> InputRequiredResult {
     let mut params = form(question);
     params["mode"] = "form".into();
     let request = json!({ "method": "elicitation/create", "params": params });
@@ -68,55 +284,12 @@ fn as_answer(question: &str, state: String) -> InputRequiredResult {
     InputRequiredResult::new(requests, Some(state))
 }
 
-/// Yes and no are the client's own buttons: the form is empty.
+/// An empty form: yes and no are the client's own buttons.
 fn form(question: &str) -> Value {
     json!({ "message": question, "requestedSchema": { "type": "object", "properties": {} } })
 }
 
-/// Whether a client that says this of itself shows forms. Before there were two kinds of questions, forms were all.
-pub fn shows_forms(capabilities: &ClientCapabilities) -> bool {
-    let kinds = capabilities.elicitation.as_ref();
-    kinds.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
-}
-
-/// What a client says when it comes again.
-#[derive(Clone, Default)]
-pub struct Again {
-    state: Option<String>,
-    answer: Option<Value>,
-}
-
-impl Again {
-    pub fn new(state: Option<String>, answers: Option<HashMap<String, Value>>) -> Self {
-        Self { state, answer: answers.and_then(|mut answers| answers.remove(QUESTION)) }
-    }
-
-    /// What was said; `None` if nothing was, and it has to be asked.
-    pub fn said(&self, calls: &Calls, arrived: &Arrived) -> Result<Option<Said>, ErrorData> {
-        let (Some(state), Some(answer)) = (&self.state, &self.answer) else { return Ok(None) };
-        let invalid = |detail: &str| {
-            ErrorData::invalid_params("Invalid params", Some(json!({ "detail": detail })))
-        };
-        let accepted = is_accepted(answer)
-            .ok_or_else(|| invalid("`inputResponses.confirm` must hold `action`"))?;
-        let agreed = calls.desk.open(&about(arrived), state).ok_or_else(|| {
-            invalid(
-                "`requestState` is none that was given for such a call, was used before, gave way to newer ones or \
-                 is older than ten minutes; nothing was written, call again without it to be asked again",
-            )
-        })?;
-        Ok(Some(if accepted { Said::Yes(agreed) } else { Said::No }))
-    }
-}
-
-/// What a sealed question is about: this tool, this file, and what a model was told to write.
-fn about(arrived: &Arrived) -> Vec<u8> {
-    let described = arrived.described().map(|hash| hash.to_string()).unwrap_or_default();
-    let target = arrived.target().unwrap_or_default();
-    [arrived.entry().name, "\0", &described, "\0", target].concat().into_bytes()
-}
-
-/// `None`: that is no answer to a form.
+/// True for yes. `None` if it is no answer to a form.
 fn is_accepted(answer: &Value) -> Option<bool> {
     match answer.get("action")?.as_str()? {
         "accept" => Some(true),
@@ -125,119 +298,40 @@ fn is_accepted(answer: &Value) -> Option<bool> {
     }
 }
 
-/// Before a model is asked to write for the call: it is refused if nothing could be written then, and it has what was
-/// written if a person agreed to that.
-pub fn before_writing(calls: &Calls, arrived: Arrived, way: &mut Way) -> Arrived {
-    if !arrived.is_unwritten() || !calls.options.asks(arrived.entry()) {
-        return arrived;
-    }
-    match way {
-        Way::None if calls.options.confirm == Confirm::Always => arrived.refuse(nobody_to_ask()),
-        Way::Said(Said::No) => arrived.refuse(declined()),
-        Way::Said(Said::Yes(agreed)) => match agreed.draft.take() {
-            Some(draft) => calls.come_again(arrived.with_draft(*draft)),
-            None => arrived.refuse(Failure::new(Kind::Internal, "Internal error")),
-        },
-        Way::None | Way::Request(_) | Way::Answer => arrived,
-    }
+/// What a sealed question is about: this tool, this file, and what a model was told to write.
+fn sealed_subject(pending: &PendingCall) -> Vec<u8> {
+    let request = &pending.request;
+    let digest = request.digest.map(|digest| digest.to_string()).unwrap_or_default();
+    let target = request.target.as_deref().unwrap_or_default();
+    [request.entry.name, "\0", &digest, "\0", target].concat().into_bytes()
 }
 
-/// Asks about the call, if that has to be.
-pub async fn settle(calls: &Arc<Calls>, arrived: Arrived, way: Way) -> Settled {
-    let confirm = calls.options.confirm;
-    if !calls.options.asks(arrived.entry()) {
-        return Settled::Run(arrived);
-    }
-    let aside = match way {
-        Way::None if confirm == Confirm::Auto => return Settled::Run(arrived),
-        Way::None => return Settled::Run(arrived.refuse(nobody_to_ask())),
-        Way::Said(Said::Yes(agreed)) => return Settled::Run(arrived.bound_to(agreed.seen)),
-        Way::Said(Said::No) => return Settled::Run(arrived.refuse(declined())),
-        Way::Request(aside) => Some(aside),
-        Way::Answer => None,
-    };
-    let show =
-        |entry: &Entry, target: &str, change| rehearsal::question(entry.name, target, change);
-    let (arrived, rehearsed) = calls.rehearse(arrived, show).await;
-    let Some((seen, question)) = rehearsed else { return Settled::Run(arrived) };
-    let Some(question) = question else {
-        return Settled::Run(calls.come_again(arrived).bound_to(seen));
-    };
-    let Some(aside) = aside else { return ask_by_answer(calls, arrived, &seen, &question) };
-    let Some(questions) = aside.questions.clone() else {
-        return Settled::Run(arrived.refuse(nobody_to_ask()));
-    };
-    let Some(held) = calls.desk.hold(arrived.takes) else {
-        return Settled::Run(arrived.refuse(too_many()));
-    };
-    // In place of the one that its body had: a person may take long, and bodies must not wait for that.
-    let arrived = arrived.holding(Some(held));
-    arrived.doing().set(Stage::Asking);
-    let asked = Instant::now();
-    let recall = arrived.recall().clone();
-    let answer = tokio::select! {
-        answer = questions.ask(&aside, "elicitation/create", form(&question)) => {
-            Ok(answer.as_ref().and_then(is_accepted))
-        }
-        () = recall.rung() => Err(StoreError::Cancelled),
-        () = calls.stopped() => Err(StoreError::Stopping),
-        () = tokio::time::sleep(calls.desk.patience) => Ok(None),
-    };
-    let arrived = arrived.after(asked.elapsed());
-    Settled::Run(match answer {
-        Ok(Some(true)) => calls.come_again(arrived).bound_to(seen),
-        Ok(Some(false)) => arrived.refuse(declined()),
-        Ok(None) => arrived.refuse(unanswered()),
-        Err(error) => arrived.refuse_by(&error, &calls.limits),
-    })
+/// The state and the reply that a client calls again with.
+#[derive(Clone, Default)]
+pub struct SecondCall {
+    state: Option<String>,
+    answer: Option<Value>,
 }
 
-/// Answers the call with the question, and keeps what a model wrote for it.
-fn ask_by_answer(calls: &Arc<Calls>, mut arrived: Arrived, seen: &Seen, question: &str) -> Settled {
-    let mut draft = None;
-    if arrived.described().is_some() {
-        let Some(held) = calls.desk.hold(arrived.takes) else {
-            return Settled::Run(arrived.refuse(too_many()));
+impl SecondCall {
+    pub fn new(state: Option<String>, answers: Option<HashMap<String, Value>>) -> Self {
+        Self { state, answer: answers.and_then(|mut answers| answers.remove(QUESTION)) }
+    }
+
+    /// The reply. `None` if there is none, so that somebody has to be asked.
+    pub fn reply(&self, calls: &Calls, pending: &PendingCall) -> Result<Option<Reply>, ErrorData> {
+        let (Some(state), Some(answer)) = (&self.state, &self.answer) else { return Ok(None) };
+        let invalid = |detail: &str| {
+            ErrorData::invalid_params("Invalid params", Some(json!({ "detail": detail })))
         };
-        draft = arrived.take_prepared().map(|prepared| Draft { prepared, held });
+        let accepted = is_accepted(answer)
+            .ok_or_else(|| invalid("`inputResponses.confirm` must hold `action`"))?;
+        let confirmed = calls.confirmations.open(&sealed_subject(pending), state).ok_or_else(|| {
+            invalid(
+                "`requestState` is none that was given for such a call, was used before, gave way to newer ones or \
+                 is older than ten minutes; nothing was written, call again without it to be asked again",
+            )
+        })?;
+        Ok(Some(if accepted { Reply::Yes(confirmed) } else { Reply::No }))
     }
-    let is_kept = draft.is_some();
-    let state = calls.desk.seal(&about(&arrived), seen, draft);
-    if is_kept {
-        forget_in_time(calls);
-    }
-    Settled::Ask(as_answer(question, state))
-}
-
-/// Nobody may ever come again, and a draft must not stay for that.
-fn forget_in_time(calls: &Arc<Calls>) {
-    let (calls, patience) = (Arc::downgrade(calls), calls.desk.patience);
-    tokio::spawn(async move {
-        tokio::time::sleep(patience).await;
-        if let Some(calls) = calls.upgrade() {
-            calls.desk.forget_expired();
-        }
-    });
-}
-
-pub fn nobody_to_ask() -> Failure {
-    Failure::new(Kind::Declined, "Not confirmed; nothing was written").with_hint(
-        "the server asks a person before it writes (--confirm=always), and this client cannot ask one: \
-         it needs form elicitation",
-    )
-}
-
-pub fn declined() -> Failure {
-    Failure::new(Kind::Declined, "Not confirmed; nothing was written")
-        .with_hint("the person who was asked declined; ask them what they want instead")
-}
-
-pub fn unanswered() -> Failure {
-    Failure::new(Kind::Declined, "Not confirmed; nothing was written")
-        .with_hint("nobody answered the question whether to write")
-}
-
-pub fn too_many() -> Failure {
-    Failure::new(Kind::Declined, "Not confirmed; nothing was written")
-        .with_hint("too many questions are open already; try again when some are answered")
 }

@@ -1,51 +1,36 @@
-//! The transports: what a client says becomes a call of a tool, what the tool answers goes back.
+//! The server: transports, protocols, and the life of a call.
 //!
-//! `rmcp` lives here and nowhere else. A call passes `stdio` (a line), `wire` (a message), `calls` (its turn, a
-//! thread, the log) and comes back through `mcp` (the shape of the answer) and `fault` (the codes).
+//! `stdio` and `http` accept messages. `mcp` and `plain` know what they mean. `call` runs a tool: its turn, its thread, its
+//! memory, its log line. `confirm` asks a person or an observer first, `generation` a language model. `rmcp` is used here
+//! and in no other crate.
 
-mod arguments;
-mod aside;
-mod at_once;
-mod calls;
+mod call;
+mod cancel;
+mod client_channel;
 mod confirm;
-mod desk;
-pub mod direct;
-mod discard;
-mod door;
-mod drafts;
-mod endpoint;
-mod events;
-pub mod fault;
-mod flights;
-mod folders;
-pub mod hosted;
+pub mod error_codes;
+mod generation;
 pub mod http;
-mod journal;
-mod lines;
+pub mod idle_memory;
+pub mod in_process;
+mod json_arguments;
+mod lock;
 mod log;
 mod mcp;
-pub mod memory;
+mod memory_budget;
+mod message;
+pub mod observer;
 mod options;
-mod queue;
+mod outgoing;
+mod plain;
 mod random;
-mod reader;
-mod resources;
-mod rest;
-mod room;
-mod sessions;
 pub mod signal;
 pub mod stdio;
 pub mod terminal;
-mod unstalled;
-mod watch;
-mod wire;
-pub mod witness;
-mod writer;
+mod usage_watch;
 
-pub use calls::Calls;
-pub use confirm::Confirm;
-pub use door::AllowedHost;
-pub use hosted::Hosted;
+pub use call::Calls;
+pub use http::access::AllowedHost;
+pub use http::loopback::LoopbackServer;
 pub use log::{Level, Log};
-pub use options::{Options, Structured, ToolErrors};
-pub use witness::Witness;
+pub use options::{Confirm, Options, Structured, ToolErrors};

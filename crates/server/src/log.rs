@@ -1,8 +1,8 @@
-//! The log: one JSON object a line on stderr, never a word of anybody's contents.
+//! The log: one JSON object a line on stderr, never contents of files.
 //!
-//! Written by hand rather than through `tracing`: libraries log what they carry, and they carry files. With no
-//! subscriber installed, nothing of theirs can ever come out. A thread of its own writes, and lines are dropped
-//! (and counted) when stderr is not read, so that a client which forgets its stderr cannot stop the server.
+//! Not by `tracing`: libraries log what they handle, and they handle contents of files. Without a subscriber nothing of theirs
+//! is written. A thread of its own writes, and lines are dropped and counted when stderr is not read, so that a client that
+//! does not read it cannot stop the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
@@ -35,10 +35,10 @@ impl Level {
     }
 }
 
-/// Lines that wait for a slow reader; more are dropped.
+/// Lines that may wait for a slow reader. More are dropped.
 const WAITING_LINES: usize = 1024;
 
-/// Lines a second about requests that were refused at once: they cost their sender nothing, and must not fill a disk.
+/// Lines a second about refused requests: those cost a sender nothing, and must not fill a disk.
 const REFUSALS_A_SECOND: u64 = 20;
 
 pub struct Log {
@@ -48,7 +48,7 @@ pub struct Log {
     refusals: Mutex<Refusals>,
 }
 
-/// Refusals of the present second, and those of which nothing was said yet.
+/// Refusals of the current second, and those that were not logged.
 #[derive(Default)]
 struct Refusals {
     since: Option<Instant>,
@@ -57,7 +57,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// Whether one more may be told, and how many were not before it.
+    /// How many were not logged before this one. `None` if this one is not logged either.
     fn tell(&mut self, now: Instant) -> Option<u64> {
         let second = Duration::from_secs(1);
         if self.since.is_none_or(|since| now.saturating_duration_since(since) >= second) {
@@ -87,7 +87,7 @@ impl Log {
         level <= self.level
     }
 
-    /// A line about a request that was refused. Of many at once, some are counted only.
+    /// Logs a request that was refused. Of many in a second, some are only counted.
     pub fn write_refusal(&self, event: &str, mut fields: Map<String, Value>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(unsaid) = refusals.tell(Instant::now()) else { return };
@@ -98,7 +98,7 @@ impl Log {
         self.write(Level::Warn, event, fields);
     }
 
-    /// One line: timestamp, level, `event`, then `fields` in their order.
+    /// Writes a line: timestamp, level, `event`, then `fields` in their order.
     pub fn write(&self, level: Level, event: &str, fields: Map<String, Value>) {
         if !self.enabled(level) {
             return;
@@ -120,7 +120,7 @@ impl Log {
         }
     }
 
-    /// Writes what is waiting, for as long as `patience` allows.
+    /// Writes the lines that wait, for at most `patience`.
     pub fn close(&self, patience: Duration) {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Writer { lines, thread }) = writer else { return };

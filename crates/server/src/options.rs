@@ -1,12 +1,11 @@
-//! What a server serves, and how; what an agent is told of it first.
+//! Options of a server: its tools, how it answers, and the instructions for the agent.
 
 use std::sync::Arc;
 
 use files::Access;
 use tools::{Dialect, Effect, Entry};
 
-use crate::confirm::Confirm;
-use crate::witness::Witness;
+use crate::observer::CallObserver;
 
 const FLAT_INSTRUCTIONS: &str = "Text files of one folder, addressed by name alone. `list_files` shows them, `read_file` reads one, whole or by lines, `edit_file` replaces, inserts, deletes and appends lines or creates a file. Line numbers are 0-based and inclusive; in `edit_file` they all mean the file before the call. A call's edits are applied all or none; after an error nothing was written and its hint says what would work. Pass the last `hash` as `expected_hash` to be refused instead of overwriting someone's change.";
 
@@ -14,7 +13,17 @@ const TEXT_INSTRUCTIONS: &str = "by absolute path; lines count from 1. `read_tex
 
 const CODE_INSTRUCTIONS: &str = "Source code below one folder, by its path from there; lines count from 1. `ai_get_code_context` tells what to look at, `search_files` finds lines, `ai_edit_code` inserts, replaces and deletes them. After an error nothing was written, and its hint says what would work. Pass the hash of the file or of the lines as `expected_hash` to be refused instead of overwriting someone's change.";
 
-/// How a tool's failure is told.
+/// When a person is asked before a call writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirm {
+    Never,
+    /// If the client can ask one.
+    Auto,
+    /// Always: what cannot be asked about is refused.
+    Always,
+}
+
+/// How the failure of a tool is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolErrors {
     /// As a result with `isError: true`, which models see.
@@ -30,7 +39,6 @@ pub enum Structured {
     Off,
 }
 
-/// What a server serves, and how.
 pub struct Options {
     /// The tools of `tools/list`, in order.
     pub tools: Vec<&'static Entry>,
@@ -40,19 +48,19 @@ pub struct Options {
     pub structured: Structured,
     /// When a person is asked before anything is written.
     pub confirm: Confirm,
-    /// Who sees the calls, and is asked in place of that person.
-    pub witness: Option<Arc<dyn Witness>>,
-    /// Who writes code that an agent only describes.
+    /// Hears of the calls, and is asked in place of that person.
+    pub observer: Option<Arc<dyn CallObserver>>,
+    /// The language model that generates code.
     pub model: Option<Arc<model::Settings>>,
-    /// What an agent is told first, in place of our own words.
+    /// Instructions for the agent, in place of ours.
     pub instructions: Option<String>,
 }
 
 impl Options {
-    /// Whether a person may have to be asked about such a call. A plain method has no way to ask.
+    /// True if a person may have to be asked about such a call. A plain method has no way to ask.
     pub fn asks(&self, entry: &Entry) -> bool {
         let (writes, is_plain) = (entry.effect != Effect::Reads, entry.dialect == Dialect::Plain);
-        self.confirm != Confirm::Never && writes && !is_plain && self.witness.is_none()
+        self.confirm != Confirm::Never && writes && !is_plain && self.observer.is_none()
     }
 
     /// The tools an agent is offered.

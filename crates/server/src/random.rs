@@ -1,19 +1,18 @@
-//! Bytes that nobody can guess.
+//! Random bytes from the system, for keys, tokens and ids.
 
-/// From the system, which always has some.
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     fill(&mut bytes).expect("the system has randomness");
     bytes
 }
 
-/// The same in hexadecimal digits.
+/// Random bytes in hexadecimal digits.
 pub fn hex<const N: usize>() -> String {
     bytes::<N>().iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-/// By the system call itself: a library that cannot find it, as in a static binary, would open a device, and that is
-/// outside the sandbox.
+/// Uses the system call directly: a library that does not find it, as in a static binary, would open a device outside the
+/// sandbox.
 #[cfg(target_os = "linux")]
 fn fill(bytes: &mut [u8]) -> std::io::Result<()> {
     use rustix::rand::{GetRandomFlags, getrandom};

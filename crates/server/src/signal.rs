@@ -1,8 +1,8 @@
-//! What the operating system tells the process to do.
+//! Signals that end the process: SIGTERM, SIGINT, Ctrl-C.
 
 use std::io;
 
-/// Signals that are waited for. From its making on, none of them kills the process.
+/// Signals that are waited for. Once this is created none of them kills the process.
 #[cfg(unix)]
 pub struct Signals {
     terminate: tokio::signal::unix::Signal,
@@ -13,7 +13,7 @@ pub struct Signals {
 impl Signals {
     pub fn catch() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        // Past a file size limit a write shall fail, not kill us: a handler, though it does nothing, sees to that.
+        // With a handler a write past a file size limit fails. Without one it would kill the process.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -21,7 +21,7 @@ impl Signals {
         })
     }
 
-    /// Comes back when the process shall stop.
+    /// Waits for a signal.
     pub async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -39,7 +39,7 @@ impl Signals {
         tokio::signal::windows::ctrl_c().map(Self)
     }
 
-    /// Comes back when the process shall stop.
+    /// Waits for a signal.
     pub async fn stop(&mut self) {
         self.0.recv().await;
     }

@@ -1,41 +1,51 @@
-//! Our transport for stdio: one line in, one line out.
+//! The stdio transport: one JSON-RPC message a line.
 //!
-//! One thread reads lines and makes calls of them, one writes answers; between them `rmcp` keeps the protocol.
-//! It stands behind our own reader because its line reader drops what it cannot parse, and because a large
-//! text must not be copied through its types.
+//! - `lines`: lines of stdin, up to a length
+//! - `reader`: the thread that turns lines into calls, in their order
+//! - `inline`: short calls that this thread runs itself
+//! - `in_flight`: requests that are not answered yet
+//! - `writer`: responses, written one after another
+//!
+//! `rmcp` keeps the protocol between reader and writer. Its own line reader drops what it cannot parse, and a large text must
+//! not be copied through its types.
+
+mod in_flight;
+mod inline;
+mod lines;
+mod reader;
+mod writer;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout_at;
-use tools::Entry;
 
-use crate::aside::{Aside, Questions};
-use crate::at_once::AtOnce;
-use crate::calls::{Answered, Arrived, Calls};
-use crate::flights::{Flights, Working};
-use crate::mcp::{Mcp, Parked};
-use crate::reader::{Incoming, Reader};
+use crate::call::Calls;
+use crate::call::pending_call::PendingCall;
+use crate::client_channel::{ClientChannel, Questions};
+use crate::mcp::Mcp;
+use crate::outgoing::{LargeTexts, Outgoing};
 use crate::signal::Signals;
-use crate::wire::{Outgoing, Refusal, plain_object};
-use crate::writer::Answers;
-use crate::{fault, memory, watch};
+use crate::{confirm, idle_memory, plain, usage_watch};
+use in_flight::{InFlightRequests, WorkGuard};
+use inline::InlineRunner;
+use reader::{Incoming, Reader};
+use writer::ResponseWriter;
 
-/// How long calls may go on after the end of input before those that wait for a lock are refused.
-const DRAIN: Duration = Duration::from_millis(1300);
-/// When even those that could not be refused are left.
-const LEFT: Duration = Duration::from_millis(1500);
-/// When the process is gone, though somebody has not read all answers.
-const GONE: Duration = Duration::from_millis(1800);
+/// Since the end of the input: when calls that wait for a lock are refused,
+const REFUSE_AFTER: Duration = Duration::from_millis(1300);
+/// when those are abandoned that could not be refused,
+const ABANDON_AFTER: Duration = Duration::from_millis(1500);
+/// and when the process ends, though the client has not read all answers.
+const EXIT_AFTER: Duration = Duration::from_millis(1800);
 
 async fn sleep_until(time: Option<Instant>) {
     if let Some(time) = time {
@@ -45,41 +55,42 @@ async fn sleep_until(time: Option<Instant>) {
 
 /// Serves stdin and stdout until the input ends or a signal comes.
 pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
-    let flights = Arc::new(Flights::default());
+    let in_flight = Arc::new(InFlightRequests::default());
     let written = Arc::new(Notify::new());
-    let answers = Arc::new(Answers::new(Arc::clone(&calls), Arc::clone(&written)));
+    let writer = Arc::new(ResponseWriter::new(Arc::clone(&calls), Arc::clone(&written)));
     let questions = Arc::new(Questions::default());
-    let way = Arc::downgrade(&answers);
-    let say = move |message: Value, share| {
-        if let Some(answers) = way.upgrade() {
-            let parked = Parked { share, ..Parked::default() };
-            let _ = answers.send(Outgoing::with_parked(&message, parked), None);
+    let weak = Arc::downgrade(&writer);
+    let send = move |message: Value, permit| {
+        if let Some(writer) = weak.upgrade() {
+            let large_texts = LargeTexts { permit, ..LargeTexts::default() };
+            let _ = writer.send(Outgoing::with_large_texts(&message, large_texts), None);
         }
     };
-    let aside = Aside::new(say, Some(questions));
+    let channel = ClientChannel::new(send, Some(questions));
     let mcp = Mcp::new(Arc::clone(&calls));
-    let way = Arc::downgrade(&answers);
-    let at_once = Arc::new(AtOnce::new(mcp.clone(), Arc::clone(&calls), Arc::clone(&flights), way));
+    let weak = Arc::downgrade(&writer);
+    let (shared, requests) = (Arc::clone(&calls), Arc::clone(&in_flight));
+    let inline = Arc::new(InlineRunner::new(mcp.clone(), shared, requests, weak));
     let (reader, messages) =
-        Reader::new(Arc::clone(&calls), Arc::clone(&flights), aside, Arc::clone(&at_once));
-    tokio::spawn(watch::watch(Arc::clone(&calls)));
-    tokio::spawn(memory::give_back_when_idle(Arc::clone(&calls)));
+        Reader::new(Arc::clone(&calls), Arc::clone(&in_flight), channel, Arc::clone(&inline));
+    tokio::spawn(usage_watch::watch(Arc::clone(&calls)));
+    tokio::spawn(idle_memory::give_back_when_idle(Arc::clone(&calls)));
     let leaving_since = Arc::new(OnceLock::new());
     let transport = Stdio {
         calls: Arc::clone(&calls),
         messages,
-        answers,
-        flights,
+        writer,
+        in_flight,
         leaving_since: Arc::clone(&leaving_since),
     };
     let server = serve_directly::<RoleServer, _, _, _, _>(mcp, transport, None);
-    at_once.meet(server.peer().clone());
+    inline.set_peer(server.peer().clone());
     reader.start()?;
     let until_gone = async {
         signals.stop().await;
         leaving_since.get_or_init(Instant::now);
         calls.stop();
-        tokio::time::sleep(GONE).await;
+        tokio::time::sleep(EXIT_AFTER).await;
     };
     tokio::select! {
         _ = server.waiting() => {}
@@ -87,15 +98,15 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     }
     // What is answered is written, as long as there is time.
     let since = *leaving_since.get_or_init(Instant::now);
-    let _ = timeout_at((since + GONE).into(), written.notified()).await;
+    let _ = timeout_at((since + EXIT_AFTER).into(), written.notified()).await;
     Ok(())
 }
 
 struct Stdio {
     calls: Arc<Calls>,
     messages: mpsc::Receiver<Incoming>,
-    answers: Arc<Answers>,
-    flights: Arc<Flights>,
+    writer: Arc<ResponseWriter>,
+    in_flight: Arc<InFlightRequests>,
     /// Set once the input has ended or a stop was asked for.
     leaving_since: Arc<OnceLock<Instant>>,
 }
@@ -107,15 +118,17 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let landed = self.flights.land(&message);
-        std::future::ready(landed.map_or(Ok(()), |(answer, room)| self.answers.send(answer, room)))
+        let completed = self.in_flight.complete(&message);
+        std::future::ready(
+            completed.map_or(Ok(()), |(answer, permit)| self.writer.send(answer, permit)),
+        )
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        // First what is under way may finish; then what still waits for a lock is refused.
-        let patience_ends = |since: &OnceLock<Instant>| since.get().map(|since| *since + DRAIN);
+        // At first running calls may finish; then those that wait for a lock are refused.
+        let refuse_at = |since: &OnceLock<Instant>| since.get().map(|since| *since + REFUSE_AFTER);
         loop {
-            let patience_ends = patience_ends(&self.leaving_since);
+            let refuse_at = refuse_at(&self.leaving_since);
             let incoming = tokio::select! {
                 incoming = self.messages.recv() => incoming,
                 () = self.calls.stopped(), if !self.messages.is_closed() => {
@@ -123,7 +136,7 @@ impl Transport<RoleServer> for Stdio {
                     self.messages.close();
                     continue;
                 }
-                () = sleep_until(patience_ends), if patience_ends.is_some() => {
+                () = sleep_until(refuse_at), if refuse_at.is_some() => {
                     self.calls.stop();
                     self.messages.close();
                     continue;
@@ -134,9 +147,9 @@ impl Transport<RoleServer> for Stdio {
                     self.leaving_since.get_or_init(Instant::now);
                 }
                 Some(Incoming::Message(message)) => return Some(*message),
-                Some(Incoming::Plain(working, arrived)) => self.answer_plain(working, *arrived),
-                Some(Incoming::Refused(refusal, room)) => {
-                    let _ = self.answers.send(refusal.answer(), room);
+                Some(Incoming::Plain(guard, pending)) => self.answer_plain(guard, *pending),
+                Some(Incoming::Refused(response, permit)) => {
+                    let _ = self.writer.send(response.answer(), permit);
                 }
                 Some(Incoming::Cancel(id)) => {
                     let params = CancelledNotificationParam::new(Some(id), None);
@@ -147,9 +160,13 @@ impl Transport<RoleServer> for Stdio {
             }
         }
         let since = *self.leaving_since.get_or_init(Instant::now);
-        if timeout_at((since + DRAIN).into(), self.flights.none()).await.is_err() {
+        if timeout_at((since + REFUSE_AFTER).into(), self.in_flight.wait_until_none())
+            .await
+            .is_err()
+        {
             self.calls.stop();
-            let _ = timeout_at((since + LEFT).into(), self.flights.none()).await;
+            let _ =
+                timeout_at((since + ABANDON_AFTER).into(), self.in_flight.wait_until_none()).await;
         }
         None
     }
@@ -160,36 +177,17 @@ impl Transport<RoleServer> for Stdio {
 }
 
 impl Stdio {
-    fn answer_plain(&self, working: Working, arrived: Arrived) {
-        let entry = arrived.entry();
-        let (calls, flights) = (Arc::clone(&self.calls), Arc::clone(&self.flights));
-        let answers = Arc::clone(&self.answers);
+    fn answer_plain(&self, guard: WorkGuard, pending: PendingCall) {
+        let entry = pending.entry();
+        let (calls, in_flight) = (Arc::clone(&self.calls), Arc::clone(&self.in_flight));
+        let writer = Arc::clone(&self.writer);
         tokio::spawn(async move {
-            let answered = calls.answer(arrived).await;
-            let id = working.id.clone();
-            drop(working);
-            if let Some(flight) = flights.end(&id) {
-                let _ = answers.send(plain_answer(entry, id, answered), flight.room);
+            let result = confirm::answer_unasked(&calls, pending).await;
+            let id = guard.id.clone();
+            drop(guard);
+            if let Some(request) = in_flight.remove(&id) {
+                let _ = writer.send(plain::response(entry, id, result), request.permit);
             }
         });
-    }
-}
-
-/// The answer to a plain method.
-pub fn plain_answer(
-    entry: &'static Entry,
-    id: RequestId,
-    Answered { outcome, share }: Answered,
-) -> Outgoing {
-    match outcome {
-        Ok(reply) => {
-            let (result, blocks) = plain_object(reply);
-            let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-            Outgoing::with_parked(&message, Parked { blocks, share })
-        }
-        Err(failure) => {
-            let (code, message, data) = fault::json_rpc(entry, &failure);
-            Refusal::new(Some(id), code, message).with_data(data).answer()
-        }
     }
 }

@@ -45,7 +45,7 @@ impl Serving {
             tool_errors: ToolErrors::Result,
             structured: Structured::On,
             confirm,
-            witness: None,
+            observer: None,
             model: None,
             instructions: None,
         };

@@ -2,7 +2,7 @@
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Agent, Channel, Client, UntypedMessage, on_receive_notification};
-use server::witness::{Begun, Leave, Witness as _};
+use server::observer::{CallInfo, CallObserver as _, Permission};
 use tools::{Effect, Failure, Kind, Reply};
 
 use super::*;
@@ -49,10 +49,10 @@ fn session() -> Arc<Session> {
 }
 
 /// A call; the same id is the same call.
-fn call(id: &str) -> Begun {
+fn call(id: &str) -> CallInfo {
     let (tool, path) = ("read_text_file", Some("/project/a".to_owned()));
     let number = id.bytes().fold(0, |number, byte| number << 8 | u64::from(byte));
-    Begun { number, id: Some(id.to_owned()), tool, effect: Effect::Reads, path }
+    CallInfo { number, id: Some(id.to_owned()), tool, effect: Effect::Reads, path }
 }
 
 fn begin(session: &Session, id: &str) {
@@ -196,20 +196,23 @@ async fn who_may_write() {
     told(async |session| {
         let writes = |mode| {
             lock(&session.state).choices.mode = mode;
-            session.leave(&call("a"))
+            session.permission(&call("a"))
         };
-        assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "there is no prompt");
+        assert!(matches!(writes(Mode::FullAccess), Permission::Refused(_)), "there is no prompt");
         let _ended = session.begin_turn();
-        assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "it is of another prompt");
+        assert!(
+            matches!(writes(Mode::FullAccess), Permission::Refused(_)),
+            "it is of another prompt"
+        );
         begin(session, "a");
-        assert!(matches!(writes(Mode::ReadOnly), Leave::Refused(_)));
-        assert_eq!(writes(Mode::Auto), Leave::Asked);
-        assert_eq!(writes(Mode::FullAccess), Leave::Given);
+        assert!(matches!(writes(Mode::ReadOnly), Permission::Refused(_)));
+        assert_eq!(writes(Mode::Auto), Permission::Ask);
+        assert_eq!(writes(Mode::FullAccess), Permission::Granted);
         lock(&session.state).writes_allowed = true;
-        assert_eq!(writes(Mode::Auto), Leave::Given);
-        assert!(matches!(writes(Mode::ReadOnly), Leave::Refused(_)));
+        assert_eq!(writes(Mode::Auto), Permission::Granted);
+        assert!(matches!(writes(Mode::ReadOnly), Permission::Refused(_)));
         completed(session, "thread", "interrupted");
-        assert!(matches!(writes(Mode::FullAccess), Leave::Refused(_)), "the prompt is over");
+        assert!(matches!(writes(Mode::FullAccess), Permission::Refused(_)), "the prompt is over");
         let failure = Failure::new(Kind::Cancelled, "");
         session.end(&call("a"), Err(&failure), None);
     })

@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
-use server::fault;
+use server::error_codes;
 use server::terminal::{self, Color, Piece, Stream};
 use tools::{Block, Dialect, Effect, Entry, Failure, Reply};
 
@@ -57,7 +57,7 @@ impl Shown {
             (Err(failure), form) => {
                 self.explain(&failure);
                 if *form == Form::Json {
-                    let object = fault::structured(entry.dialect, target, &failure);
+                    let object = error_codes::structured(entry.dialect, target, &failure);
                     write_json(&format!("{object}\n"));
                 }
                 ExitCode::FAILURE

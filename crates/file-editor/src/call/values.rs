@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read as _;
 
 use serde_json::{Map, Value};
-use server::direct;
+use server::in_process;
 use tools::{Entry, Failure, Kind};
 
 /// The arguments of a call. No more than `longest` bytes are taken from stdin.
@@ -12,7 +12,7 @@ pub fn read(entry: &Entry, given: &[OsString], longest: u64) -> Result<Value, Fa
     if let [dash] = given
         && dash == "-"
     {
-        let arguments = stdin(longest).and_then(|json| Ok(direct::read(&json)?));
+        let arguments = stdin(longest).and_then(|json| Ok(in_process::read(&json)?));
         return arguments.map_err(|reason| invalid(vec![reason]));
     }
     let schema = entry.input_schema();
@@ -109,13 +109,13 @@ fn parse(key: &str, value: &str, property: &Value) -> Result<Given, String> {
         }
         Some("array") => {
             let wrong = |reason| wrong(&format!("a JSON array ({reason})"));
-            return match direct::value(value.as_bytes()) {
+            return match in_process::value(value.as_bytes()) {
                 Ok(list @ Value::Array(_)) => Ok(Given::All(list)),
                 Ok(_) => Err(wrong("it is something else".into())),
                 Err(reason) => Err(wrong(reason)),
             };
         }
-        Some("object") => match direct::value(value.as_bytes()) {
+        Some("object") => match in_process::value(value.as_bytes()) {
             Ok(object @ Value::Object(_)) => Ok(object),
             Ok(_) => Err(wrong("a JSON object")),
             Err(reason) => Err(wrong(&format!("a JSON object ({reason})"))),

@@ -1,11 +1,11 @@
 //! Every case of `cases/` in process: the tools by themselves.
 
-#[path = "../../../server/src/fault.rs"]
+#[path = "../../../server/src/error_codes.rs"]
 #[allow(
     dead_code,
     reason = "a part of what failures are called on the wire, without what is on it"
 )]
-mod fault;
+mod error_codes;
 #[path = "../../../../cases/play.rs"]
 pub mod play;
 
@@ -73,9 +73,9 @@ impl Player for InProcess {
                 (texts, reply.data.map(Value::Object).or(written), false)
             }
             Err(failure) => {
-                let text = fault::text(entry.dialect, &failure);
+                let text = error_codes::text(entry.dialect, &failure);
                 let target = target.as_deref();
-                let error = fault::structured(entry.dialect, target, &failure);
+                let error = error_codes::structured(entry.dialect, target, &failure);
                 ([text].into_iter().chain(failure.hint).collect::<Vec<_>>(), Some(error), true)
             }
         };
@@ -104,7 +104,7 @@ impl Player for InProcess {
                 json!({ "result": result })
             }
             Err(failure) => {
-                let (code, message, data) = fault::json_rpc(entry, &failure);
+                let (code, message, data) = error_codes::json_rpc(entry, &failure);
                 json!({ "error": { "code": code, "message": message, "data": data } })
             }
         }

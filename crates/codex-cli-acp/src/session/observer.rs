@@ -1,0 +1,96 @@
+//! A session as the witness of its tools: calls begin and end here, and persons are asked.
+
+use std::pin::Pin;
+
+use serde_json::{Value, json};
+use server::observer::{CallInfo, CallObserver, Changed, Permission, Verdict};
+use tools::{Failure, Reply};
+
+use super::{Progress, Session, Turn};
+use crate::modes::Mode;
+use crate::{events, lock};
+
+impl CallObserver for Session {
+    fn begin(&self, call: &CallInfo, arguments: &Value) {
+        let mut state = lock(&self.state);
+        let Some(turn) = &mut state.turn else { return };
+        if turn.ended.is_some() {
+            return;
+        }
+        let id = turn.register(call);
+        if turn.calls.insert(id.clone(), Progress::Running).is_none() {
+            self.update(&self.events.begin(&id, call.tool, arguments));
+        }
+    }
+
+    fn ready<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.link.wait_until_read())
+    }
+
+    fn permission(&self, call: &CallInfo) -> Permission {
+        let state = lock(&self.state);
+        // What a sub-agent does later nobody would see, nor what was allowed too late.
+        let is_of = |turn: &Turn| turn.ended.is_none() && turn.served.contains_key(&call.number);
+        if !state.turn.as_ref().is_some_and(is_of) {
+            return Permission::Refused("the prompt that it was for is over");
+        }
+        match state.choices.mode {
+            Mode::ReadOnly => Permission::Refused("the session is in read-only mode"),
+            Mode::Auto if !state.writes_allowed => Permission::Ask,
+            Mode::Auto | Mode::FullAccess => Permission::Granted,
+        }
+    }
+
+    fn ask<'a>(
+        &'a self,
+        call: &'a CallInfo,
+        change: &'a Changed,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(async move {
+            let id = lock(&self.state)
+                .turn
+                .as_ref()
+                .and_then(|turn| turn.served.get(&call.number).cloned());
+            let Some(id) = id else { return Verdict::Unanswered };
+            let question = events::question(&id, call, change);
+            let options = json!([
+                { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
+                { "optionId": "allow-always", "name": "Allow all edits in this session", "kind": "allow_always" },
+                { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
+            ]);
+            let answer = self.link.choose(self.id(), &question, &options).await;
+            let selected = answer["outcome"]["outcome"] == "selected";
+            match answer["outcome"]["optionId"].as_str().filter(|_| selected) {
+                Some("allow") => Verdict::Yes,
+                Some("allow-always") => {
+                    lock(&self.state).writes_allowed = true;
+                    Verdict::Yes
+                }
+                Some(_) => Verdict::No,
+                None => Verdict::Unanswered,
+            }
+        })
+    }
+
+    fn end(&self, call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) {
+        let mut state = lock(&self.state);
+        let Some(turn) = &mut state.turn else { return };
+        let Some(id) = turn.served.remove(&call.number) else { return };
+        self.update(&self.events.end(&id, call, outcome, change));
+        turn.calls.insert(id, Progress::Over);
+        self.finish_if_settled(&mut state);
+    }
+}
+
+impl Turn {
+    /// Registers a call; the id that it is shown by: Codex's, unless it has none or another call was shown by it.
+    fn register(&mut self, call: &CallInfo) -> String {
+        let is_free = |id: &&String| {
+            !id.is_empty() && matches!(self.calls.get(*id), None | Some(Progress::Announced))
+        };
+        let given = call.id.as_ref().filter(is_free).cloned();
+        let id = given.unwrap_or_else(|| format!("file-editor-{}", call.number));
+        self.served.insert(call.number, id.clone());
+        id
+    }
+}

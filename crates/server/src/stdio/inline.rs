@@ -1,0 +1,156 @@
+//! Short calls that run inline, on the thread that reads stdin.
+//!
+//! To hand a short call from thread to thread costs more than the call itself. So the reader runs it and writes its answer,
+//! if nothing else is in flight. If it takes longer after all, another thread goes on reading, so that a cancellation is
+//! heard.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientRequest, GetExtensions as _, GetMeta as _, JsonRpcMessage, JsonRpcRequest,
+};
+use rmcp::service::{Peer, RequestContext, RoleServer, Service as _};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use crate::call::Calls;
+use crate::call::pending_call::PendingCall;
+use crate::mcp::Mcp;
+use crate::{confirm, plain};
+
+use super::in_flight::{InFlightRequests, WorkGuard};
+use super::writer::ResponseWriter;
+
+/// Between two looks whether the reader is stuck in a call. After two of them at the latest another thread reads.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// After so many looks that found no call, there are none until the next call.
+const IDLE_LOOKS: u32 = 100;
+
+/// A request, ready to be run.
+pub enum InlineCall {
+    Request(JsonRpcRequest<ClientRequest>),
+    Plain(WorkGuard, PendingCall),
+}
+
+pub struct InlineRunner {
+    calls: Arc<Calls>,
+    mcp: Mcp,
+    peer: OnceLock<Peer<RoleServer>>,
+    in_flight: Arc<InFlightRequests>,
+    /// Weak, because the reader outlives the server when the input does not end. It must not keep the writer alive.
+    writer: Weak<ResponseWriter>,
+    /// Odd while the reader runs a call. The thread that makes it even reads on.
+    turn: AtomicU64,
+    began: Notify,
+}
+
+impl InlineRunner {
+    pub fn new(
+        mcp: Mcp,
+        calls: Arc<Calls>,
+        in_flight: Arc<InFlightRequests>,
+        writer: Weak<ResponseWriter>,
+    ) -> Self {
+        let (peer, turn, began) = (OnceLock::new(), AtomicU64::new(0), Notify::new());
+        Self { calls, mcp, peer, in_flight, writer, turn, began }
+    }
+
+    /// Sets the peer. From then on calls can run.
+    pub fn set_peer(&self, peer: Peer<RoleServer>) {
+        let _ = self.peer.set(peer);
+    }
+
+    /// True if a request may be answered now: nothing else is in flight, so nothing has to come before it.
+    pub fn may_run(&self) -> bool {
+        self.peer.get().is_some() && self.in_flight.is_empty()
+    }
+
+    /// True if such a call may run now.
+    pub fn may_call(&self, entry: &tools::Entry) -> bool {
+        self.calls.is_short(entry) && self.may_run()
+    }
+
+    /// Runs a call and answers it. False if another thread reads by now.
+    pub fn run(&self, call: InlineCall, runtime: &Handle) -> bool {
+        let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
+        self.began.notify_one();
+        // What is dropped with the call may need the runtime.
+        let _entered = runtime.enter();
+        match call {
+            InlineCall::Request(request) => self.run_request(request, runtime),
+            InlineCall::Plain(guard, pending) => self.run_plain(guard, pending, runtime),
+        }
+        self.end_turn(turn)
+    }
+
+    /// Ends a turn. False if another thread did already, and reads on.
+    pub fn end_turn(&self, turn: u64) -> bool {
+        self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Handles a request as `rmcp` does, but on this thread.
+    fn run_request(&self, request: JsonRpcRequest<ClientRequest>, runtime: &Handle) {
+        let Some(peer) = self.peer.get() else { return };
+        let JsonRpcRequest { id, mut request, .. } = request;
+        let mut context = RequestContext::new(id.clone(), peer.clone());
+        std::mem::swap(&mut context.meta, request.get_meta_mut());
+        std::mem::swap(&mut context.extensions, request.extensions_mut());
+        let answered = || wait(self.mcp.handle_request(request, context), runtime);
+        let answered = catch_unwind(AssertUnwindSafe(answered))
+            .unwrap_or_else(|_panicked| Err(ErrorData::internal_error("Internal error", None)));
+        let message = match answered {
+            Ok(result) => JsonRpcMessage::response(result, id),
+            Err(error) => JsonRpcMessage::error(error, Some(id)),
+        };
+        // Before the request is removed: who waits for the last one also waits for the writer.
+        let writer = self.writer.upgrade();
+        if let (Some((answer, permit)), Some(writer)) = (self.in_flight.complete(&message), writer)
+        {
+            let _ = writer.write(answer, permit);
+        }
+    }
+
+    fn run_plain(&self, guard: WorkGuard, pending: PendingCall, runtime: &Handle) {
+        let (entry, id) = (pending.entry(), guard.id.clone());
+        let result = wait(confirm::answer_unasked(&self.calls, pending), runtime);
+        drop(guard);
+        let writer = self.writer.upgrade();
+        if let (Some(request), Some(writer)) = (self.in_flight.remove(&id), writer) {
+            let _ = writer.write(plain::response(entry, id, result), request.permit);
+        }
+    }
+
+    /// Watches the reader for as long as the server runs. When it is stuck in a turn, `relieve` starts another one.
+    pub async fn watch(&self, relieve: impl Fn(u64)) {
+        loop {
+            self.began.notified().await;
+            let (mut last, mut quiet) = (0, 0);
+            while quiet < IDLE_LOOKS {
+                tokio::time::sleep(INTERVAL).await;
+                let turn = self.turn.load(Ordering::Acquire);
+                let is_at_work = turn % 2 == 1;
+                if is_at_work && turn == last {
+                    relieve(turn);
+                }
+                quiet = if turn == last && !is_at_work { quiet + 1 } else { 0 };
+                last = turn;
+            }
+        }
+    }
+}
+
+/// Waits for a future that is mostly ready: it is polled once before anything is set up to wait.
+fn wait<T>(what: impl Future<Output = T>, runtime: &Handle) -> T {
+    let mut what = pin!(what);
+    let _entered = runtime.enter();
+    match what.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => runtime.block_on(what),
+    }
+}

@@ -465,6 +465,12 @@ impl Stage<'_> {
                 }
             };
             if !reads {
+                // Without its lock a server cannot undo an exchange for certain, and says so.
+                let is_unconfirmed = |answer: &Answer| {
+                    self.plan.lock == Lock::TakenAway
+                        && answer.text().contains("The outcome is unknown")
+                };
+                let answer = answer.filter(|answer| !is_unconfirmed(answer));
                 let fate = match &answer {
                     None => Fate::Unknown,
                     Some(answer) if answer.is_error() => Fate::Refused,

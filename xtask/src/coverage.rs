@@ -41,6 +41,7 @@ const PARTS: [Part; 4] = [
         name: "concurrency",
         least: 90,
         sources: &[
+            "files/src/attempt.rs",
             "files/src/call.rs",
             "files/src/disk.rs",
             "files/src/lock.rs",

@@ -7,7 +7,6 @@
 mod publish;
 
 use std::{
-    fs::File,
     io,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -23,6 +22,7 @@ use text::LineRange;
 use crate::{
     Call, Decide, DirPath, Entry, Excerpt, FilePath, Root, Saved, Stamp, Stop, Store, StoreError,
     Version,
+    attempt::{Durability, Halt, Patience, Temps, read_whole},
     folder_names::FolderNames,
     landmarks::{self, Landmarks},
     lock::Backoff,
@@ -38,17 +38,6 @@ pub struct DiskOptions {
     /// Largest file read or written, in bytes.
     pub max_size: u64,
     pub durability: Durability,
-}
-
-/// What an acknowledged change has to survive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// A killed process. A power cut may leave the file empty.
-    None,
-    /// A power cut leaves the old text or the new, whole, unless the file system has no journal.
-    Data,
-    /// A power cut leaves the new text.
-    Full,
 }
 
 /// How often folders are made anew because one they are in is gone: others who gave up a file take theirs away one by
@@ -68,52 +57,9 @@ pub struct DiskStore {
     journaled_device: Option<u64>,
 }
 
-/// Whether a temporary file has a name while it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Temps {
-    Unnamed,
-    Named,
-}
-
-/// Whether an update waits for another program that has a file open for writing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    Wait,
-    /// It waited long enough. It goes on, and the answer says so.
-    Over,
-}
-
-impl Patience {
-    /// A program has the file open for writing.
-    pub fn for_writer(self) -> Result<(), Halt> {
-        match self {
-            Patience::Wait => Err(Halt::OpenElsewhere),
-            Patience::Over => Ok(()),
-        }
-    }
-}
-
 /// Longer than a program takes that saves a file in place. One that keeps the file open for good delays each edit of it
 /// by this.
 const PATIENCE: Duration = Duration::from_millis(200);
-
-/// Why an attempt ended without a result.
-pub(crate) enum Halt {
-    /// The file moved or changed: start over.
-    Retry,
-    /// A program has the file open for writing: start over, and go on after a while.
-    OpenElsewhere,
-    /// An unnamed temporary file cannot be given a name here: start over with named ones.
-    #[cfg_attr(windows, expect(dead_code, reason = "temporary files always have names there"))]
-    NoLink,
-    Failed(StoreError),
-}
-
-impl From<StoreError> for Halt {
-    fn from(error: StoreError) -> Halt {
-        Halt::Failed(error)
-    }
-}
 
 impl DiskStore {
     /// To be opened before the sandbox closes.
@@ -432,26 +378,11 @@ impl DiskStore {
     }
 }
 
-/// Reads to the end, whatever the size was said to be, but never more than `max`.
-pub(crate) fn read_whole(file: &File, size: u64, max: u64) -> Result<Vec<u8>, StoreError> {
-    if size > max {
-        return Err(StoreError::TooLarge { size, max });
-    }
-    // One byte more than expected: the read that finds the end needs no other buffer.
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-    os::read_all(file, &mut bytes, max.saturating_add(1))
-        .map_err(StoreError::when("read the file"))?;
-    match bytes.len() as u64 {
-        size if size > max => Err(StoreError::TooLarge { size, max }),
-        _ => Ok(bytes),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::{
-        fs,
+        fs::{self, File},
         time::{Duration, SystemTime},
     };
 

@@ -10,6 +10,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
+mod attempt;
 mod call;
 mod disk;
 mod editor;
@@ -43,8 +44,9 @@ mod os;
 
 use std::{borrow::Cow, io};
 
+pub use attempt::Durability;
 pub use call::{Call, Cancel};
-pub use disk::{DiskOptions, DiskStore, Durability};
+pub use disk::{DiskOptions, DiskStore};
 pub use editor::{Editor, EditorStore, Turns, unstyled};
 pub use faulty::{Faulty, Step};
 pub use hash::{Hash, HashError};

@@ -6,7 +6,7 @@ use cap_std::fs::Dir;
 
 use crate::{
     Call, Change, StoreError, Version,
-    disk::{Halt, Patience},
+    attempt::{Halt, Patience},
     lock,
     os::{self, Claim, Lease, Look, Stat, Writers},
     resolve::Place,

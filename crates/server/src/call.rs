@@ -215,7 +215,7 @@ impl Calls {
 
     /// Waits until an edit is at the head of its file's queue. If that takes too long it is refused.
     pub async fn take_turn(&self, mut pending: PendingCall) -> PendingCall {
-        let limits = pending.limits(self);
+        let limits = self.limits_of(&pending);
         let Some(slot) = pending.slot() else { return pending };
         match self.wait_for(slot.turn(), limits.lock_deadline(), &limits).await {
             Ok(()) => pending,
@@ -234,7 +234,7 @@ impl Calls {
             // It is refused already, with its reason.
             return (pending.refuse(internal_error()), None);
         };
-        let limits = pending.limits(self);
+        let limits = self.limits_of(&pending);
         let turn = async {
             if let Some(slot) = &mut slot {
                 slot.turn().await;
@@ -259,7 +259,7 @@ impl Calls {
 
     /// Runs a call when its turn has come. A call that publishes is always waited for, cancelled or not.
     pub async fn run(self: Arc<Self>, pending: PendingCall) -> CallResult {
-        let limits = pending.limits(&self);
+        let limits = self.limits_of(&pending);
         let Parts { request, prepared, work, held: _held } = pending.into_parts();
         self.activity.running.fetch_add(1, Ordering::Relaxed);
         let done = match (prepared, work) {
@@ -406,6 +406,10 @@ impl Calls {
             () = self.stop.cancelled() => Err(StoreError::Stopping),
             () = tokio::time::sleep_until(until.into()) => Err(StoreError::TimedOut),
         }
+    }
+
+    pub(crate) fn limits_of(&self, pending: &PendingCall) -> CallLimits {
+        pending.limits(self.limits.timeout, self.stop_flag())
     }
 
     /// Runs `work` in one of the folders.

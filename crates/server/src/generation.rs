@@ -22,7 +22,7 @@ pub async fn generate(calls: &Arc<Calls>, mut pending: PendingCall) -> PendingCa
     let since = Instant::now();
     // A model is asked at most twice, each time for no longer than its timeout.
     let timeout = 3 * model.timeout();
-    let limits = pending.limits(calls);
+    let limits = calls.limits_of(&pending);
     let turn = Arc::clone(&calls.generations).acquire_owned();
     let turn = match calls.wait_for(turn, since + timeout, &limits).await {
         Ok(turn) => turn,

@@ -14,9 +14,10 @@
 
 use std::io;
 
-use super::{DiskStore, Halt, Patience, Temps};
+use super::DiskStore;
 use crate::{
     Call, Change, Durability, Durable, Interference, Saved, Stamp, StoreError,
+    attempt::{Halt, Patience, Temps},
     os::{self, FolderLock, Replaced, Temp},
     resolve::{Place, open_folder},
     target::{Guard, Target},

@@ -15,7 +15,7 @@ use rustix::{
 #[cfg(target_os = "linux")]
 use super::lock_table;
 use super::{Kind, Stat, Writers, lease};
-use crate::{StoreError, Version, disk::read_whole, resolve::Place};
+use crate::{StoreError, Version, attempt::read_whole, resolve::Place};
 
 pub(crate) struct Claim {
     /// `None`: the file was missing.

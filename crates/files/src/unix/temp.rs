@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Durability, Stamp, StoreError,
-    disk::{Halt, Temps},
+    attempt::{Halt, Temps},
     temp_name,
 };
 

@@ -12,7 +12,7 @@ use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BUSY, Stat, Writers};
-use crate::{StoreError, Version, disk::read_whole, resolve::Place};
+use crate::{StoreError, Version, attempt::read_whole, resolve::Place};
 
 const FILE_ATTRIBUTE_HIDDEN: u32 = 0x2;
 const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;

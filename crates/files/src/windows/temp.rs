@@ -9,7 +9,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use super::{BUSY, Claim, Stat};
 use crate::{
     Durability, Stamp, StoreError,
-    disk::{Halt, Temps},
+    attempt::{Halt, Temps},
     temp_name,
 };
 

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use files::{Call, Hash, StoreError};
+use files::{Call, Cancel, Hash, StoreError};
 use serde_json::Value;
 use tools::{Entry, Failure, Kind, Limits, Prepared, Reply, Seen};
 
-use crate::call::Calls;
 use crate::call::confirmations::GeneratedCall;
 use crate::call::progress::CallProgress;
 use crate::call::queue::QueueSlot;
@@ -231,9 +230,10 @@ impl PendingCall {
         }
     }
 
-    pub(crate) fn limits(&self, calls: &Calls) -> CallLimits {
-        let deadline = self.request.since + calls.limits.timeout + self.elsewhere;
-        let call = Call::new(deadline, self.control.cancel.flag(), calls.stop_flag());
+    /// `stop`: set when the server stops.
+    pub(crate) fn limits(&self, timeout: Duration, stop: Cancel) -> CallLimits {
+        let deadline = self.request.since + timeout + self.elsewhere;
+        let call = Call::new(deadline, self.control.cancel.flag(), stop);
         CallLimits {
             since: self.request.since,
             call: Arc::new(call),

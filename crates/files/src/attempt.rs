@@ -1,0 +1,74 @@
+//! One attempt of an update: how it may be made, and why it ended without a result.
+
+use std::fs::File;
+
+use crate::{StoreError, os};
+
+/// What an acknowledged change survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// A killed process. A power cut may leave the file empty.
+    None,
+    /// A power cut leaves the old text or the new, whole, unless the file system has no journal.
+    Data,
+    /// A power cut leaves the new text.
+    Full,
+}
+
+/// Whether a temporary file has a name while it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Temps {
+    Unnamed,
+    Named,
+}
+
+/// Whether an update waits for another program that has a file open for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Wait,
+    /// It waited long enough. It goes on, and the answer says so.
+    Over,
+}
+
+impl Patience {
+    /// A program has the file open for writing.
+    pub fn for_writer(self) -> Result<(), Halt> {
+        match self {
+            Patience::Wait => Err(Halt::OpenElsewhere),
+            Patience::Over => Ok(()),
+        }
+    }
+}
+
+/// Why an attempt ended without a result.
+pub(crate) enum Halt {
+    /// The file moved or changed: start over.
+    Retry,
+    /// A program has the file open for writing: start over, and go on after a while.
+    OpenElsewhere,
+    /// An unnamed temporary file cannot be given a name here: start over with named ones.
+    #[cfg_attr(windows, expect(dead_code, reason = "temporary files always have names there"))]
+    NoLink,
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Halt {
+        Halt::Failed(error)
+    }
+}
+
+/// Reads to the end, whatever the size was said to be, but never more than `max`.
+pub(crate) fn read_whole(file: &File, size: u64, max: u64) -> Result<Vec<u8>, StoreError> {
+    if size > max {
+        return Err(StoreError::TooLarge { size, max });
+    }
+    // One byte more than expected: the read that finds the end needs no other buffer.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+    os::read_all(file, &mut bytes, max.saturating_add(1))
+        .map_err(StoreError::when("read the file"))?;
+    match bytes.len() as u64 {
+        size if size > max => Err(StoreError::TooLarge { size, max }),
+        _ => Ok(bytes),
+    }
+}

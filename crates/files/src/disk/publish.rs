@@ -1,16 +1,32 @@
-//! The last look at the files of an update, and the moment their new versions take their names.
+//! Replaces files: the last steps of an update. A failure before step 6 leaves the file as it was.
 //!
-//! Servers keep each other out by locks. Other programs take none, so three things are done about those:
+//! 1. **Lock** the file itself with an exclusive `flock`. It is polled, so that it can be cancelled and leaves no thread
+//!    behind. Then check that the path still leads to the locked file: after a rename, waiters hold a lock on a file that
+//!    has no name any more.
+//! 2. **Read** the file. If fewer bytes come than its size says, the edit is refused: an edit of half a text would lose the
+//!    other half. If another program has the file open for writing, the edit waits up to 200 ms for it.
+//! 3. **Write** the new text to an unnamed temporary file in the same folder, mode 0600, and give it the owner, extended
+//!    attributes and mode of the old file. Setuid, setgid and capabilities are dropped. Compare its size with what was meant.
+//! 4. **Sync and name** it: sync (`--durability`), then link it under a hidden name. Where the file system may have no
+//!    journal, the other way round: ext4 without one keeps a link count of 0 on the disk, and loses the file in a power cut.
+//! 5. **Guard and check**: lock the folder, take a read lease on the old file, and look at folder and file once more. If
+//!    another program changed either, start over on what is there now. Where the times of the file cannot show a change,
+//!    its bytes are compared.
+//! 6. **Exchange** the two names (`renameat2`). The old file is now under the temporary name: if it is not the one that was
+//!    read, or the lease shows a program waiting to write into it, the names are exchanged back and the edit starts over.
+//! 7. **Remove** the old file, sync the folder (`full`), and look at the lease a last time before it is released.
 //!
-//! - **A lease** on the old file, from before the last look until all is done. It is not granted while a program can write
-//!   into the file, and a program that opens it for writing meanwhile waits, and is seen to wait.
-//! - **An exchange** instead of a rename. The file that had the name is kept until it is certain that it is the one that
-//!   was read; another one is put back.
-//! - **A lock of the folder** around both, which only servers take. To put a file back is an exchange, too: without the
-//!   lock, two servers that both found another program's file could undo each other's work, and with it a file that one
-//!   of them had read and answered for.
+//! Two servers and another program: both servers could find a foreign file after their exchange, and each could undo the
+//! other's exchange back. The folder lock, which only servers take and only for steps 5 to 7, prevents that. If a foreign
+//! rename comes between the exchange and the exchange back, the newest foreign file stays (`unix::exchange`).
 //!
-//! Where the system has no leases or no exchange, the times of the old file are looked at once more after the rename.
+//! Where the system has no leases or no exchange (macOS, Windows, network file systems, files of another user), a plain
+//! rename takes the place of step 6, and the old file, still open, is looked at once more: bytes that were written into it
+//! meanwhile are put back and the edit starts over.
+//!
+//! A new file is linked without replacing, so that of two creators exactly one creates. Readers take no lock and see a whole
+//! version, old or new. A process killed between steps 4 and 7 leaves a hidden `.fe-*.tmp`. The next write in that folder
+//! removes it: the folder's times show whether anyone else has been there since.
 
 use std::io;
 

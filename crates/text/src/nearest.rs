@@ -9,6 +9,7 @@ mod aligned;
 mod blanks;
 mod bounds;
 mod compare;
+mod comparison;
 mod elided;
 mod fold;
 mod grams;
@@ -22,7 +23,8 @@ use std::ops::Range;
 use memchr::memmem;
 
 use self::bounds::{is_line_end, is_line_start, is_whole_words, line_at};
-use self::compare::{Comparison, around};
+use self::compare::around;
+use self::comparison::Comparison;
 use self::fold::{fold, unfold};
 use self::variants::{Variant, shorter, variants};
 use crate::lines::Ending;

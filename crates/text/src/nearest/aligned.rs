@@ -6,16 +6,18 @@
 use std::ops::Range;
 
 use super::bounds::{differ_in_a_word, line_at, line_end, line_start};
-use super::compare::{Comparison, around};
+use super::compare::around;
+use super::comparison::Comparison;
 use super::fold::{fold, unfold};
 use super::grams::Grams;
-use super::similar::SPREAD;
 use super::{Near, Reason, Side};
 use crate::lines::{Ending, Line, lines};
 
 /// Lines looked at before and behind where the needle seems to be: these, half as many as it has, and no more than `FAR`.
 const SLACK: usize = 4;
 const FAR: usize = 32;
+/// Longest stretch of whole lines looked at, in lengths of the needle.
+pub(super) const SPREAD: usize = 16;
 /// A line that folds to no more than this, such as a brace, may be anywhere.
 const STRAY: usize = 3;
 /// A needle of fewer bytes is looked for as if it had so many.

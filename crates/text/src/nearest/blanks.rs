@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::compare::Comparison;
+use super::comparison::Comparison;
 use super::fold::{is_blank, is_zero_width};
 use super::{Reason, Side};
 use crate::lines::{Ending, lines};

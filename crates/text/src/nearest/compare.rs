@@ -9,48 +9,11 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::blanks::{Edge, endings};
 use super::bounds::common_start;
+use super::comparison::Comparison;
 use super::fold::{entity, is_blank, kept, plain, step};
 use super::{Reason, Side};
 
-/// Spots looked at closely, and kinds of differences kept. After so many there is enough to tell.
-const SPOTS: usize = 4096;
-const KINDS: usize = 32;
-
-/// The differences met so far.
-#[derive(Default)]
-pub(super) struct Comparison {
-    pub(super) reasons: Vec<Reason>,
-    /// At how many places something differs.
-    pub(super) spots: usize,
-    /// Where in the text the first difference is.
-    pub(super) first: Option<usize>,
-}
-
 impl Comparison {
-    pub(super) fn note(&mut self, reason: Reason) {
-        // Blank lines are counted together.
-        if let Reason::BlankLines { side, by } = reason {
-            let known = self.reasons.iter_mut().find_map(|known| match known {
-                Reason::BlankLines { side: same, by } if *same == side => Some(by),
-                _ => None,
-            });
-            if let Some(known) = known {
-                *known += by;
-                return;
-            }
-        }
-        if self.reasons.len() < KINDS && !self.reasons.contains(&reason) {
-            self.reasons.push(reason);
-        }
-    }
-
-    /// Counts a difference; whether it should be looked at closely.
-    pub(super) fn spot(&mut self, at: usize) -> bool {
-        self.spots += 1;
-        self.first = Some(self.first.map_or(at, |first| first.min(at)));
-        self.spots <= SPOTS
-    }
-
     /// Compares `place` of `text` with `needle`. `None` if they do not fold alike.
     pub(super) fn add(&mut self, text: &str, place: Range<usize>, needle: &str) -> Option<()> {
         let mut ours = Walk { text: &text[..place.end], at: place.start, folded: Vec::new() };

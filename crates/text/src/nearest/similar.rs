@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::aligned::aligned;
+use super::aligned::{SPREAD, aligned};
 use super::bounds::{differ_in_a_word, line_at, line_end, line_start, word_end, word_start};
 use super::fold::{fold, kept, unfold};
 use super::grams::{Grams, alike, windows};
@@ -25,8 +25,6 @@ const SHORT_LINE: usize = 24;
 /// What a line must have in common with the needle, in permille, and a very short one.
 const ALIKE: usize = 600;
 const ALIKE_SHORT: usize = 700;
-/// Lines that are so many times as long as the needle are not looked at as a whole.
-pub(super) const SPREAD: usize = 16;
 /// Lines of a window that are compared one by one.
 const LINES: usize = 4;
 /// Places worse than the best by more, in permille, are not named.

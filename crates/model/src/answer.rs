@@ -64,25 +64,28 @@ pub enum Refusal {
 /// Of SEARCH and REPLACE: each is a pass over the text.
 const MOST_BLOCKS: usize = 100;
 
-pub(crate) fn read(task: &Task<'_>, answer: &str) -> Result<Generated, Refusal> {
-    let written = only_block(without_thoughts(answer))?;
-    let original = task.request.text;
-    if let Some(line) = elision::find(&written, original) {
-        return Err(Refusal::Elision { line });
-    }
-    let generated = match task.form {
-        Form::Part { start, end, .. } => in_part(task, &written, start..end),
-        Form::Whole => Generated { text: in_whole(task, &written), part: None },
-        Form::Blocks { marks } => {
-            let text = in_blocks(task, &searches(&written, marks)?)?;
-            Generated { text, part: None }
+impl Task<'_> {
+    /// Applies an answer to the text. Any answer gives a new text or the reason why it cannot be used.
+    pub fn read(&self, answer: &str) -> Result<Generated, Refusal> {
+        let written = only_block(without_thoughts(answer))?;
+        let original = self.request.text;
+        if let Some(line) = elision::find(&written, original) {
+            return Err(Refusal::Elision { line });
         }
-    };
-    if generated.text == original {
-        return Err(Refusal::Unchanged);
+        let generated = match self.form {
+            Form::Part { start, end, .. } => in_part(self, &written, start..end),
+            Form::Whole => Generated { text: in_whole(self, &written), part: None },
+            Form::Blocks { marks } => {
+                let text = in_blocks(self, &searches(&written, marks)?)?;
+                Generated { text, part: None }
+            }
+        };
+        if generated.text == original {
+            return Err(Refusal::Unchanged);
+        }
+        check_loss(self, &generated)?;
+        Ok(generated)
     }
-    check_loss(task, &generated)?;
-    Ok(generated)
 }
 
 /// Some models think aloud first, and may draft whole blocks there.

@@ -46,43 +46,66 @@ struct Shown<'a> {
     text: &'a str,
 }
 
-pub(crate) fn first(task: &Task<'_>) -> Vec<Message> {
-    let instruction = task.request.instruction;
-    let shown = shown(task);
-    let mut fenced: Vec<&str> = shown.iter().map(|part| part.text).collect();
-    fenced.push(instruction);
-    let fence = fence::around(&fenced);
-    let mut user = String::from("Instruction:\n");
-    fence::write(&mut user, &fence, &with_plain_breaks(instruction));
-    for Shown { what, text } in shown {
-        let _ = writeln!(user, "\nThe file {:?}{what}:", task.request.path);
-        fence::write(&mut user, &fence, &with_plain_breaks(text));
-    }
-    user.push('\n');
-    match task.form {
-        Form::Part { first, count: 0, .. } => {
-            let _ = write!(
-                user,
-                "The region is empty: it stands before line {} of the file. Answer with the lines to be inserted there \
-                 and nothing of what is around them",
-                first + 1
-            );
+impl Task<'_> {
+    /// Messages that ask for an answer.
+    pub fn prompt(&self) -> Vec<Message> {
+        let instruction = self.request.instruction;
+        let shown = shown(self);
+        let mut fenced: Vec<&str> = shown.iter().map(|part| part.text).collect();
+        fenced.push(instruction);
+        let fence = fence::around(&fenced);
+        let mut user = String::from("Instruction:\n");
+        fence::write(&mut user, &fence, &with_plain_breaks(instruction));
+        for Shown { what, text } in shown {
+            let _ = writeln!(user, "\nThe file {:?}{what}:", self.request.path);
+            fence::write(&mut user, &fence, &with_plain_breaks(text));
         }
-        Form::Part { first, count, .. } => {
-            let span = span(first, count);
-            let _ = write!(
-                user,
-                "Answer with the new text of the region ({span}) and nothing of what is around it"
-            );
+        user.push('\n');
+        match self.form {
+            Form::Part { first, count: 0, .. } => {
+                let _ = write!(
+                    user,
+                    "The region is empty: it stands before line {} of the file. Answer with the lines to be inserted \
+                     there and nothing of what is around them",
+                    first + 1
+                );
+            }
+            Form::Part { first, count, .. } => {
+                let span = span(first, count);
+                let _ = write!(
+                    user,
+                    "Answer with the new text of the region ({span}) and nothing of what is around it"
+                );
+            }
+            Form::Whole => user.push_str("Answer with the whole new file"),
+            Form::Blocks { marks } => explain_blocks(&mut user, marks),
         }
-        Form::Whole => user.push_str("Answer with the whole new file"),
-        Form::Blocks { marks } => explain_blocks(&mut user, marks),
+        user.push_str(&form_of_answer(&fence));
+        vec![
+            Message { role: Role::System, content: SYSTEM.to_owned() },
+            Message { role: Role::User, content: user },
+        ]
     }
-    user.push_str(&form_of_answer(&fence));
-    vec![
-        Message { role: Role::System, content: SYSTEM.to_owned() },
-        Message { role: Role::User, content: user },
-    ]
+
+    /// Messages that ask once more when an answer cannot be used: the same, that answer, and what is wrong with it.
+    pub fn prompt_again(
+        mut messages: Vec<Message>,
+        mut answer: String,
+        refusal: &Refusal,
+    ) -> Vec<Message> {
+        // A block in the block, most likely: the fence around both has to be longer.
+        let said: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
+        let fence = fence::around(&[said.as_slice(), &[&answer]].concat());
+        answer.truncate(answer.floor_char_boundary(SHOWN_OF_ANSWER));
+        messages.push(Message { role: Role::Assistant, content: answer });
+        let form = form_of_answer(&fence);
+        let content = format!(
+            "This answer cannot be used: {refusal}. Nothing was changed. Answer the first message again, without an \
+             apology{form}"
+        );
+        messages.push(Message { role: Role::User, content });
+        messages
+    }
 }
 
 fn form_of_answer(fence: &str) -> String {
@@ -143,23 +166,4 @@ fn last_lines(text: &str) -> &str {
     let skipped = cut_off.max(lines::count(end).saturating_sub(LINES_AROUND));
     let start = lines::lines(end).nth(skipped).map_or(end.len(), |line| line.start);
     &end[start..]
-}
-
-pub(crate) fn again(
-    mut messages: Vec<Message>,
-    mut answer: String,
-    refusal: &Refusal,
-) -> Vec<Message> {
-    // A block in the block, most likely: the fence around both has to be longer.
-    let said: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
-    let fence = fence::around(&[said.as_slice(), &[&answer]].concat());
-    answer.truncate(answer.floor_char_boundary(SHOWN_OF_ANSWER));
-    messages.push(Message { role: Role::Assistant, content: answer });
-    let form = form_of_answer(&fence);
-    let content = format!(
-        "This answer cannot be used: {refusal}. Nothing was changed. Answer the first message again, without an \
-         apology{form}"
-    );
-    messages.push(Message { role: Role::User, content });
-    messages
 }

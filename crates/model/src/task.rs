@@ -5,11 +5,7 @@ use std::borrow::Cow;
 
 use text::{Ending, LineRange, lines};
 
-use crate::{
-    answer::{self, Refusal},
-    fence,
-    prompt::{self, Message},
-};
+use crate::fence;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -130,21 +126,6 @@ impl<'a> Task<'a> {
         };
         let ending = lines::common_ending(text).unwrap_or(Ending::Lf);
         Ok(Task { request: *request, form, ending })
-    }
-
-    /// What the model is told first.
-    pub fn prompt(&self) -> Vec<Message> {
-        prompt::first(self)
-    }
-
-    /// What it is told when its answer cannot be used: the same, what it said, and what is wrong with it.
-    pub fn prompt_again(messages: Vec<Message>, answer: String, refusal: &Refusal) -> Vec<Message> {
-        prompt::again(messages, answer, refusal)
-    }
-
-    /// What an answer makes of the text. Any answer: whatever it says, there is a new text or the reason why not.
-    pub fn read(&self, answer: &str) -> Result<Generated, Refusal> {
-        answer::read(self, answer)
     }
 
     /// How long an answer may get: what is rewritten, with as much again and some room to think.

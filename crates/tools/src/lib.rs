@@ -22,7 +22,9 @@ pub mod tool;
 pub use dialect::Dialect;
 pub use failure::{Failure, Kind};
 pub use rehearsal::{Changed, Rehearsed, Seen};
-pub use tool::{Author, Block, Complaint, Context, Effect, Entry, Limits, Prepared, Reply, Tool};
+pub use tool::{
+    Author, Block, Complaint, Context, Effect, Entry, Limits, Prepared, Reply, Tool, Toolset,
+};
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
 pub static FLAT: [Entry; 3] =

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use files::{Call, FilePath, Hash, LineCounts, Root, Store, StoreError};
+use files::{Call, FilePath, Hash, LineCounts, PathError, Root, Store, StoreError};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -12,6 +12,18 @@ use text::Text;
 
 use crate::schema::{self, Fault};
 use crate::{Dialect, Failure, Kind};
+
+/// A family of tools: how it names its files and words its failures.
+pub trait Toolset {
+    const DIALECT: Dialect;
+
+    /// File that `target`, as given in the arguments, refers to.
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError>;
+
+    /// Failure for an error of the store, in the toolset's words; `target` as given in the arguments, `effect` that of
+    /// the tool.
+    fn refused(target: &str, error: &StoreError, limits: &Limits, effect: Effect) -> Failure;
+}
 
 /// The arguments of one tool, ready to run.
 ///
@@ -23,7 +35,7 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     /// What a person sees in a list of tools.
     const TITLE: &'static str;
     const EFFECT: Effect;
-    const DIALECT: Dialect;
+    type Toolset: Toolset;
 
     /// The schema of `Reply::data`, if the tool answers data at all.
     fn output_schema() -> Option<Map<String, Value>> {
@@ -50,9 +62,9 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
         None
     }
 
-    /// A store's refusal in the dialect's words; `target` as asked for.
+    /// Failure for an error of the store, in the toolset's words; `target` as given in the arguments.
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
-        Self::DIALECT.refused(target, error, limits, Self::EFFECT)
+        Self::Toolset::refused(target, error, limits, Self::EFFECT)
     }
 
     /// Whether a model has to write something before it can be run.
@@ -323,6 +335,7 @@ pub struct Entry {
     make_output_schema: fn() -> Option<Map<String, Value>>,
     word: fn(&Fault) -> Option<Complaint>,
     look: fn(&Value) -> Vec<Complaint>,
+    locate: fn(&Root, &str) -> Result<FilePath, PathError>,
     refused: fn(&str, &StoreError, &Limits) -> Failure,
     parse: fn(Value) -> serde_json::Result<(Parsed, Vec<Complaint>)>,
 }
@@ -377,7 +390,7 @@ impl Prepared {
 
     /// The file it is about; `None` when there is none that could be.
     pub fn path(&self, root: &Root) -> Option<FilePath> {
-        self.target.as_deref().and_then(|target| self.entry.dialect.locate(root, target).ok())
+        self.target.as_deref().and_then(|target| (self.entry.locate)(root, target).ok())
     }
 
     /// Why it was not even run, in the tool's own words.
@@ -393,12 +406,13 @@ impl Entry {
             alias: T::ALIAS,
             title: T::TITLE,
             effect: T::EFFECT,
-            dialect: T::DIALECT,
+            dialect: T::Toolset::DIALECT,
             schema: OnceLock::new(),
             make_schema: schema::of::<T>,
             make_output_schema: T::output_schema,
             word: T::word,
             look: T::look,
+            locate: T::Toolset::locate,
             refused: T::refused,
             parse: parse::<T>,
         }

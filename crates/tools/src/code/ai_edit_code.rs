@@ -19,7 +19,7 @@ use crate::answer::{self, Mode, Outcome, short};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::syntax::{self, Look, NewErrors, Verifier, Verify, Versions};
-use crate::{Author, Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::{Author, Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
@@ -132,7 +132,7 @@ impl Tool for AiEditCode {
     const ALIAS: Option<&'static str> = Some("ai_code_editing.edit_file");
     const TITLE: &'static str = "Edit code";
     const EFFECT: Effect = Effect::Rewrites;
-    const DIALECT: Dialect = Dialect::Code;
+    type Toolset = super::Code;
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())

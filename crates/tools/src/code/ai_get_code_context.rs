@@ -14,7 +14,7 @@ use super::budget::{self, Detail};
 use crate::answer::short;
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
 
 /// What an answer may cost, if nothing is said.
 const TOKENS: usize = 4000;
@@ -207,7 +207,7 @@ impl Tool for AiGetCodeContext {
     const NAME: &'static str = "ai_get_code_context";
     const TITLE: &'static str = "Get code context";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Code;
+    type Toolset = super::Code;
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())

@@ -17,7 +17,22 @@ use text::NotText;
 
 use crate::answer::{self, megabytes, short};
 use crate::schema::{Fault, Problem};
-use crate::{Complaint, Context, Failure, Kind, Limits};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Toolset};
+
+/// The code tools, as a toolset.
+pub struct Code;
+
+impl Toolset for Code {
+    const DIALECT: Dialect = Dialect::Code;
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.relative(target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits, _: Effect) -> Failure {
+        refused(target, error, limits)
+    }
+}
 
 /// Gives back what parsing took and nobody uses now: it comes again in a few milliseconds.
 pub fn give_back() {
@@ -135,8 +150,8 @@ fn unwritten(error: &model::Error) -> Failure {
         .with_hint("write the code yourself and pass it as `code_block`, or try again")
 }
 
-/// A store's refusal.
-pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
+/// Failure for an error of the store.
+fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
     let at = short(path);
     let message = match error {
         StoreError::NoFolder => return not_found(path),

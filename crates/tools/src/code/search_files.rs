@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Reply, Tool, schema};
+use crate::{Complaint, Context, Effect, Failure, Reply, Tool, schema};
 
 /// Results of a page, if nothing is said.
 const RESULTS: usize = 100;
@@ -116,7 +116,7 @@ impl Tool for SearchFiles {
     const NAME: &'static str = "search_files";
     const TITLE: &'static str = "Search files";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Code;
+    type Toolset = super::Code;
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())

@@ -14,7 +14,7 @@ use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
 
 /// Edit a text file of the folder by lines: replace, insert, delete, append, or create it. Lines are 0-based, of the file before the call; `insert` puts content before its line, or appends at the line count. All edits apply or none; all else stays as it is, line endings too.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -91,7 +91,7 @@ impl Tool for EditFile {
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit file";
     const EFFECT: Effect = Effect::Edits;
-    const DIALECT: Dialect = Dialect::Flat;
+    type Toolset = super::Flat;
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())

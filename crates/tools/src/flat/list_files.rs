@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Context, Dialect, Effect, Failure, Kind, Reply, Tool, iso8601, schema};
+use crate::{Context, Effect, Failure, Kind, Reply, Tool, iso8601, schema};
 
 /// List the text files of the folder: name, time of last change, number of lines (-1: too large or not text). No hidden files, no subfolders.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,7 +47,7 @@ impl Tool for ListFiles {
     const NAME: &'static str = "list_files";
     const TITLE: &'static str = "List files";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Flat;
+    type Toolset = super::Flat;
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())

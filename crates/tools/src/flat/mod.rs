@@ -12,15 +12,30 @@ pub use edit_file::EditFile;
 pub use list_files::ListFiles;
 pub use read_file::ReadFile;
 
-use files::{FilePath, Root, StoreError};
+use files::{FilePath, PathError, Root, StoreError};
 use text::NotText;
 
 use crate::answer::{self, megabytes};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::{Fault, Problem};
-use crate::{Complaint, Failure, Kind, Limits};
+use crate::{Complaint, Dialect, Effect, Failure, Kind, Limits, Toolset};
 
 const NAMES: &str = "a name holds letters, digits, `.`, `_` and `-`, 1 to 255 of them, and no path";
+
+/// The MCP tools of the flat folder, as a toolset.
+pub struct Flat;
+
+impl Toolset for Flat {
+    const DIALECT: Dialect = Dialect::Flat;
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.flat_name(target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits, _: Effect) -> Failure {
+        refused(target, error, limits)
+    }
+}
 
 /// The faults that the contract has words for.
 fn word(fault: &Fault) -> Option<Complaint> {
@@ -59,8 +74,8 @@ fn not_found(name: &str) -> Failure {
         .with_hint("`list_files` shows the files there are")
 }
 
-/// A store's refusal in the contract's words.
-pub(crate) fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
+/// Failure for an error of the store, in the contract's words.
+fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
     let message = match error {
         StoreError::Denied { .. } | StoreError::ReadOnly => {
             format!("Permission denied accessing '{name}'")

@@ -3,15 +3,31 @@
 //! Lines count from 1, unknown properties are refused, and the answers are exactly the objects of the
 //! contract's REST schemas.
 
+use files::{FilePath, PathError, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::edit_file::{self, Create, Operation, Request};
-use super::{Base, LineNumber, list_files, read_file};
+use super::{Base, Flat, LineNumber, list_files, read_file};
 use crate::answer::Mode;
 use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Reply, Tool};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, Toolset};
+
+/// The plain methods of the flat folder, as a toolset.
+pub struct Plain;
+
+impl Toolset for Plain {
+    const DIALECT: Dialect = Dialect::Plain;
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        Flat::locate(root, target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits, effect: Effect) -> Failure {
+        Flat::refused(target, error, limits, effect)
+    }
+}
 
 /// List the files of the folder.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,7 +38,7 @@ impl Tool for ListFiles {
     const NAME: &'static str = "list_files";
     const TITLE: &'static str = "List files";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Plain;
+    type Toolset = Plain;
 
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         list_files::plain(cx)
@@ -48,7 +64,7 @@ impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read file";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Plain;
+    type Toolset = Plain;
 
     fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)
@@ -114,7 +130,7 @@ impl Tool for EditFile {
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit file";
     const EFFECT: Effect = Effect::Edits;
-    const DIALECT: Dialect = Dialect::Plain;
+    type Toolset = Plain;
 
     fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)

@@ -10,7 +10,7 @@ use text::{LineRange, Text, lines};
 
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool};
+use crate::{Block, Complaint, Context, Effect, Failure, Kind, Limits, Reply, Tool};
 
 /// Read a text file of the folder, whole or by lines. Lines are 0-based and inclusive: `start_line: 0, end_line: 9` are the first ten. The answer ends with the file's hash, for `expected_hash` of `edit_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read file";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Flat;
+    type Toolset = super::Flat;
 
     fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)

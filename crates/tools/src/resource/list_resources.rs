@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{folder, uri};
 use crate::text_file::{self, Act};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Reply, Tool, iso8601};
+use crate::{Complaint, Context, Effect, Failure, Kind, Limits, Reply, Tool, iso8601};
 
 /// Files of a page.
 const PAGE: usize = 100;
@@ -47,7 +47,7 @@ impl Tool for ListResources {
     const NAME: &'static str = "resources/list";
     const TITLE: &'static str = "List resources";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Resource;
+    type Toolset = super::Resources;
 
     fn check(&self) -> Vec<Complaint> {
         let is_broken = self.cursor.as_deref().is_some_and(|cursor| decode(cursor).is_none());

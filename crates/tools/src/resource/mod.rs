@@ -10,7 +10,25 @@ pub use read_resource::ReadResource;
 
 use std::path::{Component, Path};
 
-use files::Root;
+use files::{FilePath, PathError, Root, StoreError};
+
+use crate::text_file::{self, Act};
+use crate::{Dialect, Effect, Failure, Limits, Toolset};
+
+/// The files by their URIs, as a toolset.
+pub struct Resources;
+
+impl Toolset for Resources {
+    const DIALECT: Dialect = Dialect::Resource;
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.absolute(&path(target))
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits, _: Effect) -> Failure {
+        text_file::refused(&path(target), error, limits, Act::Fetch)
+    }
+}
 
 /// The URIs of all files, whether they are there or not, as a template (RFC 6570) of a `path` below the folder.
 pub fn template(root: &Root) -> Option<String> {
@@ -18,7 +36,7 @@ pub fn template(root: &Root) -> Option<String> {
 }
 
 /// The path of a URI that was checked.
-pub(crate) fn path(uri: &str) -> String {
+fn path(uri: &str) -> String {
     uri::path_of(uri).unwrap_or_default()
 }
 

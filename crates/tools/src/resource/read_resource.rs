@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::uri;
 use crate::text_file::{self, Act, Loaded};
-use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Reply, Tool};
+use crate::{Block, Complaint, Context, Effect, Failure, Reply, Tool};
 
 /// Read a text file, exactly as it is.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ impl Tool for ReadResource {
     const NAME: &'static str = "resources/read";
     const TITLE: &'static str = "Read resource";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Resource;
+    type Toolset = super::Resources;
 
     fn check(&self) -> Vec<Complaint> {
         uri::path_of(&self.uri).err().into_iter().collect()

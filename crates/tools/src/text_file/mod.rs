@@ -19,10 +19,25 @@ use text::{NotText, Text};
 
 use crate::answer::{self, cut, megabytes, short};
 use crate::schema::{Fault, Problem};
-use crate::{Complaint, Context, Effect, Failure, Kind, Limits};
+use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Toolset};
 
 const ABSOLUTE: &str =
     "give the whole path, beginning with `/`; the folder's own path is where to start";
+
+/// The text tools, as a toolset.
+pub struct TextFiles;
+
+impl Toolset for TextFiles {
+    const DIALECT: Dialect = Dialect::Text;
+
+    fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
+        root.absolute(target)
+    }
+
+    fn refused(target: &str, error: &StoreError, limits: &Limits, effect: Effect) -> Failure {
+        refused(target, error, limits, Act::of(effect))
+    }
+}
 
 /// What a tool is about to do, for the words that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +50,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) fn of(effect: Effect) -> Self {
+    fn of(effect: Effect) -> Self {
         match effect {
             Effect::Reads => Self::Read,
             Effect::Edits | Effect::Rewrites => Self::Edit,
@@ -147,7 +162,7 @@ fn not_found(path: &str, act: Act) -> Failure {
     })
 }
 
-/// A store's refusal in the contracts' words.
+/// Failure for an error of the store, in the contracts' words.
 pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure {
     let at = short(path);
     let message = match error {

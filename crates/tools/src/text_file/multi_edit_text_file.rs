@@ -16,7 +16,7 @@ use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
 
 /// Notes on edits, and runs of edits that one note names, at most.
 const MAX_NOTES: usize = 20;
@@ -102,7 +102,7 @@ impl Tool for MultiEditTextFile {
     const NAME: &'static str = "multi_edit_text_file";
     const TITLE: &'static str = "Edit text file";
     const EFFECT: Effect = Effect::Edits;
-    const DIALECT: Dialect = Dialect::Text;
+    type Toolset = super::TextFiles;
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())

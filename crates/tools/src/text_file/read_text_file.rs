@@ -12,7 +12,7 @@ use text::{LineRange, Text, lines};
 use super::{Act, Loaded};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
-use crate::{Block, Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool};
+use crate::{Block, Complaint, Context, Effect, Failure, Limits, Reply, Tool};
 
 /// Read a text file, whole or by lines. The first text of the answer is exactly the file's; the second says which lines, where to go on, and the file's hash. Lines count from 1.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ impl Tool for ReadTextFile {
     const NAME: &'static str = "read_text_file";
     const TITLE: &'static str = "Read text file";
     const EFFECT: Effect = Effect::Reads;
-    const DIALECT: Dialect = Dialect::Text;
+    type Toolset = super::TextFiles;
 
     fn word(fault: &Fault) -> Option<Complaint> {
         super::word(fault)

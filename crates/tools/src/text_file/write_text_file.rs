@@ -16,7 +16,7 @@ use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::Base;
 use crate::schema::Fault;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, schema};
+use crate::{Complaint, Context, Effect, Failure, Limits, Reply, Tool, schema};
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
@@ -60,7 +60,7 @@ impl Tool for WriteTextFile {
     const NAME: &'static str = "write_text_file";
     const TITLE: &'static str = "Write text file";
     const EFFECT: Effect = Effect::Overwrites;
-    const DIALECT: Dialect = Dialect::Text;
+    type Toolset = super::TextFiles;
 
     fn output_schema() -> Option<Map<String, Value>> {
         Some(schema::answer::<Answer>())

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, Command};
 use serde_json::Value;
 use server::signal::Signals;
 use server::{
@@ -20,7 +20,7 @@ use server::{
 };
 use tools::{Effect, Entry, Failure, Reply};
 
-use crate::cli::{self, DURABILITIES, Words};
+use crate::flags::{self, DURABILITIES, Flags, Words};
 use crate::workplace;
 pub use describe::{keys, properties};
 pub use show::write;
@@ -124,12 +124,13 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     tools().find(|entry| entry.name == name || entry.alias == Some(name))
 }
 
-pub fn run(arguments: &Arguments) -> ExitCode {
+/// Runs the command. `definition`: the whole command line, for help.
+pub fn run(arguments: &Arguments, definition: fn() -> Command) -> ExitCode {
     let entry = arguments.tool.as_deref().and_then(find);
     let told = match entry {
         _ if arguments.list => Ok(describe::list()),
         Some(entry) if arguments.help => Ok(describe::tool(entry)),
-        None if arguments.help => Ok(describe::command()),
+        None if arguments.help => Ok(describe::command(definition())),
         Some(entry) => match call(entry, arguments) {
             Ok(code) => return code,
             Err(faults) => Err(faults),
@@ -139,7 +140,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match told.map(|text| write(&text)) {
         Ok(code) => code,
         Err(faults) => {
-            cli::tell(&faults, "file-editor call --help");
+            flags::tell(&faults, "file-editor call --help");
             ExitCode::FAILURE
         }
     }
@@ -147,7 +148,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 /// Calls the tool and shows what came of it; or every fault in the flags.
 fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<String>> {
-    let flags = cli::Flags {
+    let flags = Flags {
         dir: Some(arguments.dir.as_deref().unwrap_or(OsStr::new("."))),
         max_size: arguments.max_size.as_deref(),
         timeout: arguments.timeout.as_deref(),
@@ -156,7 +157,7 @@ fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<St
         read_only: arguments.read_only || entry.effect == Effect::Reads,
         no_sandbox: arguments.no_sandbox,
     };
-    let (workplace, color) = match (cli::workplace(&flags, &[entry]), color(arguments)) {
+    let (workplace, color) = match (flags::workplace(&flags, &[entry]), color(arguments)) {
         (Ok(workplace), Ok(color)) => (workplace, color),
         (workplace, color) => {
             return Err(workplace.err().into_iter().flatten().chain(color.err()).collect());

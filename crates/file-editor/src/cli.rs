@@ -1,18 +1,15 @@
-//! Every flag and environment variable. Raw values are checked together, so that all faults are told at once.
+//! The command line: the flags of the server and the commands. Raw values are checked together, so that all faults are
+//! told at once.
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::ffi::OsString;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use clap::{Arg, CommandFactory as _, Parser, Subcommand};
-use files::{Access, Durability, Root};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use server::terminal::{self, Stream};
 use server::{AllowedHost, Confirm, Level, Structured, ToolErrors, http};
-use tools::{Effect, Entry};
+use tools::Entry;
 
-use crate::workplace::{SecondWall, Workplace};
+use crate::flags::{DURABILITIES, Faults, Flags, TOOLSETS, Words, tell, token, toolsets};
+use crate::workplace::Workplace;
 use crate::{call, doctor, manual, setup};
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
@@ -122,33 +119,6 @@ struct Raw {
     log: Option<String>,
 }
 
-/// Any word, with those that shells are to offer. One that is wrong is told later, together with all other faults.
-#[derive(Clone)]
-pub struct Words(Vec<&'static str>);
-
-impl Words {
-    pub fn of<T>(choices: &[(&'static str, T)]) -> Self {
-        Self(choices.iter().map(|(name, _)| *name).collect())
-    }
-}
-
-impl TypedValueParser for Words {
-    type Value = String;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<String, clap::Error> {
-        StringValueParser::new().parse_ref(command, argument, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.0.iter().map(PossibleValue::new)))
-    }
-}
-
 /// What the binary does besides serving.
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -163,14 +133,6 @@ enum Command {
 }
 
 const TRANSPORTS: [(&str, &str); 2] = [("http", "http"), ("stdio", "stdio")];
-static TOOLSETS: [(&str, &[&[Entry]]); 4] = [
-    ("flat", &[&tools::FLAT]),
-    ("text", &[&tools::TEXT]),
-    ("code", &[&tools::CODE]),
-    ("all", &[&tools::FLAT, &tools::TEXT, &tools::CODE]),
-];
-pub const DURABILITIES: [(&str, Durability); 3] =
-    [("none", Durability::None), ("data", Durability::Data), ("full", Durability::Full)];
 const TOOL_ERRORS: [(&str, ToolErrors); 2] =
     [("result", ToolErrors::Result), ("jsonrpc", ToolErrors::JsonRpc)];
 const STRUCTURED: [(&str, Structured); 2] = [("on", Structured::On), ("off", Structured::Off)];
@@ -209,16 +171,6 @@ pub struct Config {
     pub log: Level,
 }
 
-/// Flags that mean the same to all who work in a folder, as they were given.
-pub struct Flags<'a> {
-    pub dir: Option<&'a OsStr>,
-    pub max_size: Option<&'a str>,
-    pub timeout: Option<&'a str>,
-    pub durability: Option<&'a str>,
-    pub read_only: bool,
-    pub no_sandbox: bool,
-}
-
 pub enum Transport {
     Stdio,
     Http(http::Options),
@@ -247,14 +199,6 @@ pub fn read() -> Task {
     Task::Serve(Box::new(config))
 }
 
-/// Every fault in the arguments, and where to read more.
-pub fn tell(faults: &[String], help: &str) {
-    for fault in faults {
-        terminal::write_message(&format!("error: {fault}"));
-    }
-    terminal::write_message(&format!("\nSee `{help}`."));
-}
-
 /// All that can be said on the command line, as help, completions and the manual page tell it.
 pub fn definition() -> clap::Command {
     let mut definition = Raw::command();
@@ -262,14 +206,8 @@ pub fn definition() -> clap::Command {
     definition
 }
 
-/// The folder to work in, for calls of these tools; every fault, else.
-pub fn workplace(flags: &Flags, tools: &[&'static Entry]) -> Result<Workplace, Vec<String>> {
-    let mut faults = Faults(Vec::new());
-    faults.workplace(flags, Some(tools)).ok_or(faults.0)
-}
-
 fn check(raw: &Raw) -> Result<Config, Vec<String>> {
-    let mut faults = Faults(Vec::new());
+    let mut faults = Faults::default();
     let flags = Flags {
         dir: raw.dir.as_deref(),
         max_size: raw.max_size.as_deref(),
@@ -313,68 +251,6 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
     }
 }
 
-struct Faults(Vec<String>);
-
-impl Faults {
-    fn keep<T>(&mut self, checked: Result<T, String>) -> Option<T> {
-        checked.map_err(|fault| self.0.push(fault)).ok()
-    }
-
-    /// `tools`: those that will be called there, if they are known.
-    fn workplace(&mut self, flags: &Flags, tools: Option<&[&'static Entry]>) -> Option<Workplace> {
-        let access = if flags.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let root = self.keep(folder(flags.dir, access));
-        let size = "--max-size must be between 1 and 100 MB";
-        let max_size = self.number(flags.max_size, 10, 1..=100, size);
-        let time = "--timeout must be between 1 and 300 seconds";
-        let timeout = self.number(flags.timeout, 10, 1..=300, time);
-        let model = self.keep(tools.map_or(Ok(None), author));
-        let durability =
-            self.choice("--durability", flags.durability.unwrap_or("data"), &DURABILITIES);
-        Some(Workplace {
-            root: root?,
-            max_size: max_size? << 20,
-            timeout: Duration::from_secs(timeout?),
-            durability: durability?,
-            access,
-            second_wall: if flags.no_sandbox { SecondWall::Unwanted } else { SecondWall::Wanted },
-            model: model?.map(Arc::new),
-        })
-    }
-
-    fn number(
-        &mut self,
-        raw: Option<&str>,
-        default: u64,
-        range: std::ops::RangeInclusive<u64>,
-        fault: &str,
-    ) -> Option<u64> {
-        let number = raw.map_or(Some(default), |raw| raw.trim().parse().ok());
-        self.keep(number.filter(|number| range.contains(number)).ok_or_else(|| fault.into()))
-    }
-
-    fn choice<T: Copy>(&mut self, flag: &str, raw: &str, choices: &[(&str, T)]) -> Option<T> {
-        let found = choices.iter().find(|(name, _)| *name == raw).map(|(_, value)| *value);
-        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-        self.keep(found.ok_or_else(|| format!("{flag} must be one of: {}", names.join(", "))))
-    }
-}
-
-pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
-    let path = raw.filter(|raw| !raw.is_empty()).ok_or("--dir argument is required")?;
-    let opened = Root::open(Path::new(path));
-    let path = path.display();
-    let root = opened.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => format!("Directory does not exist: {path}"),
-        std::io::ErrorKind::NotADirectory => format!("Not a directory: {path}"),
-        _ => format!("Cannot access directory: {path}: {error}"),
-    })?;
-    if access == Access::ReadWrite && !root.is_writable() {
-        return Err(format!("Directory not writable: {path} (--read-only serves it for reading)"));
-    }
-    Ok(root)
-}
-
 /// Opens the port, so that one that is taken is a fault among the others.
 fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
     let hosts = allowed_hosts(raw.allow_host.as_deref().unwrap_or_default())?;
@@ -408,47 +284,4 @@ fn allowed_hosts(list: &str) -> Result<Vec<AllowedHost>, String> {
             })
         })
         .collect()
-}
-
-/// What requests have to carry, if anything.
-pub fn token() -> Result<Option<String>, &'static str> {
-    match std::env::var_os("FILE_EDITOR_TOKEN").map(OsString::into_string) {
-        None => Ok(None),
-        Some(Ok(token)) if token.is_empty() => Ok(None),
-        Some(Ok(token)) if !can_be_carried(&token) => Err(
-            "FILE_EDITOR_TOKEN ends with a blank or has a line break or the like, which no request can carry",
-        ),
-        Some(Ok(token)) => Ok(Some(token)),
-        Some(Err(_)) => Err("FILE_EDITOR_TOKEN is not text"),
-    }
-}
-
-/// Whether it can be the end of a header: blanks there are not part of it.
-fn can_be_carried(token: &str) -> bool {
-    !token.ends_with([' ', '\t']) && !token.bytes().any(|b| b.is_ascii_control() && b != b'\t')
-}
-
-/// The model that the variables name. Who serves no tool that has it write asks for none.
-fn author(tools: &[&'static Entry]) -> Result<Option<model::Settings>, String> {
-    let is_served = tools.iter().any(|entry| entry.effect == Effect::Rewrites);
-    let get = |name: &str| std::env::var(name).ok().filter(|_| is_served);
-    model::Settings::from_variables(get).map_err(|error| error.to_string())
-}
-
-pub fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
-    let mut tools: Vec<&'static Entry> = Vec::new();
-    for name in raw.unwrap_or("flat").split(',') {
-        let Some((_, sets)) = TOOLSETS.iter().find(|(known, _)| *known == name.trim()) else {
-            return Err("--tools must be a comma list of: flat, text, code, all".into());
-        };
-        tools.extend(sets.iter().copied().flatten());
-    }
-    let mut seen = Vec::new();
-    tools.retain(|entry| {
-        !seen.contains(&entry.name) && {
-            seen.push(entry.name);
-            true
-        }
-    });
-    Ok(tools)
 }

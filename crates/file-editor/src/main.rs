@@ -3,6 +3,7 @@
 mod call;
 mod cli;
 mod doctor;
+mod flags;
 mod manual;
 mod setup;
 mod workplace;
@@ -27,12 +28,12 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Task::Call(arguments) => call::run(&arguments),
+        Task::Call(arguments) => call::run(&arguments, cli::definition),
         Task::Setup(arguments) => setup::run(&arguments),
         Task::Doctor(arguments) => doctor::run(&arguments),
         Task::Completions(arguments) => manual::complete(&arguments),
-        Task::Man => manual::print(),
-        Task::Complete(question) => manual::offer(&question),
+        Task::Man => manual::print(&cli::definition()),
+        Task::Complete(question) => manual::offer(&cli::definition(), &question),
     }
 }
 

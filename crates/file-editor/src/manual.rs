@@ -6,9 +6,9 @@ mod page;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 
-use crate::{call, cli};
+use crate::call;
 
 /// Print completions for a shell
 ///
@@ -64,14 +64,15 @@ pub fn complete(arguments: &Arguments) -> ExitCode {
     call::write(script)
 }
 
-/// The answer to a shell that asks.
-pub fn offer(question: &Question) -> ExitCode {
+/// Answers a shell that asks what may come next.
+pub fn offer(definition: &Command, question: &Question) -> ExitCode {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let before: Vec<String> = question.before.iter().map(text).collect();
-    let offer = offer::after(&cli::definition(), &before, &text(&question.word));
+    let offer = offer::after(definition, &before, &text(&question.word));
     call::write(&offer)
 }
 
-pub fn print() -> ExitCode {
-    call::write(&page::of(&cli::definition()))
+/// Prints the manual page.
+pub fn print(definition: &Command) -> ExitCode {
+    call::write(&page::of(definition))
 }

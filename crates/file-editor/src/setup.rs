@@ -21,7 +21,7 @@ use files::{Access, machine};
 use server::terminal::{self, Stream};
 use text::{printable, printable_line};
 
-use crate::cli;
+use crate::flags;
 use client::{CLIENTS, Client};
 use configuration::{Configuration, Did, Others, Project, Wish};
 use entry::Entry;
@@ -189,7 +189,7 @@ fn complain(fault: &str) {
 fn folder(arguments: &Arguments) -> Result<PathBuf, String> {
     let named = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
     // Whether it can be written to is for the server to say.
-    cli::folder(Some(named), Access::ReadOnly).map(|root| root.path().to_path_buf())
+    flags::folder(Some(named), Access::ReadOnly).map(|root| root.path().to_path_buf())
 }
 
 /// The folder whose own configuration is meant; `None` for that of the user.
@@ -204,7 +204,7 @@ fn project(arguments: &Arguments) -> Result<Option<Project>, Vec<String>> {
 fn entry(arguments: &Arguments) -> Result<Entry, String> {
     let folder = folder(arguments)?;
     let tools = arguments.tools.as_deref().unwrap_or("text,code");
-    cli::toolsets(Some(tools))?;
+    flags::toolsets(Some(tools))?;
     let text = |path: &Path| {
         let fault =
             || format!("no configuration can name a path that is not text: {}", path.display());

@@ -2,17 +2,15 @@
 
 use std::fmt::Write as _;
 
+use clap::Command;
 use serde_json::{Map, Value};
 use tools::Entry;
-
-use crate::cli;
 
 /// Columns, as in the help of all commands.
 const WIDTH: usize = 100;
 
-/// The help of the command itself.
-pub fn command() -> String {
-    let mut definition = cli::definition();
+/// Help of the command itself, from the definition of the whole command line.
+pub fn command(mut definition: Command) -> String {
     let found = definition.find_subcommand_mut("call");
     found.map(|call| call.render_long_help().to_string()).unwrap_or_default()
 }

@@ -14,7 +14,7 @@ use files::{
 };
 
 use super::check::Check;
-use crate::cli;
+use crate::flags;
 
 /// Bytes below which the next edit may find no room.
 const LITTLE: u64 = 100 << 20;
@@ -30,7 +30,7 @@ pub fn all(named: &OsStr, access: Access) -> Vec<Check> {
         let help = "Name one with --dir=PATH, or leave out --dir for the current one";
         return vec![Check::fault("folder", "--dir names none", help)];
     }
-    let root = match cli::folder(Some(named), Access::ReadOnly) {
+    let root = match flags::folder(Some(named), Access::ReadOnly) {
         Ok(root) => root,
         // On Linux one is opened without any rights, and found to be closed later.
         Err(fault) if machine::is_folder(Path::new(named)) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use server::http;
 
 use super::check::Check;
-use crate::cli;
+use crate::flags;
 
 /// Whoever listens on this machine answers sooner.
 const TIME: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ fn health(port: u16) -> io::Result<String> {
 
 fn token() -> Check {
     let help = "Set FILE_EDITOR_TOKEN to a long random text, such as `openssl rand -hex 32` makes";
-    match cli::token() {
+    match flags::token() {
         Err(fault) => Check::fault("token", fault, help),
         Ok(None) => Check::ok(
             "token",

@@ -20,11 +20,11 @@ use crate::cli::Cli;
 use crate::codex::{Codex, CodexError, Message, MessageReceiver, MessageSender};
 use crate::link::Link;
 use crate::modes::{self, Setting};
+use crate::open_session::OpenSession;
 use crate::session::Which;
-use crate::sessions::Open;
 use crate::translate::{self, Asked, Failed, Shown};
 use crate::workplace::Through;
-use crate::{leftovers, lock};
+use crate::{auth_methods, leftovers, lock};
 
 pub type Answer<T> = Result<T, Error>;
 
@@ -44,7 +44,7 @@ pub struct Bridge {
     started: AtomicU64,
     messages: MessageSender,
     /// By thread; those of sub-agents lead to the session that has them.
-    pub threads: Mutex<HashMap<String, Arc<Open>>>,
+    pub threads: Mutex<HashMap<String, Arc<OpenSession>>>,
     /// Questions of Codex's that a person is at.
     questions: Mutex<HashMap<String, AbortHandle>>,
     question_slots: Arc<Semaphore>,
@@ -126,7 +126,7 @@ impl Bridge {
     }
 
     /// The session of that id.
-    pub fn open(&self, id: &str) -> Answer<Arc<Open>> {
+    pub fn open(&self, id: &str) -> Answer<Arc<OpenSession>> {
         let open = lock(&self.threads).get(id).cloned();
         open.ok_or_else(|| {
             Error::new(-32002, format!("there is no open session {id}: load or resume it first"))
@@ -170,7 +170,7 @@ impl Bridge {
                 let open = params["threadId"].as_str().and_then(|id| self.open(id).ok());
                 let (turn, root) = (&params["turn"]["id"], &params["turn"]["rootTurnId"]);
                 // A review has turns of its own inside.
-                let own = |open: &Arc<Open>| {
+                let own = |open: &Arc<OpenSession>| {
                     params["threadId"] == open.session.id() && (root.is_null() || root == turn)
                 };
                 let turn = turn.as_str().unwrap_or_default();
@@ -198,7 +198,7 @@ impl Bridge {
     }
 
     /// The threads of sub-agents are known by the calls that are about them.
-    fn adopt(&self, open: &Arc<Open>, item: &Value) {
+    fn adopt(&self, open: &Arc<OpenSession>, item: &Value) {
         let agents = item["receiverThreadIds"].as_array().into_iter().flatten();
         for agent in agents.filter_map(Value::as_str) {
             let mut threads = lock(&self.threads);
@@ -271,7 +271,7 @@ impl Bridge {
         for (_, question) in lock(&self.questions).drain() {
             question.abort();
         }
-        let mut opens: Vec<Arc<Open>> = lock(&self.threads).values().cloned().collect();
+        let mut opens: Vec<Arc<OpenSession>> = lock(&self.threads).values().cloned().collect();
         opens.retain(|open| open.is_loaded_in(number));
         for open in opens {
             open.session.end_turn(
@@ -311,7 +311,7 @@ impl Bridge {
                 },
                 "auth": { "logout": {} },
             },
-            "authMethods": crate::login::methods(),
+            "authMethods": auth_methods::list(),
             "agentInfo": {
                 "name": env!("CARGO_PKG_NAME"), "title": "Codex", "version": env!("CARGO_PKG_VERSION"),
             },
@@ -364,7 +364,7 @@ impl Bridge {
         session: &SessionId,
         id: &str,
         value: &str,
-    ) -> Answer<(Arc<Open>, Setting)> {
+    ) -> Answer<(Arc<OpenSession>, Setting)> {
         let open = self.open(&session.to_string())?;
         let choice = lock(&open.session.state).choices.choose(id, value);
         let choice = choice.map_err(|reason| Error::new(-32602, reason))?;
@@ -382,7 +382,7 @@ impl Bridge {
     }
 
     /// Sends Codex a setting as it is chosen now, and again if that is not what Codex ended up with.
-    pub async fn send_setting(&self, open: &Open, setting: Setting) -> Answer<()> {
+    pub async fn send_setting(&self, open: &OpenSession, setting: Setting) -> Answer<()> {
         let mut again = None;
         loop {
             let (sent, params) = open.settings(setting);

@@ -10,6 +10,7 @@ use agent_client_protocol::v1::schema::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::auth_methods::{API_KEYS, CHATGPT};
 use crate::bridge::{Answer, Bridge, typed};
 use crate::lock;
 
@@ -18,22 +19,6 @@ const PATIENCE: Duration = Duration::from_mins(15);
 
 /// Ends of logins that wait to be looked at.
 const MAX_OUTCOMES: usize = 16;
-
-const CHATGPT: &str = "chatgpt";
-const API_KEYS: [(&str, &str); 2] =
-    [("codex-api-key", "CODEX_API_KEY"), ("openai-api-key", "OPENAI_API_KEY")];
-
-/// The ways to log in.
-pub fn methods() -> Value {
-    let chatgpt = json!({
-        "id": CHATGPT, "name": "ChatGPT", "description": "Log in with a ChatGPT account, in the browser",
-    });
-    let keys = API_KEYS.map(|(id, variable)| {
-        let name = format!("API key ({variable})");
-        json!({ "id": id, "name": name, "description": format!("Use the key in the variable {variable}") })
-    });
-    std::iter::once(chatgpt).chain(keys).collect()
-}
 
 impl Bridge {
     pub async fn authenticate(

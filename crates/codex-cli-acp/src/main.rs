@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod acp;
+mod auth_methods;
 mod bridge;
 mod cli;
 mod codex;
@@ -13,6 +14,7 @@ mod leftovers;
 mod link;
 mod login;
 mod modes;
+mod open_session;
 mod prompts;
 mod servers;
 mod session;

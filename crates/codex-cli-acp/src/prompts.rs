@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::bridge::{Answer, Bridge, typed};
 use crate::commands::{self, Command};
 use crate::lock;
+use crate::open_session::OpenSession;
 use crate::session::{Begins, Which};
-use crate::sessions::Open;
 use crate::translate::{self, Failed};
 
 /// How long Codex may take to stop a turn that was taken back.
@@ -22,7 +22,7 @@ const STOP_PAUSE: Duration = Duration::from_millis(100);
 
 /// A prompt whose turn has begun for us.
 pub struct Prompt {
-    open: Arc<Open>,
+    open: Arc<OpenSession>,
     begins: Begins,
     work: Work,
 }
@@ -88,7 +88,7 @@ impl Bridge {
     }
 
     /// Begins what is to be done in a turn. One that Codex begins it ends too, else it is over.
-    async fn work(self: &Arc<Self>, open: &Arc<Open>, number: u64, work: Work) {
+    async fn work(self: &Arc<Self>, open: &Arc<OpenSession>, number: u64, work: Work) {
         let session = &open.session;
         let begun = match work {
             _ if !session.wants(number) => Ok(Begun::Done),
@@ -118,7 +118,12 @@ impl Bridge {
     }
 
     /// Gives the thread something to do; the id of its turn. A thread that Codex does not have any more is loaded anew.
-    async fn start_turn(&self, open: &Arc<Open>, method: &str, mut params: Value) -> Answer<Begun> {
+    async fn start_turn(
+        &self,
+        open: &Arc<OpenSession>,
+        method: &str,
+        mut params: Value,
+    ) -> Answer<Begun> {
         self.keep_loaded(open).await?;
         params["threadId"] = open.session.id().into();
         if self.cli.editor_only {
@@ -130,7 +135,7 @@ impl Bridge {
     }
 
     /// Does what a command says.
-    async fn obey(&self, open: &Arc<Open>, command: Command) -> Answer<Begun> {
+    async fn obey(&self, open: &Arc<OpenSession>, command: Command) -> Answer<Begun> {
         let session = &open.session;
         match command {
             Command::Prompt(text) => {
@@ -179,7 +184,7 @@ impl Bridge {
     }
 
     /// Has Codex stop, once it has begun; a turn that it does not end by itself is ended all the same.
-    pub fn interrupt(self: &Arc<Self>, open: &Arc<Open>, number: u64, turn: Option<String>) {
+    pub fn interrupt(self: &Arc<Self>, open: &Arc<OpenSession>, number: u64, turn: Option<String>) {
         let (bridge, open) = (Arc::clone(self), Arc::clone(open));
         tokio::spawn(async move {
             let stopped = async {

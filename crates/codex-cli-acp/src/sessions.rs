@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -21,7 +20,8 @@ use crate::bridge::{Answer, Bridge, failed, typed};
 use crate::codex::CodexError;
 use crate::commands;
 use crate::lock;
-use crate::modes::{Choices, Mode, Model, Sent, Setting, modes};
+use crate::modes::{Mode, Model, Setting, modes};
+use crate::open_session::OpenSession;
 use crate::servers::{Servers, servers};
 use crate::session::{Session, State, Which};
 use crate::translate;
@@ -38,17 +38,6 @@ and for running things.";
 const NO_SHELL: &str =
     "There is no shell here, and `apply_patch` does not work: nothing can be run.";
 
-/// A session, and what keeps it going.
-pub struct Open {
-    pub session: Arc<Session>,
-    #[expect(dead_code, reason = "held, not read: the tools go with it")]
-    workplace: Workplace,
-    /// What Codex is told of the thread whenever it loads it.
-    terms: Value,
-    /// The number of the Codex that has the thread loaded.
-    loaded_in: AtomicU64,
-}
-
 /// What an editor says of a session that it wants.
 struct Wanted {
     roots: Vec<Arc<Root>>,
@@ -62,31 +51,6 @@ impl Wanted {
     fn of(cwd: &Path, more: &[PathBuf], servers: Vec<McpServer>) -> Answer<Self> {
         let roots = workplace::folders(cwd, more).map_err(invalid)?;
         Ok(Self { roots, servers, mode: None })
-    }
-}
-
-impl Open {
-    pub fn is_loaded_in(&self, codex: u64) -> bool {
-        self.loaded_in.load(Ordering::Relaxed) == codex
-    }
-
-    /// A setting as it is chosen now, and as Codex takes it for a thread that is under way.
-    pub fn settings(&self, setting: Setting) -> (Sent, Value) {
-        let state = lock(&self.session.state);
-        let Choices { mode, model, effort, .. } = &state.choices;
-        let thread = self.session.id();
-        let params = match setting {
-            Setting::Mode => {
-                let sandbox = match (mode, &state.auto_sandbox) {
-                    (Mode::Auto, Some(sandbox)) => sandbox.clone(),
-                    _ => mode.sandbox_policy(&self.session.folders),
-                };
-                let policy = mode.approval_policy();
-                json!({ "threadId": thread, "approvalPolicy": policy, "sandboxPolicy": sandbox })
-            }
-            Setting::Model => json!({ "threadId": thread, "model": model, "effort": effort }),
-        };
-        (state.choices.sent(setting), params)
     }
 }
 
@@ -201,7 +165,7 @@ impl Bridge {
         id: &SessionId,
         mut which: Value,
         wanted: Wanted,
-    ) -> Answer<(Arc<Open>, Value)> {
+    ) -> Answer<(Arc<OpenSession>, Value)> {
         which["threadId"] = id.to_string().into();
         let mode = self.forget(&id.to_string()).await;
         let begun = self.begin("thread/resume", which, Wanted { mode, ..wanted }).await?;
@@ -215,7 +179,7 @@ impl Bridge {
         method: &str,
         which: Value,
         wanted: Wanted,
-    ) -> Answer<(Arc<Open>, Value)> {
+    ) -> Answer<(Arc<OpenSession>, Value)> {
         let Wanted { roots, servers: brought, mode } = wanted;
         let codex = self.codex().await.map_err(|error| failed(&error))?;
         let ask = async |method: &str, params: Value| {
@@ -250,8 +214,7 @@ impl Bridge {
             state.choices.begin(model, answer["reasoningEffort"].as_str());
             state.auto_sandbox = Some(answer["sandbox"].clone()).filter(|_| mode == Mode::Auto);
         }
-        let loaded_in = AtomicU64::new(codex.number);
-        let open = Arc::new(Open { session, workplace, terms, loaded_in });
+        let open = Arc::new(OpenSession::new(session, workplace, terms, codex.number));
         lock(&self.threads).insert(id, Arc::clone(&open));
         Ok((open, answer["thread"].clone()))
     }
@@ -304,7 +267,7 @@ impl Bridge {
     }
 
     /// Has Codex load the thread again, if it is another than the one that had it.
-    pub async fn keep_loaded(&self, open: &Open) -> Answer<()> {
+    pub async fn keep_loaded(&self, open: &OpenSession) -> Answer<()> {
         let codex = self.codex().await.map_err(|error| failed(&error))?;
         if open.is_loaded_in(codex.number) {
             return Ok(());
@@ -323,7 +286,7 @@ impl Bridge {
         for setting in [Setting::Mode, Setting::Model] {
             self.send_setting(open, setting).await?;
         }
-        open.loaded_in.store(codex.number, Ordering::Relaxed);
+        open.set_loaded_in(codex.number);
         Ok(())
     }
 
@@ -343,7 +306,7 @@ fn listed(thread: &Value) -> Value {
 }
 
 /// A session, as the answers that begin one describe it.
-fn described<T: DeserializeOwned>(open: &Open) -> Answer<T> {
+fn described<T: DeserializeOwned>(open: &OpenSession) -> Answer<T> {
     let choices = lock(&open.session.state).choices.clone();
     typed(json!({
         "sessionId": open.session.id(),

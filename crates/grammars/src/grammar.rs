@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tree_sitter::{Language, Node, ParseOptions, Parser, TreeCursor};
 
 use crate::Packed;
-use crate::lex::{self, Characters, Lex};
+use crate::lex::{self, Characters, Lex, Tables};
 use crate::memory::{self, Allocated};
 use crate::unpack::{Layout, Tokens};
 
@@ -27,7 +27,7 @@ pub struct Grammar {
     tables: Vec<u64>,
     layout: &'static Layout,
     _names: Names,
-    pub(crate) characters: Characters,
+    characters: Characters,
 }
 
 /// The names of symbols and fields: `pointers` to `texts`.
@@ -109,13 +109,13 @@ impl Grammar {
     }
 
     #[expect(unsafe_code, reason = "numbers are seen as smaller ones")]
-    pub(crate) fn words(&self) -> &[u16] {
+    fn words(&self) -> &[u16] {
         // SAFETY: every number of 64 bits is four of 16 bits.
         let (_, words, _) = unsafe { self.tables.align_to() };
         words
     }
 
-    pub(crate) fn tokens(&self) -> &Tokens {
+    fn tokens(&self) -> &Tokens {
         &self.layout.tokens
     }
 
@@ -142,6 +142,18 @@ impl Grammar {
             )
         })?;
         Some(Tree { tree, grammar: Arc::clone(self) })
+    }
+
+    /// Does `work`; the tokens that are looked for meanwhile, on this thread, are of this language. When `go_on` says no,
+    /// there are no more of them. It is given to `work` as well.
+    pub fn during<T>(
+        &self,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+        work: impl FnOnce(&mut dyn FnMut() -> ControlFlow<()>) -> T,
+    ) -> T {
+        let tables =
+            Tables { words: self.words(), characters: &self.characters, tokens: self.tokens() };
+        lex::during(tables, go_on, work)
     }
 
     /// The number of the nodes of this kind, which have a name.

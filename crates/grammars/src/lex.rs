@@ -4,13 +4,12 @@
 //! class; a table has a row for each state, and in it a number for each class.
 //!
 //! The library that parses does not tell that function of which language it asks for tokens. So who parses says it, for
-//! as long as that takes: [`Grammar::during`].
+//! as long as that takes: [`during`].
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::ptr;
 
-use crate::Grammar;
 use crate::unpack::{Automaton, NONE, SKIP, Tokens};
 
 /// What the library that parses reads a text with: the first of its fields.
@@ -80,9 +79,17 @@ impl Characters {
     }
 }
 
+/// Tables by which the tokens of a language are found.
+pub(crate) struct Tables<'a> {
+    /// All tables of the language.
+    pub words: &'a [u16],
+    pub characters: &'a Characters,
+    pub tokens: &'a Tokens,
+}
+
 /// A text that is being parsed, on this thread.
 struct Parse<'a> {
-    grammar: &'a Grammar,
+    tables: Tables<'a>,
     go_on: RefCell<&'a mut dyn FnMut() -> ControlFlow<()>>,
     /// How many tokens are looked for before it is asked.
     left: Cell<u32>,
@@ -106,23 +113,21 @@ impl Drop for Before {
     }
 }
 
-impl Grammar {
-    /// Does `work`; the tokens that are looked for meanwhile, on this thread, are of this language. When `go_on` says no,
-    /// there are no more of them. It is given to `work` as well.
-    pub fn during<T>(
-        &self,
-        go_on: &mut dyn FnMut() -> ControlFlow<()>,
-        work: impl FnOnce(&mut dyn FnMut() -> ControlFlow<()>) -> T,
-    ) -> T {
-        let parse = Parse {
-            grammar: self,
-            go_on: RefCell::new(go_on),
-            left: Cell::new(STRIDE),
-            is_over: Cell::new(false),
-        };
-        let _before = Before(CURRENT.replace((&raw const parse).cast()));
-        work(&mut || parse.go_on())
-    }
+/// Does `work`; the tokens that are looked for meanwhile, on this thread, are found by `tables`. When `go_on` says no,
+/// there are no more of them. It is given to `work` as well.
+pub(crate) fn during<T>(
+    tables: Tables<'_>,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    work: impl FnOnce(&mut dyn FnMut() -> ControlFlow<()>) -> T,
+) -> T {
+    let parse = Parse {
+        tables,
+        go_on: RefCell::new(go_on),
+        left: Cell::new(STRIDE),
+        is_over: Cell::new(false),
+    };
+    let _before = Before(CURRENT.replace((&raw const parse).cast()));
+    work(&mut || parse.go_on())
 }
 
 impl Parse<'_> {
@@ -153,8 +158,7 @@ impl Parse<'_> {
             }
             return false;
         }
-        let words = self.grammar.words();
-        let characters = &self.grammar.characters;
+        let Tables { words, characters, .. } = self.tables;
         let (ends, steps) = (&words[automaton.ends.clone()], &words[automaton.steps.clone()]);
         let mut state = usize::from(state);
         let mut is_found = false;
@@ -196,7 +200,7 @@ pub(crate) unsafe extern "C" fn find(reader: *mut Reader, state: u16) -> bool {
     // SAFETY: it is there for as long as it is the current one.
     let parse = unsafe { CURRENT.get().as_ref() };
     // SAFETY: as the caller says.
-    parse.is_some_and(|it| unsafe { it.find(&it.grammar.tokens().all, reader, state) })
+    parse.is_some_and(|it| unsafe { it.find(&it.tables.tokens.all, reader, state) })
 }
 
 /// Finds words only.
@@ -208,5 +212,5 @@ pub(crate) unsafe extern "C" fn find_keyword(reader: *mut Reader, state: u16) ->
     // SAFETY: as above.
     let parse = unsafe { CURRENT.get().as_ref() };
     // SAFETY: as above.
-    parse.is_some_and(|it| unsafe { it.find(&it.grammar.tokens().keywords, reader, state) })
+    parse.is_some_and(|it| unsafe { it.find(&it.tables.tokens.keywords, reader, state) })
 }

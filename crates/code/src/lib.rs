@@ -15,6 +15,7 @@ mod heredoc;
 pub mod language;
 mod line_starts;
 pub mod outline;
+mod part_kind;
 mod patterns;
 pub mod rank;
 pub mod references;

@@ -14,73 +14,13 @@ use text::LineRange;
 
 use crate::language;
 
+pub use crate::part_kind::Kind;
 pub use words::{LONGEST_DOC, LONGEST_NAME, LONGEST_SIGNATURE};
 
 /// An outline has no more parts than this.
 pub const MOST_PARTS: usize = 50_000;
 /// Of the names around a part so many are known, the innermost ones.
 pub const DEEPEST_SCOPE: usize = 8;
-
-/// What a part is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    Function,
-    Method,
-    Class,
-    Struct,
-    Enum,
-    Interface,
-    Trait,
-    Type,
-    Constant,
-    Module,
-    Macro,
-    Field,
-}
-
-impl Kind {
-    pub const ALL: [Self; 12] = [
-        Self::Function,
-        Self::Method,
-        Self::Class,
-        Self::Struct,
-        Self::Enum,
-        Self::Interface,
-        Self::Trait,
-        Self::Type,
-        Self::Constant,
-        Self::Module,
-        Self::Macro,
-        Self::Field,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Function => "function",
-            Self::Method => "method",
-            Self::Class => "class",
-            Self::Struct => "struct",
-            Self::Enum => "enum",
-            Self::Interface => "interface",
-            Self::Trait => "trait",
-            Self::Type => "type",
-            Self::Constant => "constant",
-            Self::Module => "module",
-            Self::Macro => "macro",
-            Self::Field => "field",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// Functions directly inside are its methods.
-    const fn has_methods(self) -> bool {
-        matches!(self, Self::Class | Self::Struct | Self::Enum | Self::Interface | Self::Trait)
-    }
-}
 
 /// How an outline was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

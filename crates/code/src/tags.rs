@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use grammars::Grammar;
 
-use crate::outline::Kind;
+use crate::part_kind::Kind;
 use crate::patterns::Patterns;
 
 /// What a capture is for.

@@ -309,7 +309,7 @@ fn control(runs: usize) -> Row {
     let mut counts = Vec::new();
     for run in 0..runs {
         // Chance may spare one; a checker that is blind sees nothing in any.
-        let violations = (0..5).map(|_| hammer(Lock::TakenAway, &mut row));
+        let violations = (0..25).map(|_| hammer(Lock::TakenAway, &mut row));
         let violations = violations.into_iter().find(|violations| !violations.is_empty());
         let violations = violations.unwrap_or_default();
         row.check(!violations.is_empty(), || format!("run {run}: the checker sees nothing"));

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 
 mod coverage;
+mod cycles;
 mod dist;
 mod eval;
 mod footprint;
@@ -38,7 +39,8 @@ cargo xtask <command>
   coverage          which lines the tests run, in the four parts that have a least share; `--again` says it once more
   mutants           changes in the code that no test notices; crates after it pick some, `--share=10` tries every tenth.
                     Goes on where it was cut off; `--missed` tries those again that nobody noticed, `--anew` all
-  walls             what must never leak: file system calls outside `files`, foreign words
+  walls             what the compiler cannot check: file system calls outside `files`, output that is not escaped,
+                    import cycles
   golden            rewrite cases and goldens from what the product does now; read the diff
   dist [target]…    what people install, below target/dist: archives, bundles, packages and checksums, for every platform
                     that can be built here

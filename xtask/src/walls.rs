@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Outcome, root};
+use crate::{Outcome, cycles, root};
 
 /// A rule: in the sources below these folders, none of these words.
 struct Wall {
@@ -13,6 +13,18 @@ struct Wall {
     /// Sources behind the wall, as they end.
     except: &'static [&'static str],
 }
+
+const CRATES: [&str; 9] = [
+    "text",
+    "files",
+    "grammars",
+    "code",
+    "model",
+    "tools",
+    "server",
+    "file-editor",
+    "codex-cli-acp",
+];
 
 const WALLS: &[Wall] = &[
     Wall {
@@ -92,6 +104,9 @@ pub fn check() -> Outcome {
             }
         }
     }
+    for krate in CRATES {
+        found.extend(cycles::check(&root().join("crates").join(krate).join("src")).err());
+    }
     if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
 }
 
@@ -128,7 +143,7 @@ pub fn without_tests(source: &str) -> &str {
     &source[..tests.unwrap_or(source.len())]
 }
 
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries {

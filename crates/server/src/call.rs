@@ -46,7 +46,7 @@ const READS_ON_THREADS: usize = 8;
 /// Calls for which a model generates code at a time. More wait, for no longer than a model may take.
 const GENERATIONS: usize = 4;
 
-/// What all calls share.
+/// State shared by all calls.
 pub struct Calls {
     folders: Folders,
     pub limits: Limits,

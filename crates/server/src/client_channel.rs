@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use rmcp::model::NumberOrString;
 
-    /// What is said, and kept as if nobody took it.
+    /// Messages that were sent, kept with their permits as if the client had not read them.
     type Told = Arc<Mutex<Vec<(Value, Option<Permit>)>>>;
 
     #[tokio::test]

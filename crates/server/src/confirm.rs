@@ -298,7 +298,7 @@ fn is_accepted(answer: &Value) -> Option<bool> {
     }
 }
 
-/// What a sealed question is about: this tool, this file, and what a model was told to write.
+/// The subject of a sealed question: tool, file, and the digest of what a model was told to write.
 fn sealed_subject(pending: &PendingCall) -> Vec<u8> {
     let request = &pending.request;
     let digest = request.digest.map(|digest| digest.to_string()).unwrap_or_default();

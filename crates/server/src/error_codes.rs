@@ -20,7 +20,7 @@ const PATH_SHOWN: usize = 4096;
 /// A kind of failure on the wire and in the log.
 pub struct Code {
     pub number: i32,
-    /// Who can do something about it: `client`, `server` or `system`.
+    /// The party that can correct it: `client`, `server` or `system`.
     pub category: &'static str,
     /// For the log: what happened, without contents of files.
     pub about: &'static str,

@@ -101,7 +101,7 @@ pub fn bind(host: &str, port: u16) -> io::Result<Vec<StdListener>> {
     Ok(listeners)
 }
 
-/// Whether everything is bound to addresses that only this machine reaches.
+/// True if all listeners are bound to loopback addresses.
 pub fn is_loopback(listeners: &[StdListener]) -> bool {
     let local =
         |listener: &StdListener| listener.local_addr().is_ok_and(|at| at.ip().is_loopback());

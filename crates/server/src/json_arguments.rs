@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Of any size, what is neither a text nor a list nor an object is a number.
+    /// A value of any size that is no string, array or object is a number.
     #[test]
     fn a_number_may_be_long() {
         check(&format!("[{}]", "1".repeat(3 * LARGE)));

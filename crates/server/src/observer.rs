@@ -24,7 +24,7 @@ pub trait CallObserver: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// Whether a call may write. Called when the call has its turn, and once more after [`CallObserver::ask`] said yes: that
+    /// Decides whether a call may write. Called when the call has its turn, and once more after [`CallObserver::ask`] said yes: that
     /// may be long after.
     fn permission(&self, call: &CallInfo) -> Permission;
 
@@ -54,7 +54,7 @@ pub struct CallInfo {
     pub path: Option<String>,
 }
 
-/// Whether a call may write.
+/// An observer's decision on whether a call may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     Granted,

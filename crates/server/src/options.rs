@@ -32,7 +32,7 @@ pub enum ToolErrors {
     JsonRpc,
 }
 
-/// Whether answers carry `structuredContent`.
+/// `structuredContent` in answers: on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structured {
     On,
@@ -98,7 +98,7 @@ impl Options {
         })
     }
 
-    /// What an agent needs to know first. Some clients show only the first 512 characters.
+    /// Instructions for the agent. Some clients show only the first 512 characters.
     pub fn instructions(&self, folders: &[String]) -> String {
         if let Some(instructions) = &self.instructions {
             return instructions.clone();

@@ -210,7 +210,7 @@ mod tests {
         Some(confirmations.seal(b"about", &seen(), Some(GeneratedCall { prepared, held })))
     }
 
-    /// Whether there is something to be written by that state.
+    /// True if generated code is kept for that state.
     fn is_kept(confirmations: &PendingConfirmations, state: &str) -> bool {
         confirmations.open(b"about", state).is_some_and(|confirmed| confirmed.generated.is_some())
     }

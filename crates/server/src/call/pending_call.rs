@@ -14,7 +14,7 @@ use crate::cancel::CancelSignal;
 use crate::memory_budget::Permit;
 use crate::observer::ObservedCall;
 
-/// What came in. It does not change.
+/// The request behind a call. It does not change.
 pub struct CallRequest {
     pub entry: &'static Entry,
     /// The file as asked for.
@@ -70,14 +70,14 @@ pub struct PendingCall {
     elsewhere: Duration,
 }
 
-/// What a call does when its turn has come.
+/// The work of a call once its turn has come.
 pub enum Work {
     /// Reads, and reads again if the answer found no memory. So its arguments are kept.
     Read(Value),
     /// Edits, once, when it is at the head of its file's queue.
     Edit {
         slot: Option<QueueSlot>,
-        /// The same call once more, to find out what it would write, if anybody may be asked about it.
+        /// A copy of the call for the rehearsal, if a person may be asked about it.
         rehearsal: Option<Box<Prepared>>,
     },
 }
@@ -92,7 +92,7 @@ pub struct CallResult {
     pub permit: Option<Permit>,
 }
 
-/// What a running call keeps to.
+/// The limits of a running call: deadline, cancellation, preconditions.
 pub(crate) struct CallLimits {
     pub since: Instant,
     pub call: Arc<Call>,
@@ -250,7 +250,7 @@ impl PendingCall {
     }
 }
 
-/// What is left of a call once it runs.
+/// The parts of a call that `Calls::run` needs.
 pub(super) struct Parts {
     pub request: CallRequest,
     pub prepared: Result<Prepared, Failure>,

@@ -24,7 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The body of a request, as its handler reads it.
 pub struct Received(Arc<Mutex<Unread>>);
 
-/// What the handler has not read of a body.
+/// The part of a body that the handler has not read.
 struct Unread {
     body: Incoming,
     /// The client sends the body. One that asked whether it should has to be told so first.

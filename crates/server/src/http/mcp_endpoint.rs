@@ -358,7 +358,7 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
     (version(headers) != b"2026-07-28").then_some(id)
 }
 
-/// Whether the client says that it takes a stream of events.
+/// True if the client accepts server-sent events.
 fn accepts_events(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut media =

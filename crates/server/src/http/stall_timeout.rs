@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    /// What takes longer than this hangs.
+    /// A test that waits longer than this has hung.
     const HANG: Duration = Duration::from_mins(1);
 
     /// Both ends of a connection, of which the first is ours.

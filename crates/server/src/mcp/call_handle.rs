@@ -45,7 +45,7 @@ pub struct CallHandle {
     guard: Option<Arc<dyn Send + Sync>>,
 }
 
-/// What `rmcp` is to answer.
+/// The answer that `rmcp` is to give.
 pub enum Answer {
     Outcome(Result<Reply, Failure>),
     /// A person has to be asked first.

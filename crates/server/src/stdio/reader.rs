@@ -29,7 +29,7 @@ use super::lines::{Line, Lines, pipe};
 
 /// Bytes of requests in flight. More wait in the pipe.
 const IN_FLIGHT_MAX: usize = 64 << 20;
-/// What a request counts for at least: 4,096 small ones may be in flight.
+/// Bytes that a request counts for at least, so that 4,096 small ones may be in flight.
 const SMALLEST: usize = 16 * 1024;
 
 /// A line, as the transport gets it.
@@ -77,7 +77,7 @@ struct Input {
     waiting: Option<JoinHandle<()>>,
 }
 
-/// What is to be done with a line.
+/// The next step for a line.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Next {
     PassOn(Incoming),
@@ -85,7 +85,7 @@ enum Next {
     Run(InlineCall),
 }
 
-/// What has been read besides a line.
+/// Input that has been read behind a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ahead {
     Nothing,
@@ -237,7 +237,7 @@ impl Reader {
         Next::PassOn(Incoming::Refused(response, permit))
     }
 
-    /// Of notifications only cancellations matter here.
+    /// Accepts a cancellation. Other notifications are ignored.
     fn accept_notification(&self, envelope: &Envelope) -> Option<Incoming> {
         let request_id = envelope.cancelled()?;
         self.in_flight.cancel(&request_id);

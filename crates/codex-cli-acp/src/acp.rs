@@ -1,4 +1,4 @@
-//! The editor's side: every request of ACP, and who answers it.
+//! The ACP connection to the editor: every request and the method of `Bridge` that answers it.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use agent_client_protocol::{Agent, Client, Result, on_receive_notification, on_r
 use crate::bridge::Bridge;
 use crate::link::transport;
 
-/// Answers a request by a method of [`Bridge`], in a task of its own: an answer may need the editor. `$after` is done
-/// once it is on its way.
+/// Answers a request by a method of [`Bridge`], in a task of its own, since the answer may need the editor. `$after` is
+/// called once the answer is on its way.
 macro_rules! by {
     ($bridge:expr, $method:ident, $request:ty) => {
         by!($bridge, $method, $request, |_, _, _: &Result<_>| {})
@@ -35,7 +35,7 @@ macro_rules! by {
     }};
 }
 
-/// Talks to the editor until it is gone.
+/// Serves the editor until it closes the connection.
 pub async fn serve(b: Arc<Bridge>) -> Result<()> {
     let (beginning, prompts, cancels) = (Arc::clone(&b), Arc::clone(&b), Arc::clone(&b));
     let (channel, transport) = transport::open(&b.link);
@@ -93,7 +93,7 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
         .on_receive_request(
             async move |request: PromptRequest, responder, _: ConnectionTo<Client>| {
                 let bridge = Arc::clone(&prompts);
-                // It has begun before the next message is looked at, which may take it back.
+                // The prompt begins before the next message is read, which may cancel it.
                 let prompt = bridge.begin_prompt(&request);
                 tokio::spawn(async move {
                     let (session, cancellation) = (request.session_id, responder.cancellation());
@@ -101,7 +101,8 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
                     tokio::pin!(answer);
                     let answer = tokio::select! {
                         answer = &mut answer => answer,
-                        // The request itself was taken back, in place of the prompt.
+                        // The request itself was cancelled (`$/cancel_request`), rather than the prompt
+                        // (`session/cancel`).
                         () = cancellation.cancelled() => {
                             bridge.cancel(&session);
                             answer.await

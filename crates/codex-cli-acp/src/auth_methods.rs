@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-/// Id of the login with an account of `ChatGPT`.
+/// Id of the login with a `ChatGPT` account.
 pub const CHATGPT: &str = "chatgpt";
-/// Ids of the logins by an API key, and the variable that each takes it from.
+/// Ids of the logins by API key, each with the environment variable that has the key.
 pub const API_KEYS: [(&str, &str); 2] =
     [("codex-api-key", "CODEX_API_KEY"), ("openai-api-key", "OPENAI_API_KEY")];
 
-/// Login methods, as the answer to `initialize` lists them.
+/// Lists the login methods for the answer to `initialize`.
 pub fn list() -> Value {
     let chatgpt = json!({
         "id": CHATGPT, "name": "ChatGPT", "description": "Log in with a ChatGPT account, in the browser",

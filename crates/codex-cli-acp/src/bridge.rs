@@ -1,5 +1,5 @@
-//! Between the editor and Codex. What Codex says by itself comes through one loop, in order; what the editor asks is
-//! answered by a task of its own. How sessions begin and end is in `sessions`, what becomes of a prompt in `prompts`.
+//! Connects the editor and Codex. Messages of Codex are handled in one loop, in order; each request of the editor is
+//! answered by a task of its own. `sessions` begins and ends sessions, `prompts` runs prompts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,9 +28,9 @@ use crate::{auth_methods, leftovers, lock};
 
 pub type Answer<T> = Result<T, Error>;
 
-/// Threads that are known, those of sub-agents included.
+/// Limit of the known threads, those of sub-agents included.
 const MAX_THREADS: usize = 10_000;
-/// Questions of Codex's that are open at a time. It is not heard while there are more.
+/// Limit of the open questions of Codex. Its messages are not read while there are more.
 const MAX_QUESTIONS: usize = 64;
 
 pub struct Bridge {
@@ -38,23 +38,23 @@ pub struct Bridge {
     pub link: Arc<Link>,
     pub hosted: Arc<LoopbackServer>,
     editor: OnceLock<Editor>,
-    /// The latest, or why it could not be started.
+    /// The latest Codex process, or why it could not be started.
     codex: AsyncMutex<Option<Result<Arc<Codex>, CodexError>>>,
-    /// How many there have been, those included that could not be started.
+    /// Number of the Codex processes so far, those included that could not be started.
     started: AtomicU64,
     messages: MessageSender,
-    /// By thread; those of sub-agents lead to the session that has them.
+    /// Sessions by thread id; the threads of sub-agents map to the session that started them.
     pub threads: Mutex<HashMap<String, Arc<OpenSession>>>,
-    /// Questions of Codex's that a person is at.
+    /// Tasks that wait for a person to answer a question of Codex, by request id.
     questions: Mutex<HashMap<String, AbortHandle>>,
     question_slots: Arc<Semaphore>,
-    /// What is wrong with Codex's own configuration.
+    /// The error in Codex's own configuration, if Codex reported one.
     misconfigured: Mutex<Option<String>>,
-    /// Those who wait for a login to be over: each hears of all of them.
+    /// Requests that wait for the end of a login. Each gets the end of every login.
     pub logins: Mutex<Vec<mpsc::Sender<Value>>>,
 }
 
-/// What an editor can do.
+/// Capabilities of the editor.
 #[derive(Clone, Default)]
 pub struct Editor {
     pub through: Through,
@@ -83,14 +83,14 @@ impl Bridge {
         self.editor.get().cloned().unwrap_or_default()
     }
 
-    /// The running Codex; it is started when there is none, or none any more.
+    /// Returns the running Codex, and starts one if none is running.
     pub async fn codex(&self) -> Result<Arc<Codex>, CodexError> {
         let before = self.started.load(Ordering::Relaxed);
         let mut latest = self.codex.lock().await;
         let number = self.started.load(Ordering::Relaxed);
         match &*latest {
             Some(Ok(codex)) if !codex.is_over() => return Ok(Arc::clone(codex)),
-            // That was while this one waited.
+            // Another task tried to start it while this one waited.
             Some(Err(error)) if number > before => return Err(error.clone()),
             _ => {}
         }
@@ -99,33 +99,34 @@ impl Bridge {
         latest.insert(codex).clone()
     }
 
-    /// Whether Codex can read its own configuration. If not it is ended, so that the next one can.
+    /// Returns an error if Codex could not read its own configuration. That Codex is ended, so that the next one reads
+    /// it again.
     pub async fn check_configuration(&self) -> Answer<()> {
         let Some(wrong) = lock(&self.misconfigured).take() else { return Ok(()) };
-        // Nobody starts another meanwhile, which would be taken for what this one leaves behind.
+        // The lock is held until the end, so that no new Codex is started and then killed as a leftover of this one.
         end(&mut *self.codex.lock().await).await;
         let message =
             format!("Codex cannot read its configuration: {wrong}. Correct it and try again");
         Err(Error::new(-32603, message))
     }
 
-    /// The editor is gone, or does not want us any more: nothing more is written, and Codex has to go too.
+    /// Ends the connection: the editor is gone or closed it. Nothing more is written, and Codex is ended.
     pub async fn close(&self) {
         lock(&self.threads).clear();
         match self.codex.try_lock() {
             Ok(mut latest) => end(&mut latest).await,
-            // One that is still being started has nothing to clear up.
+            // A Codex that is still starting has only its processes to end.
             Err(_) => leftovers::end().await,
         }
     }
 
-    /// Asks Codex.
+    /// Sends a request to Codex and returns its answer.
     pub async fn ask(&self, method: &str, params: Value) -> Answer<Value> {
         let codex = self.codex().await.map_err(|error| failed(&error))?;
         codex.request(method, params).await.map_err(|error| failed(&error))
     }
 
-    /// The session of that id.
+    /// Returns the open session of that id.
     pub fn open(&self, id: &str) -> Answer<Arc<OpenSession>> {
         let open = lock(&self.threads).get(id).cloned();
         open.ok_or_else(|| {
@@ -133,8 +134,8 @@ impl Bridge {
         })
     }
 
-    /// Everything Codex says by itself. While the editor has much to read Codex is not heard, and has to wait too. Nothing
-    /// that this waits for may need a message of Codex's.
+    /// Handles every message that Codex sends by itself. While the editor has much to read, no message is taken, so
+    /// that Codex waits too. Nothing that this waits for may need a message of Codex.
     pub async fn listen(self: Arc<Self>, mut heard: MessageReceiver) {
         while let Some(queued) = heard.recv().await {
             self.link.wait_until_read().await;
@@ -145,7 +146,7 @@ impl Bridge {
                 }
                 Message::Ended(why) => self.outlive(queued.number, why),
             }
-            // What was said now is counted before more is said.
+            // The updates of this message are counted as unwritten before the next message is handled.
             tokio::task::yield_now().await;
         }
     }
@@ -161,7 +162,7 @@ impl Bridge {
             }
             "configWarning" => {
                 let text = |name: &str| params[name].as_str().unwrap_or_default();
-                // Others are about little things. After this one Codex goes on as if there was no configuration.
+                // Other warnings are minor. After this one Codex goes on as if it had no configuration.
                 if text("summary").contains("using defaults") {
                     *lock(&self.misconfigured) = Some(text("details").to_owned());
                 }
@@ -169,7 +170,7 @@ impl Bridge {
             "turn/started" => {
                 let open = params["threadId"].as_str().and_then(|id| self.open(id).ok());
                 let (turn, root) = (&params["turn"]["id"], &params["turn"]["rootTurnId"]);
-                // A review has turns of its own inside.
+                // A review has turns of its own inside, which are not the turn of the prompt.
                 let own = |open: &Arc<OpenSession>| {
                     params["threadId"] == open.session.id() && (root.is_null() || root == turn)
                 };
@@ -197,7 +198,7 @@ impl Bridge {
         }
     }
 
-    /// The threads of sub-agents are known by the calls that are about them.
+    /// Registers the threads of sub-agents, which are named by the tool calls about them.
     fn adopt(&self, open: &Arc<OpenSession>, item: &Value) {
         let agents = item["receiverThreadIds"].as_array().into_iter().flatten();
         for agent in agents.filter_map(Value::as_str) {
@@ -208,9 +209,9 @@ impl Bridge {
         }
     }
 
-    /// Somebody has to decide something for Codex.
+    /// Handles a request of Codex that a person must decide.
     async fn be_asked(self: &Arc<Self>, number: u64, id: Value, method: &str, params: &Value) {
-        // While another is being started, whoever asked is gone.
+        // While another Codex is starting, the one that asked is gone.
         let running = self.codex.try_lock().ok().and_then(|latest| latest.clone()?.ok());
         let Some(codex) = running.filter(|codex| codex.number == number) else { return };
         let slot = tokio::select! {
@@ -265,9 +266,9 @@ impl Bridge {
         questions.insert(key, task.abort_handle());
     }
 
-    /// Codex is gone: its turns end, and its sessions can go on with the next.
+    /// Ends the turns of a Codex that is gone. Its sessions can go on with the next Codex.
     fn outlive(&self, number: u64, why: &CodexError) {
-        // The next one numbers its questions anew.
+        // The next Codex numbers its requests from the beginning.
         for (_, question) in lock(&self.questions).drain() {
             question.abort();
         }
@@ -294,7 +295,8 @@ impl Bridge {
         if request.client_info.is_none() {
             self.link.spare();
         }
-        // It takes a moment to start, so it does so already. Whoever needs it is told if it cannot.
+        // Codex takes a moment to start, so it is started now. If it cannot be, the request that needs it reports the
+        // error.
         tokio::spawn({
             let bridge = Arc::clone(self);
             async move { bridge.codex().await.map(drop) }
@@ -343,7 +345,7 @@ impl Bridge {
         typed(json!({ "configOptions": options }))
     }
 
-    /// Tells the editor what holds in a session, after an answer that may have led it to believe something else.
+    /// Sends the editor the mode and options of a session, after an answer that may have made it believe others.
     pub fn tell_choices(&self, session: &SessionId) {
         if let Ok(open) = self.open(&session.to_string()) {
             open.session.tell_mode();
@@ -357,8 +359,8 @@ impl Bridge {
         open.is_ok_and(|open| lock(&open.session.state).choices.mode.id() == mode)
     }
 
-    /// Chooses for us and for Codex, or for neither; the session as it is afterwards. A choice with a later one of its
-    /// setting has nothing to send.
+    /// Makes a choice in the session and in Codex, or in neither, and returns the session afterwards. Nothing is sent
+    /// if there is a later choice of the same setting.
     async fn choose(
         &self,
         session: &SessionId,
@@ -377,11 +379,11 @@ impl Bridge {
             lock(&open.session.state).choices.refuse(choice);
             return Err(error);
         }
-        // It may have been loaded again meanwhile.
+        // The session may have been loaded again meanwhile.
         Ok((self.open(&session.to_string()).unwrap_or(open), choice.setting))
     }
 
-    /// Sends Codex a setting as it is chosen now, and again if that is not what Codex ended up with.
+    /// Sends Codex a setting as it is chosen now, and again if Codex ended up with other values.
     pub async fn send_setting(&self, open: &OpenSession, setting: Setting) -> Answer<()> {
         let mut again = None;
         loop {
@@ -399,7 +401,7 @@ impl Bridge {
                 break;
             }
         }
-        // Of a session that was loaded again meanwhile the choices since then hold.
+        // If the session was loaded again meanwhile, the choices of the new one hold.
         let now =
             self.open(open.session.id()).ok().filter(|now| !std::ptr::eq(Arc::as_ptr(now), open));
         match now {
@@ -409,19 +411,19 @@ impl Bridge {
     }
 }
 
-/// Has the latest Codex end, if it runs.
+/// Ends the latest Codex if it runs.
 async fn end(latest: &mut Option<Result<Arc<Codex>, CodexError>>) {
     if let Some(Ok(codex)) = latest.take() {
         codex.close().await;
     }
 }
 
-/// An answer from its JSON.
+/// Converts JSON to a typed answer.
 pub fn typed<T: DeserializeOwned>(value: Value) -> Answer<T> {
     serde_json::from_value(value).map_err(Error::into_internal_error)
 }
 
-/// What went wrong with Codex, as the editor shows it.
+/// Converts an error of Codex to one that the editor shows.
 pub fn failed(error: &CodexError) -> Error {
     Error::new(-32603, error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Every flag and environment variable.
+//! Command line flags and environment variables.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ pub enum Events {
 }
 
 impl Cli {
-    /// The command line, or how to end: a mistake in it is told on stderr.
+    /// Parses the command line. On a mistake or after help it is printed, and the exit code is returned.
     pub fn read() -> Result<Self, ExitCode> {
         Self::try_parse().map_err(|error| {
             let stream = if error.use_stderr() { Stream::Stderr } else { Stream::Stdout };
@@ -47,7 +47,7 @@ impl Cli {
         })
     }
 
-    /// What to run as Codex.
+    /// Returns the Codex program to run: `--codex`, else `CODEX_BIN`, else `codex`.
     pub fn codex(&self) -> OsString {
         let named = self.codex.clone().or_else(|| std::env::var_os("CODEX_BIN"));
         named.filter(|name| !name.is_empty()).unwrap_or_else(|| "codex".into())

@@ -1,11 +1,11 @@
-//! `codex app-server`: the process, and the messages on its pipes.
+//! The `codex app-server` process, and the JSON-RPC messages on its pipes.
 //!
-//! One JSON-RPC message a line, without the `jsonrpc` member. It ends with us, and so does what it started: its stdin
-//! closes when we are gone, however that comes about, and then it clears up after itself. It is never killed while it
-//! can do that; the rest is for `leftovers`.
+//! One message a line, without the `jsonrpc` member. Codex and the processes it started end with this program: its
+//! stdin closes when this program is gone, for whatever reason, and then Codex cleans up. It has seconds to do that
+//! before it is killed; `leftovers` ends the rest.
 //!
-//! The length of a message is bounded, and so are the messages that wait: those of Codex until they are handled, and
-//! those for Codex until it reads.
+//! The length of a message is bounded, and so are the queues: of messages from Codex until they are handled, and of
+//! messages to Codex until it reads them.
 
 mod queue;
 
@@ -29,27 +29,27 @@ pub use queue::{MessageReceiver, MessageSender, queue};
 
 use crate::{leftovers, lock};
 
-/// The oldest Codex whose app-server has all that is needed here.
+/// The oldest Codex whose app-server has every method that is used here.
 const OLDEST: (u32, u32) = (0, 160);
-/// How long Codex may take to introduce itself. A cold start from a slow disk takes seconds.
+/// Time limit for the answer to `initialize`. A cold start from a slow disk takes seconds.
 const INTRODUCTION: Duration = Duration::from_secs(30);
-/// How long it may take to end by itself, once its stdin is closed.
+/// Time for Codex to end by itself once its stdin is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Bytes of its last words that are kept.
+/// Bytes of the end of its stderr that are kept for an error message.
 const LAST_WORDS: usize = 2000;
-/// Bytes of the longest message: items hold whole files and images, and a thread that is loaded its whole history.
+/// Limit of the bytes of a message: items hold whole files and images, and a loaded thread its whole history.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// Bytes of the buffer for a message that are kept for the next one.
+/// Bytes of the line buffer that are kept for the next message.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
-/// Bytes of its log that are passed on at a time, and how many such pieces wait while nobody reads our stderr.
+/// Bytes of Codex's log in a piece, and pieces that are queued while nothing reads this program's stderr.
 const LOG_PIECE_BYTES: usize = 64 * 1024;
 const MAX_LOG_PIECES: usize = 16;
-/// How long its log waits for somebody who reads ours.
+/// Time that Codex's log waits for a reader of this program's stderr.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
-/// Messages for Codex that wait until it reads.
+/// Limit of the messages to Codex that wait until it reads.
 const MAX_LINES: usize = 16;
 
-/// Why Codex does not do what it was asked.
+/// Errors of a request to Codex.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CodexError {
     #[error(
@@ -76,7 +76,7 @@ pub enum CodexError {
     TooLong,
     #[error("Codex CLI did not answer within {} s; try again, or name another with --codex or CODEX_BIN", INTRODUCTION.as_secs())]
     Silent,
-    /// An answer of its own that says no.
+    /// Codex answered with an error.
     #[error("{message}")]
     Refused { code: i64, message: String },
 }
@@ -90,7 +90,8 @@ impl CodexError {
         }
     }
 
-    /// Whoever was killed had no time to say why.
+    /// Builds the error for a Codex that ended. Its stderr is quoted only after an exit with a failure: a killed
+    /// process had no time to write a reason.
     fn ended(status: Option<ExitStatus>, said: &str) -> Self {
         let how = status.map_or("it closed its output".into(), |status| status.to_string());
         let failed = status.is_some_and(|status| status.code().is_some_and(|code| code != 0));
@@ -102,14 +103,14 @@ fn last_words(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!(". It said: {said}") }
 }
 
-/// A log without what colors it on a terminal.
+/// Removes the escape sequences that color a log on a terminal.
 fn without_colors(log: &str) -> String {
     let mut parts = log.trim().split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
 }
 
-/// What Codex says by itself.
+/// A message that Codex sends by itself.
 #[derive(Debug)]
 pub enum Message {
     Notification {
@@ -121,30 +122,30 @@ pub enum Message {
         method: String,
         params: Value,
     },
-    /// It is gone; nothing comes after this.
+    /// Codex is gone. This is its last message.
     Ended(CodexError),
 }
 
 type Answer = Result<Value, CodexError>;
 
-/// A running Codex.
+/// A running Codex process.
 pub struct Codex {
     lines: Arc<Lines>,
-    /// It was told to end.
+    /// Set when Codex was told to end.
     closing: watch::Sender<bool>,
     waiting: Arc<Waiting>,
     gone: watch::Receiver<bool>,
     next_id: AtomicU64,
-    /// Which of those that were started it is.
+    /// Number of this process among those that were started.
     pub number: u64,
-    /// As it introduced itself.
+    /// Version from the answer to `initialize`.
     pub version: String,
 }
 
-/// Messages to Codex, line by line. `None` once it was told to end.
+/// Channel of lines to Codex. `None` once it was told to end.
 type Lines = Mutex<Option<mpsc::Sender<String>>>;
 
-/// Requests that have no answer yet; why there will be none any more.
+/// Requests without an answer, and the reason why no more answers will come.
 #[derive(Default)]
 struct Waiting(Mutex<Answers>);
 
@@ -166,7 +167,7 @@ impl Waiting {
 }
 
 impl Codex {
-    /// Starts `program`; all it says by itself goes to `messages`, in order.
+    /// Starts `program`. Its messages are sent to `messages`, in order.
     pub async fn start(
         program: &OsStr,
         number: u64,
@@ -233,7 +234,7 @@ impl Codex {
         if is_too_old(&version) { Err(CodexError::TooOld { found: version }) } else { Ok(version) }
     }
 
-    /// Asks Codex, and waits for its answer.
+    /// Sends a request to Codex and waits for the answer.
     pub async fn request(&self, method: &str, params: Value) -> Answer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
@@ -248,28 +249,28 @@ impl Codex {
         answered.await.unwrap_or(Err(CodexError::Silent))
     }
 
-    /// Answers a request of Codex's own.
+    /// Answers a request of Codex.
     pub async fn answer(&self, id: &Value, result: &Value) {
         self.send(&json!({ "id": id, "result": result })).await;
     }
 
-    /// Tells Codex that there is no such method here.
+    /// Answers a request of Codex with "method not found".
     pub async fn refuse(&self, id: &Value, method: &str) {
         let message = format!("{method} is not offered by this client");
         self.send(&json!({ "id": id, "error": { "code": -32601, "message": message } })).await;
     }
 
-    /// Whether it is gone.
+    /// True if the process has ended.
     pub fn is_over(&self) -> bool {
         lock(&self.waiting.0).1.is_some()
     }
 
-    /// Waits until it is gone.
+    /// Waits for the end of the process.
     pub async fn ended(&self) {
         let _ = self.gone.clone().wait_for(|gone| *gone).await;
     }
 
-    /// Has it end, with all it started.
+    /// Ends Codex and all processes it started.
     pub async fn close(&self) {
         let _ = self.closing.send(true);
         lock(&self.lines).take();
@@ -278,7 +279,7 @@ impl Codex {
         }
     }
 
-    /// Waits until Codex reads. Whoever wants an answer is told when it is gone.
+    /// Sends a message, and waits until Codex reads. If Codex ends, the waiting requests get the error.
     async fn send(&self, message: &Value) {
         let lines = lock(&self.lines).clone();
         if let Some(lines) = lines {
@@ -294,7 +295,7 @@ fn spawn(program: &OsStr) -> Result<Child, CodexError> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A keeper that is killed keeps nobody.
+        // The keeper must not be killed: then it could not end Codex.
         .kill_on_drop(cfg!(not(target_os = "linux")));
     let names = ["NO_PROXY", "no_proxy"];
     let given = names.map(|name| std::env::var(name).unwrap_or_default());
@@ -302,8 +303,8 @@ fn spawn(program: &OsStr) -> Result<Child, CodexError> {
     command.spawn().map_err(|error| CodexError::unstarted(program, &error))
 }
 
-/// `NO_PROXY` and `no_proxy`. Codex would take a proxy even to this machine, where our own server is. It heeds the first
-/// that is there, so who has set one of them only has set both.
+/// Returns `NO_PROXY` and `no_proxy` with loopback added, since Codex would use a proxy even for the loopback server of
+/// this program. Codex reads only the first that is set, so a value that is set in one of them is used for both.
 fn unproxied([upper, lower]: &[String; 2]) -> [String; 2] {
     let or = |one: &str, other: &str| match (one, other) {
         ("", "") => "127.0.0.1,localhost".into(),
@@ -312,8 +313,8 @@ fn unproxied([upper, lower]: &[String; 2]) -> [String; 2] {
     [or(upper, lower), or(lower, upper)]
 }
 
-/// What was wrong with a Codex that did not introduce itself. One that is too old has no app-server, or another one: it
-/// says so in its own way, and its version tells more.
+/// Finds a better error for a Codex that did not answer `initialize`. One that is too old has no app-server, or another
+/// one, and its own message says less than its version.
 async fn explain(program: &OsStr, error: CodexError) -> CodexError {
     if !matches!(error, CodexError::Ended { .. } | CodexError::Silent) {
         return error;
@@ -330,7 +331,7 @@ async fn explain(program: &OsStr, error: CodexError) -> CodexError {
     if is_too_old(found) { CodexError::TooOld { found: found.to_owned() } } else { error }
 }
 
-/// Only what is surely an older version. What has none is made at home.
+/// True only if the version is certainly older. A development build has no version.
 fn is_too_old(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
@@ -349,7 +350,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
     }
 }
 
-/// Puts into the queue what one Codex says by itself.
+/// Forwards the messages of one Codex to the queue.
 struct MessageForwarder {
     messages: MessageSender,
     number: u64,
@@ -357,8 +358,8 @@ struct MessageForwarder {
 }
 
 impl MessageForwarder {
-    /// Waits until the queue has room. From a Codex that was told to end messages are dropped instead: it could not end
-    /// while it waits to write them.
+    /// Waits until the queue has room. Messages of a Codex that was told to end are dropped instead, since it could not
+    /// end while it waits to write them.
     async fn forward(&mut self, message: Message) {
         tokio::select! {
             biased;
@@ -368,15 +369,15 @@ impl MessageForwarder {
     }
 }
 
-/// A line from Codex.
+/// A parsed line from Codex.
 enum Incoming {
-    /// Said by itself.
+    /// A notification or request of Codex.
     Message(Message),
-    /// An answer, and the number of the request.
+    /// An answer, with the id of the request.
     Answer(Option<u64>, Answer),
 }
 
-/// Reads until Codex closes its stdout, or says too much at once.
+/// Reads messages until Codex closes its stdout or sends one that is too long.
 async fn read(
     stdout: ChildStdout,
     waiting: &Waiting,
@@ -403,7 +404,7 @@ async fn read(
     }
 }
 
-/// `None` for what is no message.
+/// Parses a line. `None` if it is no message.
 fn parse(line: &[u8]) -> Option<Incoming> {
     let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else { return None };
     let mut take = |name: &str| message.remove(name);
@@ -431,7 +432,8 @@ fn parse(line: &[u8]) -> Option<Incoming> {
     }
 }
 
-/// Its log goes to ours, which editors keep; the end of it may tell why Codex ended. A long line goes there in pieces.
+/// Copies Codex's stderr to this program's stderr, which editors keep, and keeps its end for error messages. A long
+/// line is written in pieces.
 async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
     let (log, mut is_read) = (log(), true);
     let mut stderr = BufReader::new(stderr);
@@ -449,7 +451,7 @@ async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
                 said.drain(..start);
             }
         }
-        // Who does not read our log must not keep Codex from writing its own: then there are gaps in ours.
+        // A reader that does not read this program's log must not block Codex: pieces are dropped instead.
         is_read = match log.try_send(piece) {
             Ok(()) => true,
             Err(TrySendError::Full(piece)) if is_read => {
@@ -460,7 +462,7 @@ async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
     }
 }
 
-/// Our log, written by a thread, since it waits for whoever reads it.
+/// Returns a channel to stderr. A thread writes it, since a write may block.
 fn log() -> mpsc::Sender<Vec<u8>> {
     let (log, mut pieces) = mpsc::channel::<Vec<u8>>(MAX_LOG_PIECES);
     thread::spawn(move || {
@@ -471,7 +473,7 @@ fn log() -> mpsc::Sender<Vec<u8>> {
     log
 }
 
-/// It has closed its stdout. If it does not end by itself it is ended.
+/// Waits for the exit of a process that closed its stdout, and kills it after a while.
 async fn end(mut child: Child) -> Option<ExitStatus> {
     if let Ok(status) = tokio::time::timeout(FAREWELL, child.wait()).await {
         return status.ok();

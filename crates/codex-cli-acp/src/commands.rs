@@ -1,17 +1,17 @@
-//! What a prompt that begins with `/` asks for, and what it shows.
+//! Slash commands: prompts that begin with `/`, and their output.
 
 use serde_json::{Value, json};
 
 use crate::lock;
 use crate::session::Session;
 
-/// A command, with what follows its name.
+/// A slash command with its argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A prompt of our own.
+    /// A prompt that this program supplies.
     Prompt(String),
     Compact,
-    /// What to review, as Codex takes it.
+    /// The `target` of Codex's `review/start`.
     Review(Value),
     Status,
     Mcp,
@@ -20,7 +20,7 @@ pub enum Command {
     Logout,
 }
 
-/// Name, description and what follows.
+/// Name, description and argument hint of each command.
 const ALL: [(&str, &str, Option<&str>); 10] = [
     ("init", "Write an AGENTS.md that tells agents about this project", None),
     ("status", "Show model, mode, account and tokens used", None),
@@ -39,7 +39,7 @@ project is and how it is laid out, how to build, test and check it (the exact co
 commits, and what is easily got wrong. Look at the project first, and say only what you found there. Keep it under 60 \
 lines. If there is an AGENTS.md already, correct and complete that one.";
 
-/// The commands, as editors offer them.
+/// Returns the `available_commands_update` with all commands.
 pub fn available() -> Value {
     let all = ALL.map(|(name, description, input)| {
         let mut command = json!({ "name": name, "description": description });
@@ -52,7 +52,7 @@ pub fn available() -> Value {
 }
 
 impl Command {
-    /// The command that a prompt begins with; `Err` says what is missing. Other words after a slash are for Codex.
+    /// Parses a prompt as a command; `Err` says which argument is missing. A slash with another word is left to Codex.
     pub fn of(prompt: &str) -> Option<Result<Self, String>> {
         let line = prompt.trim().strip_prefix('/')?;
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -84,7 +84,7 @@ impl Command {
     }
 }
 
-/// What `/status` shows.
+/// Returns the output of `/status`.
 pub fn status(session: &Session, account: &Value) -> String {
     let state = lock(&session.state);
     let choices = &state.choices;
@@ -123,7 +123,7 @@ pub fn status(session: &Session, account: &Value) -> String {
     rows.join("\n")
 }
 
-/// What `/mcp` shows.
+/// Returns the output of `/mcp`.
 pub fn servers(list: &Value) -> String {
     let server = |server: &Value| {
         let tools =
@@ -135,7 +135,7 @@ pub fn servers(list: &Value) -> String {
     listed(list, server, "There are no MCP servers.")
 }
 
-/// What `/skills` shows.
+/// Returns the output of `/skills`.
 pub fn skills(list: &Value) -> String {
     let skill = |skill: &Value| {
         let text = |name: &str| skill[name].as_str().unwrap_or_default();

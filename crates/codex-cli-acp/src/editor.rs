@@ -1,13 +1,13 @@
-//! The files of a session: the editor's where it has them, else those on disk.
+//! The store of a session: files are read from the editor where it has them, else from the disk.
 //!
-//! One call works on one of the two. What was read from the editor is written to the editor, or the call fails; the
-//! disk is taken only when the editor is known to have done nothing: it does not know the message, it has no such file,
-//! or it is gone. Every path is first looked at on disk, which refuses folders, pipes and links that lead outside, and
-//! tells by which path without links the editor is to be asked.
+//! A call works on one of the two. A text that was read from the editor is written to the editor, or the call fails.
+//! The disk is used only when the editor is known to have done nothing: it does not know the message, it has no such
+//! file, or it is gone. Every path is first resolved on disk, which refuses folders, pipes and links that lead outside,
+//! and finds the path without links by which the editor is asked.
 //!
-//! Two things are noticed besides. Somebody may type between any two messages, which [`EditorStore`] deals with. And a
-//! command may have changed the file on disk while the editor still shows what was there before: that is told once, by a
-//! note on what is read or by refusing an edit, and then it is for the agent to decide (`staleness`).
+//! Two races are detected. A person may type between any two messages, which [`EditorStore`] handles. And a command may
+//! have changed the file on disk while the editor still shows the old text: this is reported once, by a note on a read
+//! or by refusing an edit, and then the agent decides (`staleness`).
 
 mod others;
 mod staleness;
@@ -33,46 +33,47 @@ pub use others::{AtWork, Others};
 use staleness::{Looks, same_text};
 use visit::{Purpose, Visit};
 
-/// How long an editor is given to show what changed on disk: it is asked so often, with such a pause before each time.
+/// Number of times, and pause before each, that the editor is asked again so that it can reload a file that changed on
+/// disk.
 const RELOAD_TRIES: usize = 10;
 const RELOAD_PAUSE: Duration = Duration::from_millis(100);
 
-/// What an editor says is passed on up to so many characters.
+/// Limit of the characters of an editor's error message that are passed on.
 const WORDS_MAX: usize = 300;
 
 /// The two file messages of ACP, as a connection sends them. Called on a blocking thread.
 pub trait Messages: Send + Sync {
-    /// The whole text of a file, by its absolute path.
+    /// Reads the whole text of a file, by its absolute path.
     fn read(&self, path: &Path, call: &Call) -> Result<String, MessageError>;
 
-    /// Replaces the whole text of a file, new or not. No error but [`MessageError::TimedOut`] may come once it was sent,
-    /// unless the editor answered with it.
+    /// Replaces the whole text of a file, new or not. Once the message was sent, the only error is
+    /// [`MessageError::TimedOut`], unless the editor itself answered with another.
     fn write(&self, path: &Path, text: &str, call: &Call) -> Result<(), MessageError>;
 }
 
-/// Why a message did not do what it was for.
+/// Errors of a message to the editor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     #[error("the editor does not know the message")]
     Unknown,
     #[error("the editor has no such file")]
     Missing,
-    /// In the editor's words.
+    /// The editor's error message.
     #[error("the editor refused: {}", .0.chars().take(WORDS_MAX).collect::<String>())]
     Refused(String),
-    /// Nothing was sent.
+    /// The connection is closed, and nothing was sent.
     #[error("the editor is gone")]
     Gone,
-    /// It was sent, and no answer came until the deadline.
+    /// The message was sent, and no answer came until the deadline.
     #[error("the editor did not answer")]
     TimedOut,
-    /// The call was taken back. Nothing was sent, or only a question.
+    /// The call was cancelled. Nothing was sent, or only a read.
     #[error("the call was taken back")]
     Cancelled,
 }
 
 impl MessageError {
-    /// What a JSON-RPC error stands for. Editors say in several ways that there is no such file.
+    /// Classifies a JSON-RPC error. Editors word a missing file in several ways.
     pub fn answered(code: i64, words: impl Into<String>) -> Self {
         const MISSING: [&str; 4] = ["no such file", "file not found", "does not exist", "enoent"];
         let words = words.into();
@@ -88,7 +89,7 @@ impl MessageError {
     }
 }
 
-/// The files of one folder as a session sees them.
+/// Store of one folder of a session.
 #[derive(Debug)]
 pub struct SessionStore<M> {
     root: Arc<Root>,
@@ -98,14 +99,14 @@ pub struct SessionStore<M> {
     others: Arc<Others>,
     turns: Turns,
     looks: Looks,
-    /// The editor does not know one of the messages.
+    /// Set when the editor answers that it does not know one of the messages.
     unknown: AtomicBool,
     reload_pause: Duration,
 }
 
 impl<M: Messages> SessionStore<M> {
-    /// `disk` is that of `root`; `max_size` in bytes; `others` is shared by all folders of a session, `turns` by all
-    /// sessions of an editor.
+    /// Makes the store. `disk` is that of `root`; `max_size` in bytes; `others` is shared by all folders of a session,
+    /// `turns` by all sessions of an editor.
     pub fn new(
         root: Arc<Root>,
         messages: M,
@@ -127,7 +128,7 @@ impl<M: Messages> SessionStore<M> {
         }
     }
 
-    /// One call at the editor; `None` when it is of no use to ask it.
+    /// Begins a call at the editor. `None` if asking the editor is of no use.
     fn visit(
         &self,
         at: &FilePath,
@@ -140,7 +141,7 @@ impl<M: Messages> SessionStore<M> {
         }
         match self.disk.locate(at) {
             Ok(at) => Ok(Some(Visit::new(self, at, purpose))),
-            // What that means depends on what is to be done; the disk knows.
+            // The disk decides what a missing folder means for the operation.
             Err(StoreError::NoFolder) => Ok(None),
             Err(error) => Err(error),
         }
@@ -164,8 +165,8 @@ impl<M: Messages> SessionStore<M> {
         Ok(version.map(|version| Version { note: store.editor().note(), ..version }))
     }
 
-    /// After the editor turned out to be of no use. What it showed last, if anything, must be what is on disk: somebody
-    /// may have typed what is not saved.
+    /// Updates the file on disk, after the editor turned out to be unusable. If the editor showed a text before, the
+    /// disk must have the same one, since the editor's may have unsaved changes.
     fn update_on_disk(
         &self,
         at: &[FilePath],
@@ -243,7 +244,7 @@ impl<M: Messages> Store for SessionStore<M> {
         }
     }
 
-    /// The editor is asked for files only, so folders are made on disk.
+    /// Makes the folders on disk, since ACP has no message for folders.
     fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError> {
         self.disk.make_folders(folder, call)
     }

@@ -1,5 +1,5 @@
-//! What an editor is told of a call of one of our own tools: its begin and its end, as ACP has them or as the contracts
-//! of the tools do. Pure.
+//! Session updates about a call of this program's own tools: its start and its end, in the shape of ACP or of the
+//! tools' contracts. Pure functions.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,22 @@ use tools::{Effect, Failure, Reply};
 
 use crate::cli::Events;
 
-/// Bytes of a text in `rawInput`, before it is cut.
+/// Bytes of a text in `rawInput` before it is cut.
 const LONGEST_INPUT: usize = 10 * 1024;
-/// Bytes of a file, old and new, that are shown whole in a diff. Of larger ones only what changed is.
+/// Bytes of a file, old and new together, up to which a diff shows it whole. Of a larger file only the changed part is
+/// shown.
 const LARGEST_WHOLE: usize = 256 * 1024;
-/// Lines shown around what changed in a large file.
+/// Lines of context around the changed part of a large file.
 const AROUND: usize = 3;
 
-/// The fields that the contracts name, of each tool's answer.
+/// Fields of each tool's answer that the contracts name.
 const READ: [&str; 4] = ["total_lines", "returned_lines", "has_more", "next_line"];
 const WRITTEN: [&str; 3] = ["success", "bytes_written", "created"];
 const EDITED: [&str; 4] = ["success", "diff", "applied_count", "line_ranges"];
 const RANGE: [&str; 3] = ["edit_index", "start", "end"];
 
 impl Events {
-    /// The update that announces a call.
+    /// Returns the update that announces a call.
     pub fn begin(self, id: &str, tool: &str, arguments: &Value) -> Value {
         let mut fields = json!({
             "kind": self.kind(tool),
@@ -37,7 +38,7 @@ impl Events {
         fields
     }
 
-    /// The update that says how a call ended.
+    /// Returns the update for the end of a call.
     pub fn end(
         self,
         id: &str,
@@ -48,7 +49,7 @@ impl Events {
         self.finish(id, shown(call, outcome, change), contracted(call, outcome))
     }
 
-    /// The end of a call of which nothing is known but that it did not come to one.
+    /// Returns the update for the end of a call whose outcome is not known.
     pub fn abandoned(self, id: &str, reason: &str) -> Value {
         let contracted =
             json!({ "status": "failed", "rawOutput": { "error": { "message": reason } } });
@@ -57,7 +58,7 @@ impl Events {
         self.finish(id, shown, contracted)
     }
 
-    /// The end of a call of long ago, of which Codex remembers what the model was told.
+    /// Returns the update for the end of a call in a loaded thread, for which Codex kept only what the model was told.
     pub fn remembered(self, id: &str, item: &Value) -> Value {
         let status = if item["status"] == "completed" { "completed" } else { "failed" };
         let told = item["result"]["content"].as_array().into_iter().flatten();
@@ -65,7 +66,7 @@ impl Events {
         self.finish(id, json!({ "status": status, "content": told }), json!({ "status": status }))
     }
 
-    /// ACP has no kind for writing but `edit`.
+    /// Returns the tool kind. ACP has none for writing but `edit`.
     fn kind(self, tool: &str) -> &'static str {
         match (tool, self) {
             ("read_text_file", _) => "read",
@@ -74,7 +75,7 @@ impl Events {
         }
     }
 
-    /// The contracts' locations are paths alone.
+    /// Returns the locations. Those of the contracts are paths alone.
     fn locations(self, arguments: &Value) -> Value {
         let Some(path) = arguments["path"].as_str() else { return json!([]) };
         match arguments["line"].as_u64() {
@@ -83,7 +84,7 @@ impl Events {
         }
     }
 
-    /// An end in the shape that was asked for: the fields beside its name, or below `fields`.
+    /// Builds an end in the configured shape: the fields at the top level, or below `fields`.
     fn finish(self, id: &str, shown: Value, contracted: Value) -> Value {
         let mut update = if self == Self::Contract { json!({}) } else { shown };
         self.name(&mut update, "toolCallUpdate", "tool_call_update", id);
@@ -93,7 +94,7 @@ impl Events {
         update
     }
 
-    /// Says what it is and which call it is about, in front of all else.
+    /// Adds the type of the update and the id of the call, before all other fields.
     fn name(self, update: &mut Value, contract: &str, acp: &str, id: &str) {
         let mut named = Map::new();
         if self != Self::Contract {
@@ -111,7 +112,7 @@ impl Events {
     }
 }
 
-/// A call as a person is asked about it.
+/// Returns the tool call for a permission request.
 pub fn question(id: &str, call: &CallInfo, change: &Changed) -> Value {
     let path = call.path.as_deref().unwrap_or_default();
     let act = if change.before.is_some() { "Edit" } else { "Create" };
@@ -133,7 +134,7 @@ fn title(tool: &str, arguments: &Value) -> String {
     }
 }
 
-/// Arguments with every long text cut.
+/// Returns the arguments with every long text cut.
 fn shortened(arguments: &Value) -> Value {
     match arguments {
         Value::String(text) if text.len() > LONGEST_INPUT => {
@@ -149,7 +150,7 @@ fn shortened(arguments: &Value) -> Value {
     }
 }
 
-/// How a call ended, as editors show it: all that the tool answered, and what it changed.
+/// Returns the end of a call in the shape of ACP: the whole answer of the tool, and the change.
 fn shown(call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) -> Value {
     let reply = match outcome {
         Ok(reply) => reply,
@@ -172,7 +173,7 @@ fn shown(call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Cha
     fields
 }
 
-/// The same with what the contract of the tool names, and nothing else.
+/// Returns the end of a call in the shape of the contract: only the fields that it names.
 fn contracted(call: &CallInfo, outcome: Result<&Reply, &Failure>) -> Value {
     let pick = |from: Option<&Map<String, Value>>, names: &[&str]| -> Value {
         let members = from.into_iter().flatten().filter(|(name, _)| names.contains(&name.as_str()));
@@ -217,7 +218,7 @@ fn words(text: &str) -> Value {
     json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
-/// A file before and after, whole if it is not large.
+/// Returns the diff of a file, whole if it is not large.
 fn diff(path: &str, change: &Changed) -> Value {
     let before = change.before.as_deref().map(|bytes| String::from_utf8_lossy(bytes));
     let after = String::from_utf8_lossy(&change.after);
@@ -232,7 +233,7 @@ fn diff(path: &str, change: &Changed) -> Value {
     json!({ "type": "diff", "path": path, "oldText": old, "newText": new })
 }
 
-/// Of two texts the lines that differ, with a few around them.
+/// Returns the lines of two texts that differ, with a few lines around them.
 fn changed_part<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let same = common(before.bytes(), after.bytes());
     let start = back_lines(before, before.floor_char_boundary(same), AROUND);
@@ -245,17 +246,17 @@ fn common(one: impl Iterator<Item = u8>, other: impl Iterator<Item = u8>) -> usi
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Where the line begins that is so many lines before the one with `at`.
+/// Returns the start of the line that is `lines` lines before the one with `at`.
 fn back_lines(text: &str, at: usize, lines: usize) -> usize {
     text[..at].match_indices('\n').rev().nth(lines).map_or(0, |(at, _)| at + 1)
 }
 
-/// Where the line ends that is so many lines after the one with `at`.
+/// Returns the end of the line that is `lines` lines after the one with `at`.
 fn forward_lines(text: &str, at: usize, lines: usize) -> usize {
     text[at..].match_indices('\n').nth(lines).map_or(text.len(), |(found, _)| at + found + 1)
 }
 
-/// The first line that a change touched, counted from 1 in the file as it is now.
+/// Returns the first changed line, counted from 1 in the new file.
 fn first_line(change: &Changed) -> usize {
     let before = change.before.as_deref().map(Vec::as_slice).unwrap_or_default();
     let same = common(before.iter().copied(), change.after.iter().copied());

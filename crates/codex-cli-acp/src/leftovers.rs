@@ -1,21 +1,22 @@
-//! Whatever Codex starts ends with it, and with us.
+//! Ends every process that Codex started when Codex or this program ends.
 //!
-//! Codex clears up after itself when its stdin closes. What it cannot see to is for a keeper, on Linux: a process of ours
-//! between us and Codex, to which all come who lose their parent below it. It does nothing but wait, and when Codex is
-//! gone, or hangs although we are, it ends all that is left. So nobody stays behind even if we or Codex are killed.
+//! Codex cleans up when its stdin closes. For the rest there is a keeper on Linux: a process of this program between
+//! this program and Codex, and a child subreaper, to which processes below it are reparented when they lose their
+//! parent. It waits, and when Codex is gone, or hangs although this program is gone, it kills every process that is
+//! left. So none stays behind even if this program or Codex is killed.
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use tokio::process::Command;
 
-/// Our own word for it: this and what to run make us a keeper.
+/// First argument that makes this program a keeper; the program to run follows.
 const KEEP: &str = "--keep";
 
-/// Codex, with a keeper.
+/// Returns the command that starts Codex under a keeper.
 #[cfg(target_os = "linux")]
 pub fn kept(program: &OsStr) -> Command {
-    // It is there even when our file was replaced by a newer one.
+    // This path works even after the program's file was replaced by a newer one.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("codex-cli-acp").arg(KEEP).arg(program);
     command
@@ -26,7 +27,7 @@ pub fn kept(program: &OsStr) -> Command {
     Command::new(program)
 }
 
-/// If we were started as a keeper: keeps, and says how to end.
+/// Runs as a keeper if this process was started as one, and returns its exit code.
 pub fn keep() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let is_keeper =
@@ -34,13 +35,13 @@ pub fn keep() -> Option<ExitCode> {
     is_keeper.then(|| keeper::keep(arguments).unwrap_or(ExitCode::FAILURE))
 }
 
-/// From now on whoever loses its parent below us becomes our child.
+/// Makes this process a child subreaper: processes below it that lose their parent become its children.
 pub fn adopt() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Ends all our children, and theirs.
+/// Kills all child processes and their descendants.
 pub async fn end() {
     let _ = tokio::task::spawn_blocking(keeper::end_all).await;
 }
@@ -55,13 +56,13 @@ mod keeper {
 
     use rustix::process::{Pid, Signal, WaitOptions, getpid, getppid, kill_process, waitpid};
 
-    /// The children of one that is killed come to us a moment later.
+    /// Pause between rounds: the children of a killed process are reparented a moment later.
     const MOMENT: Duration = Duration::from_millis(10);
     const MOMENTS: usize = 200;
-    /// How often a keeper looks whether we are still there, and how long Codex has to end when we are not.
+    /// Interval at which a keeper checks for its parent, and time for Codex to end when the parent is gone.
     const LOOK: Duration = Duration::from_secs(2);
 
-    /// `None`: there was nothing to keep.
+    /// Runs the program and waits for its end. `None` if it could not be started.
     pub fn keep(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         let parent = getppid();
         super::adopt();
@@ -75,7 +76,7 @@ mod keeper {
         });
         let status = codex.wait().ok()?;
         end_all();
-        // As it ended, so do we: that is what is told.
+        // The keeper ends by the same signal or code as Codex, since that is reported.
         if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
             let _ = kill_process(getpid(), signal);
         }

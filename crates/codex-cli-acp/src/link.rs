@@ -1,4 +1,4 @@
-//! The way to the editor: what it is told, what it is asked, and its files.
+//! The connection to the editor: updates, questions, and the messages about files.
 
 pub mod transport;
 
@@ -23,24 +23,24 @@ use tokio::sync::watch;
 
 use crate::editor::{MessageError, Messages};
 
-/// How often a thread that waits for the editor looks whether its call was taken back.
+/// Interval at which a thread that waits for the editor checks whether its call was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Bytes that the editor has not read when those who have more to tell it begin to wait.
+/// Unwritten bytes from which on senders of updates wait for the editor to read.
 const MAX_UNWRITTEN_BYTES: usize = 8 << 20;
 
-/// Updates that the protocol did not always have, and that editors of then stumble over.
+/// Updates that later versions of the protocol added, and that older editors fail on.
 const LATER: [&str; 2] = ["config_option_update", "usage_update"];
 
-/// The connection, from the moment there is one.
+/// The connection to the editor, once it is open.
 #[derive(Default)]
 pub struct Link {
     connection: OnceLock<ConnectionTo<Client>>,
-    /// The editor does not say who it is, as it did not have to before these updates either.
+    /// Set if the editor sent no `clientInfo`, which was optional before these updates too.
     is_old: AtomicBool,
-    /// Who changes a file of the editor's takes a turn, whichever session it is for.
+    /// Turns at files of the editor. A call takes one before it changes a file, whichever session it is for.
     pub turns: Turns,
-    /// Bytes of lines that were said and are not written, since the editor has not read enough.
+    /// Bytes of lines that are queued and not written, since the editor does not read fast enough.
     unwritten: watch::Sender<usize>,
 }
 
@@ -49,17 +49,17 @@ impl Link {
         self.connection.get_or_init(|| connection.clone());
     }
 
-    /// Waits while the editor has much to read. Whoever has more to tell it without end does so before.
+    /// Waits while the editor has much to read. Senders of an unbounded number of updates call this first.
     pub async fn wait_until_read(&self) {
         let _ = self.unwritten.subscribe().wait_for(|bytes| *bytes < MAX_UNWRITTEN_BYTES).await;
     }
 
-    /// Spares the editor what came later.
+    /// Leaves out the updates that older editors fail on.
     pub fn spare(&self) {
         self.is_old.store(true, Ordering::Relaxed);
     }
 
-    /// Tells the editor something about a session. What it cannot be told any more it need not know.
+    /// Sends a session update. It is dropped if the editor is gone.
     pub fn update(&self, session: &str, update: &Value) {
         let is_later = update["sessionUpdate"].as_str().is_some_and(|kind| LATER.contains(&kind));
         if is_later && self.is_old.load(Ordering::Relaxed) {
@@ -73,13 +73,13 @@ impl Link {
         }
     }
 
-    /// Asks a person to choose; the answer as the editor gave it, `null` if it gave none.
+    /// Asks a person to choose. Returns the editor's answer as it came, `null` if there is none.
     pub async fn choose(&self, session: &str, tool_call: &Value, options: &Value) -> Value {
         let params = json!({ "sessionId": session, "toolCall": tool_call, "options": options });
         self.put::<RequestPermissionRequest>(params).await
     }
 
-    /// Asks a person to fill in a form or to open a page; the answer in the same way.
+    /// Asks a person to fill in a form or to open a page. Returns the answer like [`Link::choose`].
     pub async fn elicit(&self, session: &str, mut params: Value) -> Value {
         params["sessionId"] = session.into();
         self.put::<CreateElicitationRequest>(params).await
@@ -108,16 +108,16 @@ impl Link {
     }
 }
 
-/// The editor's files, as a session reaches them from the threads of its tools.
+/// Files of the editor for a session, called on the threads of its tools.
 pub struct Buffers {
     pub link: Arc<Link>,
-    /// Known once the session has begun.
+    /// The session id, known once the session has begun.
     pub session: Arc<OnceLock<String>>,
     pub runtime: Handle,
 }
 
 impl Buffers {
-    /// Sends a request and waits, as long as the call may.
+    /// Sends a request and waits for the answer until the deadline of the call.
     fn ask<R: JsonRpcRequest>(&self, request: R, call: &Call) -> Result<R::Response, MessageError> {
         if self.link.is_gone() {
             return Err(MessageError::Gone);
@@ -148,7 +148,7 @@ impl Messages for Buffers {
         }
         match self.ask(WriteTextFileRequest::new(self.session(), path, text), call) {
             Ok(_) => Ok(()),
-            // It may have been sent, and nobody knows what became of it.
+            // The write may have been sent, so its outcome is not known.
             Err(MessageError::Cancelled) => Err(MessageError::TimedOut),
             Err(_) if self.link.is_gone() => Err(MessageError::TimedOut),
             Err(error) => Err(error),
@@ -162,7 +162,7 @@ async fn taken_back(call: &Call) {
     }
 }
 
-/// What an editor's error means.
+/// Classifies an error of the editor.
 fn sorted(error: &Error) -> MessageError {
     if is_incoming_transport_closed(error) {
         return MessageError::Refused("it went away before it answered".into());

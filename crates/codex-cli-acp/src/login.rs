@@ -1,4 +1,4 @@
-//! Who pays: logging in as Codex offers it, and out again.
+//! Login to Codex, and logout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::auth_methods::{API_KEYS, CHATGPT};
 use crate::bridge::{Answer, Bridge, typed};
 use crate::lock;
 
-/// How long a person may take to log in.
+/// Time limit for a person to log in.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// Ends of logins that wait to be looked at.
+/// Ends of logins that are queued for a request.
 const MAX_OUTCOMES: usize = 16;
 
 impl Bridge {
@@ -48,9 +48,9 @@ impl Bridge {
         typed(json!({}))
     }
 
-    /// Codex waits for the browser to come back to it.
+    /// Starts a login in the browser and waits until Codex reports its end.
     async fn log_in_by_browser(&self) -> Answer<()> {
-        // It may be over before Codex has answered.
+        // Registered first, since the login may end before Codex has answered.
         let (done, mut over) = mpsc::channel(MAX_OUTCOMES);
         lock(&self.logins).push(done);
         let login = self.ask("account/login/start", json!({ "type": "chatgpt" })).await?;
@@ -82,7 +82,7 @@ impl Bridge {
     }
 }
 
-/// Opens a page in the browser; where there is none, the log has its address.
+/// Opens a page in the browser, and writes its address to the log for systems without one.
 fn show(page: &str) {
     let (program, before): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])

@@ -1,17 +1,16 @@
-//! What Codex may do in a session, and with which model: modes and other options, as editors offer them and as Codex
-//! takes them. Pure.
+//! Modes, models and other options of a session, in the formats of ACP and of Codex. Pure functions.
 
 use serde_json::{Value, json};
 
-/// What Codex may do without being allowed to.
+/// Permissions of Codex in a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Read. Our own tools refuse to write, Codex's commands run in a sandbox that does.
+    /// Reads only: this program's tools refuse to write, and Codex's commands run in a read-only sandbox.
     ReadOnly,
-    /// Work in the session's folders. Before our tools write a person is asked.
+    /// Works in the session's folders. A person is asked before this program's tools write.
     #[default]
     Auto,
-    /// Anything.
+    /// Permits anything, without asking.
     FullAccess,
 }
 
@@ -30,7 +29,7 @@ impl Mode {
         Self::ALL.into_iter().find(|mode| mode.id() == id)
     }
 
-    /// The one that Codex's own configuration comes to.
+    /// Returns the mode that matches Codex's own configuration.
     pub fn configured(config: &Value) -> Self {
         match config["sandbox_mode"].as_str() {
             Some("read-only") => Self::ReadOnly,
@@ -57,7 +56,7 @@ impl Mode {
         }
     }
 
-    /// When Codex asks before it does something itself.
+    /// Returns the approval policy: when Codex asks before it acts itself.
     pub fn approval_policy(self) -> &'static str {
         match self {
             Self::ReadOnly | Self::Auto => "on-request",
@@ -65,7 +64,7 @@ impl Mode {
         }
     }
 
-    /// The sandbox of a thread that starts.
+    /// Returns the sandbox for `thread/start`.
     pub fn sandbox(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -74,7 +73,7 @@ impl Mode {
         }
     }
 
-    /// The same for one that is under way.
+    /// Returns the sandbox policy for a running thread.
     pub fn sandbox_policy(self, folders: &[String]) -> Value {
         match self {
             Self::ReadOnly => json!({ "type": "readOnly", "networkAccess": false }),
@@ -87,7 +86,7 @@ impl Mode {
     }
 }
 
-/// A session's modes, as `session/new` and its like answer them.
+/// Returns the modes for the answer to `session/new` and similar requests.
 pub fn modes(current: Mode) -> Value {
     let all = Mode::ALL.map(
         |mode| json!({ "id": mode.id(), "name": mode.name(), "description": mode.description() }),
@@ -101,13 +100,13 @@ pub struct Model {
     pub id: String,
     pub name: String,
     pub description: String,
-    /// Each with its description.
+    /// Reasoning efforts, each with its description.
     pub efforts: Vec<(String, String)>,
     pub default_effort: String,
 }
 
 impl Model {
-    /// One of the entries of `model/list`.
+    /// Parses an entry of `model/list`.
     pub fn of(entry: &Value) -> Option<Self> {
         let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
         let effort = |effort: &Value| {
@@ -125,8 +124,8 @@ impl Model {
     }
 }
 
-/// What can be chosen for a session, what is chosen, and what of it Codex has accepted. Answers of Codex may come in any
-/// order, or never: a choice is in force at once, and is taken back if it is refused while it is the latest.
+/// The options of a session: what can be chosen, what is chosen, and what Codex has accepted. Codex may answer in any
+/// order, or never: a choice is in force at once, and is undone if it is refused while it is the latest.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     pub mode: Mode,
@@ -139,11 +138,11 @@ pub struct Choices {
     latest_model: Latest,
 }
 
-/// What Codex is told in one message.
+/// The values that are sent to Codex in one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     Mode,
-    /// With the effort, since each model has its own.
+    /// Model and effort together, since each model has its own efforts.
     Model,
 }
 
@@ -154,7 +153,7 @@ pub struct Choice {
     number: u64,
 }
 
-/// The values of a setting as they were sent to Codex, by the latest choice of then.
+/// The values of a setting as they were sent to Codex, with the latest choice at that time.
 #[derive(Clone, Debug)]
 pub struct Sent {
     choice: Choice,
@@ -172,7 +171,7 @@ struct Values {
 #[derive(Clone, Copy, Debug, Default)]
 struct Latest {
     number: u64,
-    /// Codex has not answered it.
+    /// True until Codex has answered.
     is_open: bool,
 }
 
@@ -185,7 +184,7 @@ impl Choices {
         self.models.iter().find(|model| model.id == self.model)
     }
 
-    /// The efforts of the current model.
+    /// Returns the efforts of the current model.
     fn efforts(&self) -> &[(String, String)] {
         self.current().map_or(&[], |model| &model.efforts)
     }
@@ -195,7 +194,7 @@ impl Choices {
         self.effort.as_deref().or(default).filter(|effort| !effort.is_empty())
     }
 
-    /// All options, as editors show them.
+    /// Returns all options as editors show them.
     pub fn options(&self) -> Value {
         let ways = Mode::ALL.map(|mode| option(mode.id(), mode.name(), mode.description()));
         let mut options = vec![select(MODE, "Mode", "mode", self.mode.id(), &ways)];
@@ -204,7 +203,7 @@ impl Choices {
             .iter()
             .map(|model| option(&model.id, &model.name, &model.description))
             .collect();
-        // One that is set in Codex's own configuration need not be among those it offers.
+        // A model from Codex's own configuration may be missing in the list it offers.
         if self.current().is_none() && !self.model.is_empty() {
             models.insert(0, option(&self.model, &self.model, ""));
         }
@@ -222,14 +221,14 @@ impl Choices {
         options.into()
     }
 
-    /// Sets what Codex has begun a thread with.
+    /// Sets the values with which Codex has begun a thread.
     pub fn begin(&mut self, model: &str, effort: Option<&str>) {
         model.clone_into(&mut self.model);
         self.effort = effort.map(ToOwned::to_owned);
         self.accepted = self.values();
     }
 
-    /// Chooses, or says what can be. It is for Codex to accept or refuse.
+    /// Makes a choice, or returns an error with the valid values. Codex then accepts or refuses it.
     pub fn choose(&mut self, id: &str, value: &str) -> Result<Choice, String> {
         let setting = self.set(id, value)?;
         Ok(self.renew(setting))
@@ -241,14 +240,14 @@ impl Choices {
         latest.is_open && latest.number == choice.number
     }
 
-    /// The values of a setting as they are now, to be sent.
+    /// Returns the current values of a setting, to be sent.
     pub fn sent(&self, setting: Setting) -> Sent {
         let number = self.latest(setting).number;
         Sent { choice: Choice { setting, number }, values: self.values() }
     }
 
-    /// Codex has accepted what it was sent. If that was overtaken by its answer to a later choice, Codex may now have the
-    /// older values: then the current ones are a new choice, which has to be sent.
+    /// Records that Codex accepted the values. If it had answered a later choice before, it may now have the older
+    /// values: then the current ones are returned as a new choice, which must be sent.
     pub fn accept(&mut self, sent: &Sent) -> Option<Choice> {
         let Choice { setting, number } = sent.choice;
         self.accepted.take(setting, &sent.values);
@@ -261,7 +260,7 @@ impl Choices {
         (is_decided && self.values().differs(setting, &sent.values)).then(|| self.renew(setting))
     }
 
-    /// Takes a choice back that Codex refused: what it accepted last holds again, unless there is a later choice.
+    /// Undoes a choice that Codex refused: the values it accepted last hold again, unless there is a later choice.
     pub fn refuse(&mut self, choice: Choice) {
         if !self.is_open(choice) {
             return;
@@ -311,7 +310,7 @@ impl Choices {
                     ));
                 }
                 value.clone_into(&mut self.model);
-                // An effort that the new model does not have means nothing to it.
+                // An effort that the new model does not have is dropped.
                 let fits = self.efforts().iter().any(|(id, _)| Some(id) == self.effort.as_ref());
                 self.effort = self.effort.take().filter(|_| fits);
                 Ok(Setting::Model)
@@ -329,7 +328,7 @@ impl Choices {
 }
 
 impl Values {
-    /// Takes over the values of one setting.
+    /// Copies the values of one setting.
     fn take(&mut self, setting: Setting, from: &Self) {
         match setting {
             Setting::Mode => self.mode = from.mode,

@@ -10,19 +10,19 @@ use crate::modes::{Choices, Mode, Sent, Setting};
 use crate::session::Session;
 use crate::workplace::Workplace;
 
-/// Session that is open, with the tools it needs and the thread of Codex that runs it.
+/// An open session, with its tools and the Codex that runs its thread.
 pub struct OpenSession {
     pub session: Arc<Session>,
     #[expect(dead_code, reason = "held, not read: the tools go with it")]
     workplace: Workplace,
-    /// What Codex is told of the thread whenever it loads it.
+    /// Parameters of the thread, sent to Codex whenever it loads the thread.
     pub terms: Value,
-    /// The number of the Codex that has the thread loaded.
+    /// Number of the Codex that has the thread loaded.
     loaded_in: AtomicU64,
 }
 
 impl OpenSession {
-    /// `codex`: the number of the Codex that has the thread loaded.
+    /// Makes an open session. `codex`: the number of the Codex that has the thread loaded.
     pub fn new(session: Arc<Session>, workplace: Workplace, terms: Value, codex: u64) -> Self {
         Self { session, workplace, terms, loaded_in: AtomicU64::new(codex) }
     }
@@ -35,7 +35,7 @@ impl OpenSession {
         self.loaded_in.store(codex, Ordering::Relaxed);
     }
 
-    /// A setting as it is chosen now, and as Codex takes it for a thread that is under way.
+    /// Returns the current values of a setting, and the parameters that set them for a running thread.
     pub fn settings(&self, setting: Setting) -> (Sent, Value) {
         let state = lock(&self.session.state);
         let Choices { mode, model, effort, .. } = &state.choices;

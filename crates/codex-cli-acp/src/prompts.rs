@@ -1,4 +1,4 @@
-//! What becomes of a prompt: a turn of Codex's, or a command that is ours to obey; and how it is taken back.
+//! Prompts: each runs a turn of Codex, or a slash command; and how they are cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,40 +14,40 @@ use crate::open_session::OpenSession;
 use crate::session::{Begins, Which};
 use crate::translate::{self, Failed};
 
-/// How long Codex may take to stop a turn that was taken back.
+/// Time for Codex to stop a cancelled turn.
 const STOPPING: Duration = Duration::from_secs(10);
-/// A turn that has just begun Codex cannot stop yet: it is told so often, with such a pause after each time.
+/// Number of tries to stop a turn, and pause after each: Codex cannot stop a turn that has just begun.
 const STOP_TRIES: usize = 10;
 const STOP_PAUSE: Duration = Duration::from_millis(100);
 
-/// A prompt whose turn has begun for us.
+/// A prompt whose turn has begun in the session.
 pub struct Prompt {
     open: Arc<OpenSession>,
     begins: Begins,
     work: Work,
 }
 
-/// What is to be done for a prompt.
+/// The work that a prompt asks for.
 enum Work {
     Command(Command),
-    /// There is something to be said only.
+    /// Only a text is to be shown.
     Say(String),
-    /// Codex is given this.
+    /// Input for a turn of Codex.
     Input(Vec<Value>),
 }
 
-/// What came of a prompt, at first.
+/// First outcome of the work.
 enum Begun {
-    /// A turn, of this id.
+    /// Codex began a turn with this id.
     Turn(String),
-    /// A turn that will tell of itself.
+    /// Codex will begin a turn and report it by an event.
     Soon,
-    /// It is done already.
+    /// The work is done.
     Done,
 }
 
 impl Bridge {
-    /// Takes a prompt, if the session is free for it.
+    /// Begins the turn of a prompt, unless another prompt is running in the session.
     pub fn begin_prompt(&self, request: &PromptRequest) -> Answer<Prompt> {
         let open = self.open(&request.session_id.to_string())?;
         let blocks = serde_json::to_value(&request.prompt).unwrap_or_default();
@@ -73,11 +73,11 @@ impl Bridge {
         Ok(Prompt { open, begins, work })
     }
 
-    /// Has Codex do what a prompt says; the answer, when it is over.
+    /// Runs a prompt and returns the answer when its turn has ended.
     pub async fn prompt(self: Arc<Self>, prompt: Prompt) -> Answer<PromptResponse> {
         let Prompt { open, begins: Begins { number, ended }, work } = prompt;
         let session = Arc::clone(&open.session);
-        // Codex may take its time even to begin, which keeps nobody from giving up.
+        // The work is spawned, so that a person can cancel even while Codex is slow to begin the turn.
         tokio::spawn(async move { self.work(&open, number, work).await });
         let ended = ended.await.map_err(|_| Error::internal_error())?;
         let reason = ended.map_err(|Failed { code, message, data }| {
@@ -87,7 +87,7 @@ impl Bridge {
         typed(json!({ "stopReason": reason, "usage": usage }))
     }
 
-    /// Begins what is to be done in a turn. One that Codex begins it ends too, else it is over.
+    /// Begins the work of a turn. Codex ends a turn that it began; any other ends here.
     async fn work(self: &Arc<Self>, open: &Arc<OpenSession>, number: u64, work: Work) {
         let session = &open.session;
         let begun = match work {
@@ -117,7 +117,7 @@ impl Bridge {
         session.end_turn(Which::Number(number), ended);
     }
 
-    /// Gives the thread something to do; the id of its turn. A thread that Codex does not have any more is loaded anew.
+    /// Starts a turn of the thread and returns its id. A thread that Codex has no longer loaded is loaded again.
     async fn start_turn(
         &self,
         open: &Arc<OpenSession>,
@@ -127,14 +127,14 @@ impl Bridge {
         self.keep_loaded(open).await?;
         params["threadId"] = open.session.id().into();
         if self.cli.editor_only {
-            // A thread that was loaded again has forgotten that it has none.
+            // A thread that was loaded again does not remember that it has no environments.
             params["environments"] = json!([]);
         }
         let answer = self.ask(method, params).await?;
         Ok(Begun::Turn(answer["turn"]["id"].as_str().unwrap_or_default().to_owned()))
     }
 
-    /// Does what a command says.
+    /// Runs a slash command.
     async fn obey(&self, open: &Arc<OpenSession>, command: Command) -> Answer<Begun> {
         let session = &open.session;
         match command {
@@ -183,7 +183,7 @@ impl Bridge {
         }
     }
 
-    /// Has Codex stop, once it has begun; a turn that it does not end by itself is ended all the same.
+    /// Tells Codex to stop the turn, if it has begun, and ends the turn in any case after [`STOPPING`].
     pub fn interrupt(self: &Arc<Self>, open: &Arc<OpenSession>, number: u64, turn: Option<String>) {
         let (bridge, open) = (Arc::clone(self), Arc::clone(open));
         tokio::spawn(async move {

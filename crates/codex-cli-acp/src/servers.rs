@@ -1,4 +1,5 @@
-//! MCP servers of a session, as Codex's configuration has them: ours, and those that the editor brings. Pure.
+//! MCP servers of a session in the format of Codex's configuration: this program's own, and those of the editor. Pure
+//! functions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,22 +7,22 @@ use std::time::Duration;
 use agent_client_protocol::v1::schema::McpServer;
 use serde_json::{Map, Value, json};
 
-/// What our server is called, unless that name is taken.
+/// Name of this program's server, unless that name is in use.
 const NAME: &str = "file_editor";
-/// A person may be asked before a tool answers, and take their time.
+/// Time limit of a tool call: a person may be asked before it is answered, and may take long.
 const PATIENCE: Duration = Duration::from_hours(24);
 
-/// Configuration for one thread.
+/// MCP servers of one thread.
 #[derive(Debug)]
 pub struct Servers {
-    /// The name under which Codex knows our server.
+    /// Name of this program's server in Codex's configuration.
     pub ours: String,
     /// Keys and values of Codex's configuration.
     pub config: Map<String, Value>,
 }
 
-/// Puts our server, at `url`, beside those of the editor. Codex merges what has one name, so names that its own
-/// configuration has, `in_use`, are not used again.
+/// Returns the configuration of this program's server at `url` and of the editor's servers. Codex merges servers of one
+/// name, so names that its own configuration has, `in_use`, are not used again.
 pub fn servers(
     url: &str,
     token: &str,
@@ -38,7 +39,7 @@ pub fn servers(
             "http_headers": { "Authorization": format!("Bearer {token}") },
             "required": true,
             "tool_timeout_sec": PATIENCE.as_secs(),
-            // Who may write is decided by us, when a call comes.
+            // Permission to write is decided by this program when a call arrives.
             "default_tools_approval_mode": "approve",
             // Models that search for their tools would not find these.
             "omit_tools_from": ["deferred"],
@@ -78,7 +79,7 @@ fn translated(server: &McpServer) -> Result<(String, Value), String> {
     }
 }
 
-/// The name, or the first like it that nobody has. Codex takes letters, digits, `_` and `-`.
+/// Returns the name, or the first free one like it. Codex accepts letters, digits, `_` and `-`.
 fn free(name: &str, taken: &mut BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     let name: String = name.chars().map(plain).collect();

@@ -1,8 +1,8 @@
-//! One session: what its turn is at, which tool calls are open, what was chosen and allowed.
+//! State of a session: its turn, the open tool calls, and what was chosen and permitted.
 //!
-//! Two streams tell of the calls of our own tools: Codex's events, and the calls themselves as they arrive at our server.
-//! Whichever is first begins a call, the call itself ends it, and both happen once. What happens outside a turn is told
-//! to nobody.
+//! A call of this program's own tools is reported twice: by Codex's events, and by the call itself when it arrives at
+//! the loopback server. Whichever is first begins the call, the call itself ends it, and each is sent to the editor
+//! once. Outside a turn nothing about calls is sent.
 
 mod observer;
 #[cfg(test)]
@@ -25,21 +25,21 @@ use crate::lock;
 use crate::modes::{Choices, Mode};
 use crate::translate::{self, Failed, Shown, Streamed};
 
-/// How long the end of a turn waits for calls that are still writing, so that their true outcome is told.
+/// Time that the end of a turn waits for running calls, so that their true outcome is reported.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// Items that are open at a time and known by more than their end, and the bytes that they take in memory.
+/// Limits of the open items that are remembered: their number, and their bytes in memory.
 const MAX_ITEMS: usize = 1000;
 const MAX_ITEM_BYTES: usize = 32 << 20;
-/// Calls of our own tools that Codex may announce in a turn.
+/// Limit of the calls of this program's tools that Codex may announce in a turn.
 const MAX_CALLS: usize = 100_000;
-/// Warnings that are remembered.
+/// Limit of the remembered warnings.
 const MAX_WARNINGS: usize = 1000;
 
-/// How a turn ended: why it stopped, or what went wrong.
+/// Outcome of a turn: the stop reason, or an error.
 pub type Ended = Result<&'static str, Failed>;
 
-/// Which turn is meant.
+/// Selects a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which<'a> {
     Any,
@@ -59,59 +59,59 @@ pub struct Session {
     /// Codex's id of the thread, known once it has begun.
     pub id: Arc<OnceLock<String>>,
     pub cwd: PathBuf,
-    /// The folders it works in, the first of which is `cwd`.
+    /// The folders of the session, the first of which is `cwd`.
     pub folders: Vec<String>,
     pub link: Arc<Link>,
     pub events: Events,
     pub shown: Shown,
-    /// The name under which Codex knows our server.
+    /// Name of this program's server in Codex's configuration.
     pub server: OnceLock<String>,
     pub state: Mutex<State>,
-    /// Told when Codex changes files by itself.
+    /// Records when Codex changes files by itself.
     pub others: Arc<Others>,
 }
 
-/// What changes while a session goes on.
+/// Mutable state of a session.
 #[derive(Default)]
 pub struct State {
     pub choices: Choices,
-    /// A person allowed all writes of our tools for the rest of the session.
+    /// Set when a person allowed all writes of this program's tools for the rest of the session.
     writes_allowed: bool,
     turn: Option<Turn>,
-    /// How many turns there have been.
+    /// Number of turns so far.
     turns: u64,
-    /// What Codex warned of, each thing once, by its hash.
+    /// Hashes of the warnings of Codex, each of which is shown once.
     warnings: BTreeSet<u64>,
-    /// Tokens used so far, as Codex last told.
+    /// Tokens used so far, as Codex last reported them.
     pub usage: Option<Value>,
-    /// The sandbox that Codex made of its own configuration for the mode `auto`.
+    /// The sandbox that Codex made from its own configuration for the mode `auto`.
     pub auto_sandbox: Option<Value>,
 }
 
-/// What a prompt has under way.
+/// A running turn.
 struct Turn {
     number: u64,
-    /// Known once Codex has answered.
+    /// Codex's id of the turn, known once Codex has answered.
     id: Option<String>,
     answer: oneshot::Sender<Ended>,
-    /// Calls of our own tools, by the id under which each is shown.
+    /// Calls of this program's tools, by the id under which each is shown.
     calls: HashMap<String, Progress>,
-    /// The ids of those that have come and not ended, by the number of the call.
+    /// Ids of the calls that have arrived and not ended, by the number of the call.
     served: HashMap<u64, String>,
-    /// Other items of Codex's that have not ended, with those that change files on disk.
+    /// Other items of Codex that have not ended, including those that change files on disk.
     items: HashMap<String, OpenItem>,
     streamed: Streamed,
-    /// Tool calls that are there for a question only.
+    /// Tool calls that exist only for a question.
     questions: BTreeSet<String>,
-    /// A person took the prompt back.
+    /// Set when a person cancelled the prompt.
     cancelled: bool,
-    /// The turn that Codex is told to stop, since it began after that.
+    /// Id of the turn that Codex was told to stop because it began after the cancellation.
     stopped: Option<String>,
-    /// Codex said how it ended.
+    /// Outcome of the turn, as Codex reported it.
     ended: Option<Ended>,
 }
 
-/// An item of Codex's that has not ended.
+/// An item of Codex that has not ended.
 struct OpenItem {
     item: Value,
     bytes: usize,
@@ -119,12 +119,12 @@ struct OpenItem {
     at_work: Option<AtWork>,
 }
 
-/// Where a call of one of our tools is.
+/// Progress of a call of this program's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// Codex said so; the call itself has not come.
+    /// Codex announced it; the call itself has not arrived.
     Announced,
-    /// Our tool is at it.
+    /// The tool is running.
     Running,
     Over,
 }
@@ -146,21 +146,21 @@ impl Session {
         self.link.update(self.id(), update);
     }
 
-    /// Tells which mode the session is in. What is told last is true: nobody changes it meanwhile.
+    /// Sends the current mode. The lock is held, so that the last update sent is the true one.
     pub fn tell_mode(&self) {
         let state = lock(&self.state);
         let mode = state.choices.mode.id();
         self.update(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode }));
     }
 
-    /// Tells what is chosen, in the same way.
+    /// Sends the current options, under the lock like [`Session::tell_mode`].
     pub fn tell_options(&self) {
         let state = lock(&self.state);
         let options = state.choices.options();
         self.update(&json!({ "sessionUpdate": "config_option_update", "configOptions": options }));
     }
 
-    /// Tells of a tool call that is there for a question only, or that is closed.
+    /// Sends an update of a tool call that exists only for a question, or that was asked about.
     pub fn update_question(&self, update: &Value) {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return };
@@ -173,13 +173,13 @@ impl Session {
         self.update(update);
     }
 
-    /// Says something in Codex's place.
+    /// Sends a message of the agent that this program wrote itself.
     pub fn say(&self, text: &str) {
         let content = json!({ "type": "text", "text": text });
         self.update(&json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
     }
 
-    /// Tells of an item of the past.
+    /// Sends the updates of an item of a loaded thread.
     pub fn replay(&self, item: &Value) {
         if !self.is_ours(item) {
             for update in translate::replayed(item, &self.cwd, self.shown) {
@@ -192,7 +192,7 @@ impl Session {
         self.update(&self.events.remembered(text("id"), item));
     }
 
-    /// Begins a turn; `None` if there is one already.
+    /// Begins a turn. `None` if one is running.
     pub fn begin_turn(&self) -> Option<Begins> {
         let mut state = lock(&self.state);
         if state.turn.is_some() {
@@ -216,14 +216,14 @@ impl Session {
         Some(Begins { number: state.turns, ended })
     }
 
-    /// Whether the turn of this number is under way, and was not taken back.
+    /// True if the turn of this number is running and not cancelled.
     pub fn wants(&self, number: u64) -> bool {
         let state = lock(&self.state);
         state.turn.as_ref().is_some_and(|turn| turn.number == number && !turn.cancelled)
     }
 
-    /// Codex has begun the turn of this number, under this id; whether it is to stop: the prompt was taken back
-    /// meanwhile, or is over.
+    /// Records the id with which Codex began the turn of this number. True if Codex must stop it, since the prompt was
+    /// cancelled meanwhile or has ended.
     pub fn turn_is(&self, number: u64, id: &str) -> bool {
         let mut state = lock(&self.state);
         let Some(turn) = state.turn.as_mut().filter(|turn| turn.number == number) else {
@@ -233,8 +233,8 @@ impl Session {
         turn.cancelled
     }
 
-    /// Codex says that it has begun a turn; the number of the one that was taken back meanwhile, if it is that. What it
-    /// says again changes nothing.
+    /// Records that Codex reported a turn. Returns its number if it was cancelled meanwhile and must be stopped. A
+    /// repeated report changes nothing.
     pub fn turn_began(&self, id: &str) -> Option<u64> {
         let mut state = lock(&self.state);
         let turn = state.turn.as_mut()?;
@@ -246,7 +246,7 @@ impl Session {
         })
     }
 
-    /// Takes the turn back; its number, and its id if Codex has begun it.
+    /// Cancels the turn. Returns its number, and its id if Codex has begun it.
     pub fn cancel(&self) -> Option<(u64, Option<String>)> {
         let mut state = lock(&self.state);
         let turn = state.turn.as_mut()?;
@@ -254,7 +254,8 @@ impl Session {
         Some((turn.number, turn.id.clone()))
     }
 
-    /// A turn is over. It is, once our own calls are; those that take too long are given up.
+    /// Records the outcome of a turn. The turn ends when the running calls of this program's tools have, or after
+    /// [`SETTLING`].
     pub fn end_turn(self: &Arc<Self>, which: Which<'_>, ended: Ended) {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return };
@@ -263,7 +264,7 @@ impl Session {
             Which::Number(number) => turn.number == number,
             Which::Id(id) => turn.id.as_deref().is_none_or(|own| own == id),
         };
-        // Else it is an older one that was given up.
+        // Otherwise it is an older turn that was given up.
         if !is_it {
             return;
         }
@@ -289,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Closes what is open, and answers the prompt. Nothing is told of this turn from here on.
+    /// Closes the open calls and answers the prompt. Nothing is sent about this turn afterwards.
     fn finish(&self, state: &mut State) {
         let Some(mut turn) = state.turn.take() else { return };
         for (id, _) in turn.calls.iter().filter(|(_, progress)| **progress != Progress::Over) {
@@ -300,11 +301,11 @@ impl Session {
             self.update(&update);
         }
         let ended = turn.ended.unwrap_or(Ok("end_turn"));
-        // Whoever took a prompt back is told that it was, whatever else became of it.
+        // A cancelled prompt is answered as cancelled, whatever its outcome.
         let _ = turn.answer.send(if turn.cancelled { Ok("cancelled") } else { ended });
     }
 
-    /// What Codex tells of one of its threads: this one, or one of a sub-agent's.
+    /// Handles a notification about a thread: this session's own, or that of a sub-agent.
     pub fn hear(self: &Arc<Self>, method: &str, params: &Value) {
         let is_own = params["threadId"].as_str() == Some(self.id());
         if method == "turn/completed" && is_own {
@@ -327,7 +328,7 @@ impl Session {
             }
         }
         let Some(turn) = &mut state.turn else {
-            // Some things are worth knowing at any time.
+            // A new name is worth showing outside a turn too.
             if matches!(method, "thread/name/updated") && is_own {
                 let mut nothing = Streamed::default();
                 for update in
@@ -368,7 +369,7 @@ impl Session {
                     self.update(&update);
                 }
             }
-            // What a sub-agent says is for the agent that sent it.
+            // Messages of a sub-agent are for the agent that started it.
             _ if is_own => {
                 let streamed = &mut turn.streamed;
                 for update in
@@ -381,7 +382,7 @@ impl Session {
         }
     }
 
-    /// The item that a question of Codex's is about. One about a tool of an MCP server does not name it.
+    /// Returns the item that a question of Codex is about. A question about an MCP tool does not name it.
     pub fn item_of(&self, question: &Value) -> Option<Value> {
         let state = lock(&self.state);
         let items = &state.turn.as_ref()?.items;
@@ -403,7 +404,7 @@ impl Session {
             && tools::TEXT.iter().any(|entry| item["tool"] == entry.name)
     }
 
-    /// A call of one of our tools, as Codex tells of it.
+    /// Handles Codex's event about a call of this program's tools.
     fn hear_of_call(&self, turn: &mut Turn, item: &Value, done: bool) {
         let text = |name: &str| item[name].as_str().unwrap_or_default();
         let (id, tool) = (text("id"), text("tool"));
@@ -414,7 +415,7 @@ impl Session {
             turn.calls.insert(id.to_owned(), Progress::Announced);
             self.update(&self.events.begin(id, tool, &item["arguments"]));
         }
-        // It never came to us: Codex itself refused it, or could not reach us.
+        // The call never arrived: Codex refused it, or could not connect.
         if done && turn.calls.get(id) == Some(&Progress::Announced) {
             turn.calls.insert(id.to_owned(), Progress::Over);
             let reason = item["error"]["message"].as_str().unwrap_or("Codex did not make the call");
@@ -423,7 +424,7 @@ impl Session {
     }
 }
 
-/// Whether an item is something done rather than said.
+/// True if an item is an action, not a message or thought.
 fn is_deed(item: &Value) -> bool {
     !matches!(
         item["type"].as_str(),
@@ -431,7 +432,7 @@ fn is_deed(item: &Value) -> bool {
     )
 }
 
-/// Whether files on disk may change by it.
+/// True if an item may change files on disk.
 fn changes_files(item: &Value) -> bool {
     matches!(item["type"].as_str(), Some("commandExecution" | "fileChange"))
 }

@@ -1,4 +1,4 @@
-//! How sessions begin, come back and end.
+//! Requests that begin, load, resume, fork, list, close and delete sessions.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,27 +27,28 @@ use crate::session::{Session, State, Which};
 use crate::translate;
 use crate::workplace::{self, Workplace};
 
-/// Sessions in a page of the list.
+/// Sessions in a page of `session/list`.
 const PAGE: usize = 50;
-/// Of these sources a person can go on with a thread.
+/// Sources of threads that a person can continue.
 const SOURCES: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
-/// What Codex runs commands by. It forgets for a thread that is loaded again that it has nowhere to run them.
+/// Features by which Codex runs commands. They are switched off, since a thread that is loaded again does not remember
+/// that it has no environments.
 const RUNNING: [&str; 2] = ["features.shell_tool", "features.unified_exec"];
 const SHELL: &str = "The shell and `apply_patch` see only what is saved; use them for what is not text, for searching \
 and for running things.";
 const NO_SHELL: &str =
     "There is no shell here, and `apply_patch` does not work: nothing can be run.";
 
-/// What an editor says of a session that it wants.
+/// Parameters of a session that the editor asks for.
 struct Wanted {
     roots: Vec<Arc<Root>>,
     servers: Vec<McpServer>,
-    /// That of a session that was open.
+    /// Mode of the session that was open before, if any.
     mode: Option<Mode>,
 }
 
 impl Wanted {
-    /// Where it cannot be, nothing is done for it, nor to a session that is open already.
+    /// Opens the folders first: if one is missing, neither Codex nor a session that is already open is touched.
     fn of(cwd: &Path, more: &[PathBuf], servers: Vec<McpServer>) -> Answer<Self> {
         let roots = workplace::folders(cwd, more).map_err(invalid)?;
         Ok(Self { roots, servers, mode: None })
@@ -141,7 +142,7 @@ impl Bridge {
         }
     }
 
-    /// Ends a session that is open; its thread stays. Answers the mode it was in.
+    /// Closes an open session and returns its mode. Its thread stays.
     async fn forget(self: &Arc<Self>, id: &str) -> Option<Mode> {
         let open = {
             let mut threads = lock(&self.threads);
@@ -149,7 +150,7 @@ impl Bridge {
             threads.retain(|_, other| !Arc::ptr_eq(other, &open));
             open
         };
-        // One that Codex has not begun yet is stopped when it does.
+        // A turn that Codex has not begun yet is stopped when it begins.
         if let Some((_, Some(turn))) = open.session.cancel() {
             self.stop(id, &turn).await;
         }
@@ -159,7 +160,7 @@ impl Bridge {
         Some(mode)
     }
 
-    /// Begins a session that was before. If it is open it is begun anew, in the mode it is in.
+    /// Begins a session for an existing thread. If the session is open it is closed first, and its mode is kept.
     async fn come_back(
         self: &Arc<Self>,
         id: &SessionId,
@@ -173,7 +174,7 @@ impl Bridge {
         Ok(begun)
     }
 
-    /// Begins a thread, or one that was before; it and what Codex said of it.
+    /// Begins a new or an existing thread. Returns the session, and the thread as Codex described it.
     async fn begin(
         self: &Arc<Self>,
         method: &str,
@@ -196,7 +197,7 @@ impl Bridge {
         let workplace = Workplace::open(&self.hosted, &session, roots, self.editor().through);
         let terms = self.terms(&session, &workplace, &brought, &config)?;
         let answer = match codex.request(method, merged(which.clone(), &terms)).await {
-            // It is one that Codex does not know.
+            // Codex does not know the thread.
             Err(CodexError::Refused { message, .. }) if !which["threadId"].is_null() => {
                 return Err(not_found(&which["threadId"], &message));
             }
@@ -234,7 +235,7 @@ impl Bridge {
         })
     }
 
-    /// What Codex is told of a thread, after its own `config`.
+    /// Returns the parameters of a thread. `config` is Codex's own configuration.
     fn terms(
         &self,
         session: &Session,
@@ -266,7 +267,7 @@ impl Bridge {
         Ok(terms)
     }
 
-    /// Has Codex load the thread again, if it is another than the one that had it.
+    /// Has Codex load the thread again, if a new Codex was started since.
     pub async fn keep_loaded(&self, open: &OpenSession) -> Answer<()> {
         let codex = self.codex().await.map_err(|error| failed(&error))?;
         if open.is_loaded_in(codex.number) {
@@ -274,7 +275,7 @@ impl Bridge {
         }
         let which = json!({ "threadId": open.session.id(), "excludeTurns": true });
         match codex.request("thread/resume", merged(which, &open.terms)).await {
-            // Codex keeps nothing of a thread before its first turn.
+            // Codex stores nothing of a thread before its first turn.
             Err(CodexError::Refused { message, .. }) => {
                 let lost = format!(
                     "the session is lost with the Codex that had it ({message}); begin a new one"
@@ -290,13 +291,13 @@ impl Bridge {
         Ok(())
     }
 
-    /// What an editor is told once it knows of the session.
+    /// Sends the updates that follow the start of a session.
     pub fn welcome(&self, id: &SessionId) {
         self.link.update(&id.to_string(), &commands::available());
     }
 }
 
-/// A thread of Codex's, as a list of sessions has it.
+/// Converts a thread of Codex to an entry of `session/list`.
 fn listed(thread: &Value) -> Value {
     let named = |name: &str| thread[name].as_str().filter(|name| !name.is_empty());
     let title = named("name").or(named("preview")).map(translate::one_line);
@@ -305,7 +306,7 @@ fn listed(thread: &Value) -> Value {
     json!({ "sessionId": thread["id"], "cwd": thread["cwd"], "title": title, "updatedAt": updated })
 }
 
-/// A session, as the answers that begin one describe it.
+/// Returns the answer that describes a session which has begun.
 fn described<T: DeserializeOwned>(open: &OpenSession) -> Answer<T> {
     let choices = lock(&open.session.state).choices.clone();
     typed(json!({
@@ -336,7 +337,7 @@ fn merged(mut one: Value, other: &Value) -> Value {
     one
 }
 
-/// What the model is told besides, after what the user's own configuration tells it.
+/// Returns the developer instructions: those of the user's own configuration, then those about this program's tools.
 fn instructions(server: &str, shell: &str, config: &Value) -> String {
     let ours = format!(
         "You work inside the user's editor. Read and edit text files with the tools of the MCP server `{server}`: they \

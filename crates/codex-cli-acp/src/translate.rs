@@ -1,6 +1,6 @@
-//! What Codex says, in ACP's words, and back. Pure: JSON in, JSON out.
+//! Translates between Codex's messages and ACP. Pure functions from JSON to JSON.
 //!
-//! Everything is a [`Value`], since the types of the crate leave `"status":"pending"` out. What Codex says is not
+//! Everything is a [`Value`], since the types of the crate leave out `"status":"pending"`. Codex's messages are not
 //! trusted: a field that is missing or of another type counts as empty, and an item without an id shows nothing.
 
 mod asked;
@@ -32,11 +32,11 @@ pub use streamed::Streamed;
 use said::text;
 use tool_call::{Phase, ToolCall};
 
-/// What the editor said it can show.
+/// Capabilities of the editor for showing things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
 pub struct Shown {
-    /// Output of commands as it comes, in a terminal that only shows (`_meta.terminal_output`).
+    /// Output of commands as it comes, in a display-only terminal (`_meta.terminal_output`).
     pub terminal_output: bool,
     /// `notice` updates.
     pub notices: bool,
@@ -49,7 +49,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// What `clientCapabilities` of `initialize` say.
+    /// Reads the `clientCapabilities` of `initialize`.
     pub fn new(capabilities: &Value) -> Self {
         Self {
             terminal_output: capabilities["_meta"]["terminal_output"] == true,
@@ -61,7 +61,7 @@ impl Shown {
     }
 }
 
-/// The updates of an item that begins. A tool call begins once.
+/// Returns the updates of an item that begins. A tool call begins once.
 pub fn item_started(item: &Value, cwd: &Path, shown: Shown, streamed: &mut Streamed) -> Vec<Value> {
     if item["type"] == "contextCompaction" {
         let update = message::compaction(item, "in_progress", shown);
@@ -73,7 +73,8 @@ pub fn item_started(item: &Value, cwd: &Path, shown: Shown, streamed: &mut Strea
     begun.map(ToolCall::begun).into_iter().collect()
 }
 
-/// The updates of an item that ends: what of it was not sent yet. A tool call that never began does both at once.
+/// Returns the updates of an item that ends: all that was not sent yet. A tool call that never began begins and ends
+/// here.
 pub fn item_completed(
     item: &Value,
     cwd: &Path,
@@ -82,7 +83,7 @@ pub fn item_completed(
 ) -> Vec<Value> {
     let id = text(item, "id").unwrap_or_default();
     if item["type"] == "userMessage" {
-        // The editor sent it.
+        // The editor sent it itself.
         return vec![];
     }
     if let Some(told) = message::told(item) {
@@ -102,7 +103,7 @@ pub fn item_completed(
     vec![call.ended()]
 }
 
-/// The updates of an item of the past: whole messages, and tool calls that begin and end in one `tool_call`.
+/// Returns the updates of an item of a loaded thread: whole messages, and each tool call in one `tool_call`.
 pub fn replayed(item: &Value, cwd: &Path, shown: Shown) -> Vec<Value> {
     if item["type"] == "userMessage" {
         return message::of_user(item);
@@ -117,17 +118,17 @@ pub fn replayed(item: &Value, cwd: &Path, shown: Shown) -> Vec<Value> {
     update.into_iter().collect()
 }
 
-/// The end of a tool call whose turn was cancelled or failed.
+/// Returns the end of a tool call whose turn was cancelled or failed.
 pub fn abandoned(tool_call_id: &str) -> Value {
     json!({"sessionUpdate": "tool_call_update", "toolCallId": tool_call_id, "status": "failed"})
 }
 
-/// A tool call goes on after a person allowed it.
+/// Returns the update of a tool call that continues after a person allowed it.
 pub fn resumed(tool_call_id: &str) -> Value {
     json!({"sessionUpdate": "tool_call_update", "toolCallId": tool_call_id, "status": "in_progress"})
 }
 
-/// The tool call that an item is, if it is one.
+/// Converts an item to a tool call, if it is one.
 fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> Option<ToolCall> {
     let id = text(item, "id")?;
     let call = match text(item, "type")? {

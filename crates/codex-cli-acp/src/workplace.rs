@@ -1,5 +1,5 @@
-//! Where a session works: its folders, the files in them as the editor has them, and our tools on top, for whoever
-//! bears the session's token.
+//! The tools of a session: its folders, the stores of their files, and the loopback server, which serves them to
+//! requests with the session's token.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::editor::SessionStore;
 use crate::link::Buffers;
 use crate::session::Session;
 
-/// Bytes of the largest file.
+/// Limit of the bytes of a file.
 const MAX_SIZE: u64 = 10 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What Codex tells the model of our tools.
+/// MCP `instructions`, which Codex passes on to the model.
 const INSTRUCTIONS: &str = "The text files that the user has open in the editor, with all that is not saved yet, and \
 every other text file of the project; by absolute path, lines from 1. Read and edit text files with these tools: the shell \
 and patches see only what is saved. `read_text_file` reads, `multi_edit_text_file` replaces exact strings, all edits or \
 none, `write_text_file` creates a file or replaces all of it. After an error nothing was written, and its hint says what \
 would work.";
 
-/// Files are read and written by the editor, if it can do both.
+/// Store of files: the editor's, if it can read and write them, else the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Through {
     Editor,
@@ -33,7 +33,7 @@ pub enum Through {
     Disk,
 }
 
-/// The tools of a session, until this is dropped.
+/// The tools of a session, removed when this is dropped.
 pub struct Workplace {
     hosted: Arc<LoopbackServer>,
     pub token: String,
@@ -45,8 +45,8 @@ impl Drop for Workplace {
     }
 }
 
-/// The folders of a session: where it works, and those besides. Each must be there. One that is not absolute can only
-/// be meant from where we were started.
+/// Opens the folders of a session: `cwd` and the additional ones. Each must exist. A relative one is taken from the
+/// folder in which this program was started.
 pub fn folders(cwd: &Path, more: &[PathBuf]) -> Result<Vec<Arc<Root>>, String> {
     let folders = std::iter::once(cwd).chain(more.iter().map(PathBuf::as_path));
     let open = |folder: &Path| std::path::absolute(folder).and_then(|folder| Root::open(&folder));
@@ -89,7 +89,7 @@ impl Workplace {
             tools: tools::TEXT.iter().collect(),
             access: Access::ReadWrite,
             tool_errors: ToolErrors::Result,
-            // Codex would show the model nothing else.
+            // Codex would show the model only the structured content.
             structured: Structured::Off,
             confirm: Confirm::Never,
             observer: Some(observer),

@@ -1,4 +1,4 @@
-//! The queue of what Codex says by itself, bounded in bytes. Whoever adds to it waits until there is room.
+//! The queue of messages from Codex, bounded in bytes. A sender waits until there is room.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use tools::tool::arguments_hold;
 
 use super::Message;
 
-/// Bytes of memory that queued messages take. A message that takes more is queued alone.
+/// Limit of the bytes that queued messages take in memory. A larger message is queued alone.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// Bytes that a message takes besides what it holds.
+/// Bytes that a message takes besides its contents.
 const MESSAGE_OVERHEAD: usize = 256;
 
-/// A message, with the number of the Codex that it came from. It counts until it is dropped.
+/// A queued message, with the number of its Codex. Its bytes count until it is dropped.
 pub struct Queued {
     pub number: u64,
     pub message: Message,
@@ -20,7 +20,7 @@ pub struct Queued {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// The end where messages are added.
+/// The sending end of the queue.
 #[derive(Clone)]
 pub struct MessageSender {
     queue: mpsc::UnboundedSender<Queued>,
@@ -43,11 +43,11 @@ impl MessageSender {
             Message::Request { id, method, params } => {
                 MESSAGE_OVERHEAD + method.len() + arguments_hold(id) + arguments_hold(params)
             }
-            // There is one of each Codex, and it must come through.
+            // There is one of these for each Codex, and it must not wait.
             Message::Ended(_) => 0,
         };
         let bytes = u32::try_from(bytes.min(MAX_QUEUED_BYTES)).unwrap_or(u32::MAX);
-        // It is never closed.
+        // The semaphore is never closed.
         let permit = match bytes {
             0 => None,
             bytes => Arc::clone(&self.permits).acquire_many_owned(bytes).await.ok(),

@@ -1,42 +1,43 @@
-//! When Codex ran commands and patches of its own, which change files on disk behind the editor's back.
+//! Records when Codex ran commands and patches of its own, which change files on disk without the editor.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
-/// Files are dated by another clock than ours, and a command is told of a little before or after it runs.
+/// Tolerance of times: file systems have another clock, and Codex's events come a little before or after a command
+/// runs.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// So many periods are remembered.
+/// Limit of the recorded periods.
 const PERIODS_MAX: usize = 1000;
 
-/// When others were at work in a session.
+/// Periods in which commands or patches ran in a session.
 #[derive(Debug, Default)]
 pub struct Others(Mutex<Periods>);
 
-/// A command or a patch that is running: it ends when this is dropped.
+/// Guard of a running command or patch, which ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "it ends when this is dropped"]
 pub struct AtWork(Arc<Others>);
 
 #[derive(Debug, Default)]
 struct Periods {
-    /// How many are at work, and since when there has been one.
+    /// Number of running commands, and the time since when there has been one.
     running: usize,
     since: Option<SystemTime>,
-    /// First and last moment of each, in order.
+    /// First and last moment of each period, in order.
     past: Vec<(SystemTime, SystemTime)>,
 }
 
 impl Others {
-    /// Somebody begins to work.
+    /// Records the start of a command or patch.
     pub fn begin(self: &Arc<Self>) -> AtWork {
         self.periods().begin(SystemTime::now());
         AtWork(Arc::clone(self))
     }
 
-    /// Whether somebody was at work then, or may have been.
+    /// True if a command or patch was, or may have been, running at that time.
     pub(super) fn were_at_work(&self, then: SystemTime) -> bool {
         self.periods().cover(then)
     }

@@ -1,9 +1,9 @@
-//! Whether an editor's text is older than the file on disk.
+//! Detects that an editor's text is older than the file on disk.
 //!
-//! That the two differ says nothing: most often somebody has not saved yet. The text is taken for stale when the file
-//! on disk was written while a command ran, or changed since the last look while the editor's text did not; unless what
-//! is on disk is what the editor showed at the last look, for then it was saved from there. What the disk was at the
-//! last look is no news, so who goes on typing after a reload is left alone.
+//! A difference alone says nothing: most often the person has not saved yet. The text counts as stale if the file on
+//! disk was written while a command ran, or changed since the last look while the editor's text did not. It does not if
+//! the disk has the text that the editor showed at the last look, since then the editor saved it. The state of the disk
+//! at the last look is no news, so that typing on after a reload is not stale.
 
 use std::{
     collections::BTreeMap,
@@ -13,31 +13,31 @@ use std::{
 
 use files::{FilePath, Hash, Version, unstyled};
 
-/// What each file was when a call last looked at it.
+/// State of each file when a call last looked at it.
 #[derive(Debug, Default)]
 pub(super) struct Looks(Mutex<BTreeMap<FilePath, Look>>);
 
-/// A file at one moment, in both places.
+/// State of a file at one moment, on disk and in the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
-    /// `None`: the editor made the file.
+    /// `None` if the editor made the file.
     pub disk: Option<Disk>,
     /// [`print`] of the editor's text.
     pub buffer: Hash,
     pub stale: bool,
-    /// The agent knows that it is.
+    /// True if the agent was told.
     pub told: bool,
 }
 
-/// A file on disk.
+/// State of a file on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
     pub modified: SystemTime,
-    /// Its [`print`].
+    /// [`print`] of its text.
     text: Hash,
 }
 
-/// Equal for texts that differ in nothing but what editors change when they load or save one: byte order mark, line
+/// Hashes a text. Equal for texts that differ only in what editors change when they load or save: byte order mark, line
 /// breaks, and those at the end.
 pub(super) fn print(bytes: &[u8]) -> Hash {
     let text = unstyled(bytes);
@@ -45,7 +45,7 @@ pub(super) fn print(bytes: &[u8]) -> Hash {
     Hash::of(&text[..end])
 }
 
-/// Whether both are missing, or read the same.
+/// True if both are missing, or equal by [`print`].
 pub(super) fn same_text(one: Option<&Version>, other: Option<&Version>) -> bool {
     let print = |version: &Version| print(&version.bytes);
     one.map(print) == other.map(print)
@@ -58,7 +58,8 @@ impl Disk {
 }
 
 impl Look {
-    /// What is seen now. `at_work`: others were, when the file on disk was last written.
+    /// Compares the disk and the editor with the last look. `at_work`: a command ran when the file on disk was last
+    /// written.
     pub fn after(last: Option<Self>, disk: Disk, buffer: Hash, at_work: bool) -> Self {
         let look = Self { disk: Some(disk), buffer, stale: false, told: false };
         let (stale, told) = match last {
@@ -77,7 +78,7 @@ impl Look {
         Self { stale, told, ..look }
     }
 
-    /// Both places have one text.
+    /// True if the disk and the editor have the same text.
     pub fn is_same(&self) -> bool {
         self.disk.is_none_or(|disk| disk.text == self.buffer)
     }
@@ -92,7 +93,7 @@ impl Looks {
         self.hold().insert(at.clone(), look);
     }
 
-    /// The editor took a new text, whatever the disk has.
+    /// Records that the editor accepted a new text, whatever the disk has.
     pub fn wrote(&self, at: &FilePath, buffer: Hash) {
         let new = Look { disk: None, buffer, stale: false, told: false };
         let mut looks = self.hold();
@@ -143,7 +144,7 @@ mod tests {
         assert!(look(None, disk(5, "new"), "old", AT_WORK).stale);
         let reloaded = look(None, disk(5, "new"), "new", AT_WORK);
         assert!(!reloaded.stale);
-        // Who types after the reload is left alone, though the file's time does not change.
+        // Typing after the reload is no difference to report, though the file's time does not change.
         assert!(!look(Some(reloaded), disk(5, "new"), "new and typed", AT_WORK).stale);
     }
 
@@ -161,7 +162,7 @@ mod tests {
     fn what_was_saved_while_a_command_ran_came_from_the_editor() {
         let first = look(None, disk(1, "a"), "ab", QUIET);
         assert!(!look(Some(first), disk(5, "ab"), "abc", AT_WORK).stale);
-        // Something else than what was shown was not saved from there: a file that was checked out, for instance.
+        // A text other than the shown one was not saved by the editor: a checked out file, for instance.
         assert!(look(Some(first), disk(5, "a"), "abc", AT_WORK).stale);
     }
 
@@ -190,9 +191,9 @@ mod tests {
     fn what_we_wrote_is_what_the_editor_shows() {
         let (looks, at) = (Looks::default(), FilePath::flat("a").unwrap());
         looks.wrote(&at, print(b"new"));
-        // The editor saved it; then somebody typed, and a command runs.
+        // The editor saved it; then the person typed, and a command runs.
         assert!(!look(looks.last(&at), disk(5, "new"), "new and typed", AT_WORK).stale);
-        // Somebody else wrote it.
+        // Another program wrote it.
         assert!(look(looks.last(&at), disk(5, "other"), "new", QUIET).stale);
         looks.keep(&at, look(None, disk(1, "old"), "old", QUIET));
         looks.wrote(&at, print(b"new"));

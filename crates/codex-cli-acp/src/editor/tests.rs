@@ -1,4 +1,4 @@
-//! The store of a session between a fake editor and a real folder, mostly by way of the tools.
+//! Tests of the store of a session, with a fake editor and a real folder, mostly through the tools.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
@@ -45,7 +45,7 @@ impl Session {
         self.store.messages.hold()
     }
 
-    /// Puts a text into a buffer.
+    /// Opens a text in a buffer.
     fn open(&self, name: &str, text: &str) {
         let path = self.path(name);
         self.editor().buffers.insert(path, text.into());
@@ -56,7 +56,7 @@ impl Session {
         self.editor().buffers.get(&path).cloned()
     }
 
-    /// `read a.txt`, `write a.txt`, …
+    /// Messages to the editor: `read a.txt`, `write a.txt`, …
     fn messages(&self) -> Vec<String> {
         let path = format!("{}/", self.root.path().display());
         self.editor().messages.iter().map(|message| message.replace(&path, "")).collect()
@@ -180,7 +180,7 @@ fn the_editor_keeps_its_line_breaks_and_the_hash_is_that_of_what_it_keeps() {
     next["expected_hash"] = json!(hash.to_string());
     session.call("multi_edit_text_file", "a.txt", next).unwrap();
     assert_eq!(session.buffer("a.txt").unwrap(), "2\nthree\n");
-    // As it was before the editor made it its own.
+    // The text as it was before the editor normalized it.
     session.open("a.txt", "2\r\nthree\r\n");
     let reply = session.edit("a.txt", "three", "3").unwrap();
     assert_eq!(session.buffer("a.txt").unwrap(), "2\n3\n");

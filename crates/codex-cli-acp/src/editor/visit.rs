@@ -1,4 +1,4 @@
-//! One call at the editor: what is asked, what its answers mean, and whether the editor is left for the disk.
+//! A call at the editor: what is asked, what the answers mean, and when the disk is used instead.
 
 use std::{
     path::PathBuf,
@@ -20,30 +20,30 @@ use super::{
 const NOTE: &str = "the file on disk was changed outside the editor, by a command for instance, and the editor still shows an older text: this is the editor's text, and an edit changes that one; ask the user to reload the file in the editor if the text on disk should count";
 const REFUSAL: &str = "the file on disk was changed outside the editor, by a command for instance, and the editor still shows an older text, which is the one that is edited; nothing was written; read the file again and then edit again, or ask the user to reload it in the editor";
 
-/// What the text of a file is asked for.
+/// Purpose for which the text of a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Read,
     Change,
 }
 
-/// One call at the editor, about one file.
+/// A call at the editor, about one file.
 pub(super) struct Visit<'a, M> {
     session: &'a SessionStore<M>,
     at: FilePath,
-    /// As the editor is told it.
+    /// Absolute path as the editor is given it.
     path: PathBuf,
     purpose: Purpose,
-    /// The disk was looked at.
+    /// Set once the file was read from disk for comparison.
     begun: AtomicBool,
     wrote: AtomicBool,
-    /// The editor did nothing and never will: the disk is to be taken.
+    /// Set if the editor did nothing and never will: use the disk.
     left: AtomicBool,
     note: OnceLock<&'static str>,
 }
 
 impl<'a, M: Messages> Visit<'a, M> {
-    /// `at` has no links in it.
+    /// Makes a visit. `at` must have no links in it.
     pub fn new(session: &'a SessionStore<M>, at: FilePath, purpose: Purpose) -> Self {
         Self {
             session,
@@ -65,7 +65,7 @@ impl<'a, M: Messages> Visit<'a, M> {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// What whoever reads the text has to know.
+    /// Returns the note for the reader of the text, if it is stale.
     pub fn note(&self) -> Option<&'static str> {
         self.note.get().copied()
     }
@@ -97,7 +97,7 @@ impl<'a, M: Messages> Visit<'a, M> {
     fn ask(&self, call: &Call) -> Result<Option<Vec<u8>>, StoreError> {
         let wrote = self.wrote.load(Ordering::Relaxed);
         match self.session.messages.read(&self.path, call) {
-            // Some editors show an empty text where there is no file.
+            // Some editors return an empty text for a missing file.
             Ok(text) if text.is_empty() && !wrote && !self.is_on_disk() => Ok(None),
             Ok(text) => Ok(Some(text.into_bytes())),
             Err(error @ MessageError::Missing) if self.is_on_disk() => Err(self.leave(&error)),
@@ -106,20 +106,20 @@ impl<'a, M: Messages> Visit<'a, M> {
         }
     }
 
-    /// The first read of a call, beside what is on disk.
+    /// Reads the text for the first time in a call, and compares it with the disk.
     fn begin(&self, call: &Call) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(on_disk) = self.session.disk.read(&self.at, call)? else {
             return self.ask(call);
         };
         if Text::decode(on_disk.bytes.clone()).is_err() {
-            // An editor would show something else than what is there.
+            // An editor would show another text than the file has.
             return Err(self.leave(&MessageError::Missing));
         }
         let Some(text) = self.ask(call)? else { return Ok(None) };
         self.compare(text, &on_disk, call).map(Some)
     }
 
-    /// Notices a text that is older than the file on disk, once the editor has had time to show that.
+    /// Detects a text that is older than the file on disk, after giving the editor time to reload.
     fn compare(
         &self,
         text: Vec<u8>,
@@ -147,7 +147,7 @@ impl<'a, M: Messages> Visit<'a, M> {
         }
     }
 
-    /// Asks again until both texts are the same, or for as long as that is worth while.
+    /// Reads again until both texts are equal, at most [`RELOAD_TRIES`] times.
     fn await_reload(
         &self,
         mut look: Look,
@@ -156,10 +156,10 @@ impl<'a, M: Messages> Visit<'a, M> {
     ) -> Result<(Look, Vec<u8>), StoreError> {
         for _ in 0..RELOAD_TRIES {
             thread::sleep(self.session.reload_pause);
-            // The file may be on its way to the disk just as well.
+            // The editor may just as well be saving the file.
             let on_disk = self.session.disk.read(&self.at, call)?;
             let now = self.ask(call).inspect_err(|_| {
-                // It has shown a text that is not the disk's, so the disk is not taken instead.
+                // The editor has shown a text that the disk does not have, so the disk must not be used.
                 self.left.store(false, Ordering::Relaxed);
             })?;
             let (Some(now), Some(on_disk)) = (now, on_disk) else { break };

@@ -1,5 +1,5 @@
-//! Stdin and stdout of the program, each with a thread of its own: lines of a bounded length from the editor, and lines
-//! to it, of which those count that it has not read. The transport of the protocol's library counts and bounds nothing.
+//! The stdio transport of ACP: a thread reads lines of a bounded length, another writes lines and counts the bytes that
+//! the editor has not read. The transport of the crate `agent-client-protocol` has no bounds and no counts.
 
 use std::io::{self, BufRead, Read as _};
 use std::sync::{Arc, mpsc};
@@ -12,18 +12,18 @@ use tokio::sync::oneshot;
 
 use super::Link;
 
-/// Bytes of the longest line that is taken from the editor.
+/// Limit of the bytes of a line from the editor.
 const MAX_LINE_BYTES: usize = 64 << 20;
-/// How long the editor may take to read more of what it was told, once it says no more itself.
+/// Time for the editor to read more of the output, once its input has ended.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What is left of the transport once the connection is over: lines that are not written.
+/// The writing side of the transport after the connection has ended: lines that are not written yet.
 pub struct Transport {
     link: Arc<Link>,
     written: oneshot::Receiver<()>,
 }
 
-/// Starts the threads; the connection's end of the transport comes first.
+/// Starts the threads. Returns the connection's end of the transport first.
 pub fn open(editor: &Arc<Link>) -> (Channel, Transport) {
     let (ours, theirs) = Channel::duplex();
     let (mut outgoing, incoming) = theirs.into_parts();
@@ -55,7 +55,7 @@ pub fn open(editor: &Arc<Link>) -> (Channel, Transport) {
 }
 
 impl Transport {
-    /// Waits until all is written that was said, but not for an editor that reads no more.
+    /// Waits until all lines are written, but not for an editor that has stopped reading.
     pub async fn finish(self) {
         let mut unwritten = self.link.unwritten.subscribe();
         let progress =
@@ -67,7 +67,7 @@ impl Transport {
     }
 }
 
-/// Reads lines until there are none, or nobody takes them.
+/// Reads lines until the input ends or `take` returns false.
 fn read(mut stdin: impl BufRead, take: impl Fn(TransportFrame) -> bool) {
     let mut line = Vec::new();
     loop {

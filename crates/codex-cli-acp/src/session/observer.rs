@@ -1,4 +1,4 @@
-//! A session as the witness of its tools: calls begin and end here, and persons are asked.
+//! The session as the observer of its tools: reports the start and end of calls, and asks a person for permission.
 
 use std::pin::Pin;
 
@@ -29,7 +29,7 @@ impl CallObserver for Session {
 
     fn permission(&self, call: &CallInfo) -> Permission {
         let state = lock(&self.state);
-        // What a sub-agent does later nobody would see, nor what was allowed too late.
+        // A call of a sub-agent after the turn would be invisible, and so would a write that was allowed too late.
         let is_of = |turn: &Turn| turn.ended.is_none() && turn.served.contains_key(&call.number);
         if !state.turn.as_ref().is_some_and(is_of) {
             return Permission::Refused("the prompt that it was for is over");
@@ -83,7 +83,7 @@ impl CallObserver for Session {
 }
 
 impl Turn {
-    /// Registers a call; the id that it is shown by: Codex's, unless it has none or another call was shown by it.
+    /// Registers a call. Returns the id to show it by: Codex's, unless it has none or another call uses it.
     fn register(&mut self, call: &CallInfo) -> String {
         let is_free = |id: &&String| {
             !id.is_empty() && matches!(self.calls.get(*id), None | Some(Progress::Announced))

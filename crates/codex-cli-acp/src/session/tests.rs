@@ -1,4 +1,4 @@
-//! Two streams, one story: what an editor is told of a turn, whatever comes first.
+//! Tests of the updates that an editor gets in a turn, whichever of events and calls comes first.
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Agent, Channel, Client, UntypedMessage, on_receive_notification};
@@ -7,7 +7,7 @@ use tools::{Effect, Failure, Kind, Reply};
 
 use super::*;
 
-/// Plays something in a session; what its editor was told.
+/// Runs a scene in a session and returns the updates that the editor got.
 async fn told(play: impl AsyncFnOnce(&Arc<Session>)) -> Vec<Value> {
     let (ours, theirs) = Channel::duplex();
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -48,7 +48,7 @@ fn session() -> Arc<Session> {
     Arc::new(session)
 }
 
-/// A call; the same id is the same call.
+/// Makes a call; the same id makes the same call.
 fn call(id: &str) -> CallInfo {
     let (tool, path) = ("read_text_file", Some("/project/a".to_owned()));
     let number = id.bytes().fold(0, |number, byte| number << 8 | u64::from(byte));
@@ -63,7 +63,7 @@ fn end(session: &Session, id: &str) {
     session.end(&call(id), Ok(&Reply::default()), None);
 }
 
-/// What Codex says of a call of ours.
+/// Sends Codex's event about a call of this program's tools.
 fn item(session: &Arc<Session>, moment: &str, thread: &str, id: &str) {
     let item = json!({
         "type": "mcpToolCall", "id": id, "server": "file_editor", "tool": "read_text_file",
@@ -77,7 +77,7 @@ fn completed(session: &Arc<Session>, thread: &str, status: &str) {
     session.hear("turn/completed", &json!({ "threadId": thread, "turn": turn }));
 }
 
-/// Kind, call and status of each update.
+/// Returns kind, call and status of each update.
 fn short(told: &[Value]) -> Vec<String> {
     let text = |update: &Value, name: &str| update[name].as_str().unwrap_or_default().to_owned();
     told.iter()
@@ -142,7 +142,7 @@ async fn a_turn_ends_after_the_calls_that_are_at_work() {
         begin(session, "late");
         end(session, "a");
         assert_eq!(ended.await, Ok(Ok("cancelled")));
-        // Nobody is told of what comes after the answer.
+        // Nothing is reported after the answer.
         end(session, "a");
         item(session, "item/started", "thread", "c");
         begin(session, "d");
@@ -226,7 +226,7 @@ async fn a_prompt_at_a_time() {
         assert!(first.is_some() && session.begin_turn().is_none());
         completed(session, "thread", "completed");
         let second = session.begin_turn().expect("the first is over").number;
-        // The end of the one before is not the end of this one.
+        // The end of an earlier turn does not end this one.
         session.turn_is(second, "other");
         completed(session, "thread", "completed");
         session.end_turn(Which::Number(second - 1), Ok("cancelled"));

@@ -1,4 +1,4 @@
-//! What Codex asks a person, and what each answer is called.
+//! Requests of Codex that a person decides, and the answers offered for each.
 
 mod command;
 mod elicitation;
@@ -14,30 +14,30 @@ use super::Shown;
 use super::said::text;
 use super::tool_call::ToolCall;
 
-/// How a request of Codex's is put to a person.
+/// The form in which a request of Codex is put to a person.
 #[derive(Debug)]
 pub enum Asked {
     /// `session/request_permission`.
     Choice(Question),
     /// `elicitation/create`.
     Form(Form),
-    /// It cannot be asked here: the answer that says no.
+    /// The request cannot be shown; the answer that declines it.
     Refuse(Value),
 }
 
 /// A question with a few answers.
 #[derive(Debug)]
 pub struct Question {
-    /// A `ToolCallUpdate`: what is asked about.
+    /// The `ToolCallUpdate` that is asked about.
     pub tool_call: Value,
     pub choices: Vec<Choice>,
-    /// Codex's answer when nobody chose.
+    /// Codex's answer if the person does not choose.
     pub otherwise: Value,
-    /// The tool call is there for the question only; nobody else ends it.
+    /// True if the tool call exists only for the question, so that nothing else ends it.
     pub alone: bool,
 }
 
-/// An answer a person can give.
+/// An answer to choose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     pub id: String,
@@ -51,9 +51,9 @@ pub struct Choice {
 /// A form or a link.
 #[derive(Debug)]
 pub struct Form {
-    /// Of `elicitation/create`, but for the `sessionId`.
+    /// Parameters of `elicitation/create` without the `sessionId`.
     pub params: Value,
-    /// Codex's answer when nobody filled it in.
+    /// Codex's answer if the form is not filled in.
     pub otherwise: Value,
     reply: Reply,
 }
@@ -75,20 +75,21 @@ impl Question {
         Self { tool_call: call.asked(), choices, otherwise, alone: false }
     }
 
-    /// `options` of `session/request_permission`.
+    /// Returns the `options` of `session/request_permission`.
     pub fn options(&self) -> Value {
         let option = |choice: &Choice| json!({"optionId": choice.id, "name": choice.name, "kind": choice.kind});
         self.choices.iter().map(option).collect()
     }
 
-    /// What was chosen, by the result of `session/request_permission`. `None`: nothing, or what was not offered.
+    /// Returns the choice in the result of `session/request_permission`. `None` if there is none, or it was not
+    /// offered.
     pub fn chosen(&self, result: &Value) -> Option<&Choice> {
         let outcome = &result["outcome"];
         let id = text(outcome, "optionId").filter(|_| outcome["outcome"] == "selected")?;
         self.choices.iter().find(|choice| choice.id == id)
     }
 
-    /// Makes the tool call one of its own, if it is there for the question only; then this update begins it.
+    /// Gives the tool call an id of its own, if it exists only for the question. Returns the update that begins it.
     pub fn open(&mut self, number: &str) -> Option<Value> {
         if !self.alone {
             return None;
@@ -100,7 +101,7 @@ impl Question {
         Some(update)
     }
 
-    /// The update that ends the tool call, if it is there for the question only.
+    /// Returns the update that ends the tool call, if it exists only for the question.
     pub fn closing(&self, chosen: Option<&Choice>) -> Option<Value> {
         let allowed = chosen.is_some_and(|choice| choice.kind.starts_with("allow"));
         self.alone.then(|| {
@@ -114,7 +115,7 @@ impl Question {
 }
 
 impl Form {
-    /// Codex's answer, by the result of `elicitation/create`.
+    /// Converts the result of `elicitation/create` to Codex's answer.
     pub fn answer(&self, result: &Value) -> Value {
         match (&self.reply, text(result, "action")) {
             (Reply::Elicitation, Some("accept")) => {
@@ -131,7 +132,7 @@ impl Form {
     }
 }
 
-/// A request of Codex's. `item` is the item it is about, when that is known. `None`: it is not for a person.
+/// Translates a request of Codex. `item` is the item it is about, if known. `None` if it is not for a person.
 pub fn asked(
     method: &str,
     params: &Value,

@@ -9,7 +9,7 @@ use super::said::{absolute, fenced, list, location, one_line, present, shortened
 use super::streamed::Sent;
 use super::tool_call::{Phase, ToolCall};
 
-/// A `commandExecution`. A terminal that only shows has the id of its tool call.
+/// Converts a `commandExecution` item. A display-only terminal has the id of its tool call.
 pub fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> ToolCall {
     let id = text(item, "id").unwrap_or_default();
     let command = text(item, "command").unwrap_or_default();
@@ -40,9 +40,9 @@ pub fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> ToolCa
     call
 }
 
-/// The end of a terminal: what of the output never came as a piece, and the exit code.
+/// Returns the `_meta` that closes a terminal: the output that was not sent as pieces, and the exit code.
 ///
-/// The first pieces can be missing. A terminal only grows, so they come late, and say so.
+/// The first pieces can be missing. A terminal only grows, so they are appended with a note.
 pub fn closing_terminal(item: &Value, sent: &Sent) -> Value {
     let id = text(item, "id").unwrap_or_default();
     let (before, after) = sent.missing(text(item, "aggregatedOutput").unwrap_or_default());
@@ -59,7 +59,7 @@ pub fn closing_terminal(item: &Value, sent: &Sent) -> Value {
     meta
 }
 
-/// A command that only looks is a read or a search.
+/// Returns the tool kind: a command that only looks is a read or a search.
 fn kind(actions: &[Value]) -> &'static str {
     let all = |kinds: &[&str]| {
         let known = |action: &Value| text(action, "type").is_some_and(|kind| kinds.contains(&kind));
@@ -74,26 +74,26 @@ fn kind(actions: &[Value]) -> &'static str {
     }
 }
 
-/// The command as a person would type it.
+/// Returns the command as a person would type it.
 pub fn title(command: &str) -> String {
     let title = one_line(&in_shell(command).unwrap_or_else(|| command.into()));
     if title.is_empty() { "Command".into() } else { title }
 }
 
-/// The script of `bash -lc '…'`, in which Codex wraps what it runs.
+/// Returns the script of `bash -lc '…'`, in which Codex wraps its commands.
 fn in_shell(command: &str) -> Option<String> {
     let (shell, rest) = command.split_once(' ')?;
     let (flag, script) = rest.split_once(' ')?;
     is_shell(shell, flag).then(|| unquoted(script))?
 }
 
-/// Whether this runs the next word as a script.
+/// True if this shell and flag run the next word as a script.
 pub fn is_shell(program: &str, flag: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or_default();
     ["bash", "zsh", "sh"].contains(&name) && ["-c", "-lc"].contains(&flag)
 }
 
-/// One word of a shell, of which each part may be quoted in its own way. `None`: there are more.
+/// Removes the quotes of a shell word, each part of which may be quoted in its own way. `None` if there are more words.
 fn unquoted(word: &str) -> Option<String> {
     let mut plain = String::new();
     let mut quote = None;

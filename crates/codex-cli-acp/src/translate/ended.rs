@@ -1,14 +1,14 @@
-//! How a turn ended.
+//! The outcome of a turn: stop reason, error and token usage.
 
 use serde_json::{Value, json};
 
 use super::said::{present, text};
 
-/// ACP's: somebody has to log in first.
+/// ACP's error code for a missing login.
 const AUTH_REQUIRED: i32 = -32000;
 const INTERNAL: i32 = -32603;
 
-/// Why a prompt has no answer, as a JSON-RPC error.
+/// The JSON-RPC error that answers a prompt.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failed {
@@ -17,7 +17,7 @@ pub struct Failed {
     pub data: Value,
 }
 
-/// The stop reason of a turn, or the error that its prompt is answered with.
+/// Returns the stop reason of a turn, or the error for its prompt.
 pub fn ended(turn: &Value) -> Result<&'static str, Failed> {
     let error = &turn["error"];
     match text(turn, "status").unwrap_or_default() {
@@ -28,12 +28,12 @@ pub fn ended(turn: &Value) -> Result<&'static str, Failed> {
     }
 }
 
-/// Whether this is the model's or its provider's no, rather than a failure.
+/// True if the model or its provider refused, rather than failed.
 pub fn refused(error: &Value) -> bool {
     matches!(reason(error), "cyberPolicy" | "misalignmentPolicyViolation")
 }
 
-/// The name of Codex's reason: it stands alone, or before its details.
+/// Returns the name in `codexErrorInfo`, which stands alone or is the key of its details.
 fn reason(error: &Value) -> &str {
     let info = &error["codexErrorInfo"];
     let name = info.as_object().and_then(|info| info.keys().next()).map(String::as_str);
@@ -64,7 +64,7 @@ fn failed(error: &Value) -> Failed {
     }
 }
 
-/// What the session has used, for the answer to a prompt. Of `thread/tokenUsage/updated`.
+/// Converts `thread/tokenUsage/updated` to the token usage of the session, for the answer to a prompt.
 pub fn usage(params: &Value) -> Option<Value> {
     let total = &params["tokenUsage"]["total"];
     let count = |key: &str| total[key].as_u64();

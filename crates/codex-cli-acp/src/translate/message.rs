@@ -1,27 +1,27 @@
-//! Items that are words: messages, thoughts, and what is told in passing.
+//! Items with text: messages, thoughts and notices.
 
 use serde_json::{Value, json};
 
 use super::Shown;
 use super::said::{list, text};
 
-/// Words of Codex's.
+/// Text of a message or thought.
 #[derive(Debug)]
 pub struct Told {
     chunk: &'static str,
     words: String,
-    /// The words of a thought, beside its summary.
+    /// The full text of a thought, besides its summary.
     pub details: String,
 }
 
 impl Told {
-    /// What is shown of it: of a thought the summary, if there is one.
+    /// Returns the text that is shown: for a thought the summary, if there is one.
     pub fn whole(&self) -> &str {
         if self.words.is_empty() { &self.details } else { &self.words }
     }
 }
 
-/// The words that an item is, if it is any. Not `exitedReviewMode`: a message says the same right after it.
+/// Returns the text of an item, if it has any. Not for `exitedReviewMode`, since a message with the same text follows.
 pub fn told(item: &Value) -> Option<Told> {
     const MESSAGE: &str = "agent_message_chunk";
     const THOUGHT: &str = "agent_thought_chunk";
@@ -44,12 +44,12 @@ pub fn told(item: &Value) -> Option<Told> {
     Some(Told { chunk, words, details })
 }
 
-/// A piece of such an item. Empty pieces are not sent.
+/// Returns the update with a piece of such an item. Empty pieces are not sent.
 pub fn chunk(told: &Told, id: &str, piece: &str) -> Option<Value> {
     (!piece.is_empty()).then(|| chunk_of(told.chunk, id, json!({"type": "text", "text": piece})))
 }
 
-/// A piece of the message or thought with this id.
+/// Returns the update with a piece of the message or thought of this id.
 pub fn chunk_of(kind: &str, id: &str, content: Value) -> Value {
     let mut chunk = json!({"sessionUpdate": kind});
     if !id.is_empty() {
@@ -59,7 +59,7 @@ pub fn chunk_of(kind: &str, id: &str, content: Value) -> Value {
     chunk
 }
 
-/// A message of the user's, as it was once sent.
+/// Returns the updates of a message that the user sent earlier.
 pub fn of_user(item: &Value) -> Vec<Value> {
     let id = text(item, "id").unwrap_or_default();
     let contents = list(item, "content").iter().filter_map(|input| {
@@ -84,7 +84,7 @@ fn link(name: &str, uri: &str) -> Value {
     json!({"type": "resource_link", "name": name, "uri": uri})
 }
 
-/// An image by its `data:` URL; by any other, a link to it.
+/// Converts an image URL: a `data:` URL to an image, any other to a link.
 pub fn image(url: &str) -> Value {
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     match data {
@@ -93,7 +93,7 @@ pub fn image(url: &str) -> Value {
     }
 }
 
-/// A compaction of the context, at the point where it is.
+/// Returns the update of a compaction of the context.
 pub fn compaction(item: &Value, status: &str, shown: Shown) -> Option<Value> {
     let id = text(item, "id")?;
     if shown.compaction {
@@ -104,7 +104,7 @@ pub fn compaction(item: &Value, status: &str, shown: Shown) -> Option<Value> {
     (status == "completed").then(|| notice("info", "The context was compacted", None, shown))
 }
 
-/// Something to know in passing. Editors without notices get a thought: an answer must not be mixed with it.
+/// Returns a notice. Editors without notices get a thought, since a message would be mixed with the answer.
 pub fn notice(severity: &str, title: &str, description: Option<&str>, shown: Shown) -> Value {
     if !shown.notices {
         let more = description.map(|more| format!(": {more}")).unwrap_or_default();

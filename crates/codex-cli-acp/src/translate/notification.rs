@@ -1,4 +1,4 @@
-//! What Codex tells of a thread while it works, besides items that begin and end.
+//! Notifications of Codex about a running thread, except for the start and end of items.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::said::{list, text, words};
 use super::streamed::Part;
 use super::{Shown, Streamed};
 
-/// A notification as updates: none for all that an editor has no use for.
+/// Translates a notification to updates. Those that an editor has no use for give none.
 pub fn notification(
     method: &str,
     params: &Value,
@@ -62,14 +62,15 @@ fn update(
         "modelProvider/authRecoveryStarted" | "modelProvider/authRecoveryCompleted" => {
             Some(notice("info", text(params, "message")?, None, shown))
         }
-        // Among the rest are `item/reasoning/summaryPartAdded`, since the next delta says its part itself;
-        // `item/commandExecution/terminalInteraction`, since a terminal echoes what is typed; and `thread/compacted`,
-        // since an item tells of it; and `deprecationNotice`, which is about how we use Codex.
+        // Ignored are, among others: `item/reasoning/summaryPartAdded`, since the next delta names its part;
+        // `item/commandExecution/terminalInteraction`, since a terminal echoes the input; `thread/compacted`, since an
+        // item reports it; and `deprecationNotice`, which concerns this program's use of Codex.
         _ => None,
     }
 }
 
-/// News of one item. Tool calls must have begun: editors show an error for an update of one they do not know.
+/// Translates a notification about an item. Tool calls must have begun: editors show an error for an update of an
+/// unknown one.
 fn of_item(method: &str, params: &Value, cwd: &Path, streamed: &mut Streamed) -> Option<Value> {
     let id = text(params, "itemId")?;
     let plain = |text: String| json!({"type": "text", "text": text});
@@ -130,15 +131,15 @@ fn plan(params: &Value) -> Value {
     json!({"sessionUpdate": "plan", "entries": entries})
 }
 
-/// How full the context is, when its size is known.
+/// Returns the fill level of the context, if its size is known.
 fn usage(usage: &Value) -> Option<Value> {
     let used = usage["last"]["totalTokens"].as_u64()?;
     let size = usage["modelContextWindow"].as_u64().filter(|size| *size > 0)?;
     Some(json!({"sessionUpdate": "usage_update", "used": used, "size": size}))
 }
 
-/// An error that Codex gets over by itself. One that ends the turn is told as its end, except for a refusal, whose
-/// end has no words.
+/// Translates an error that Codex recovers from. One that ends the turn is reported with its end, except for a refusal,
+/// whose stop reason has no text.
 fn failure(params: &Value, shown: Shown) -> Option<Value> {
     let error = &params["error"];
     let message = text(error, "message")?;

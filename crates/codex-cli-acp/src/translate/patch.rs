@@ -1,6 +1,6 @@
 //! Patches that Codex applies itself, as diffs.
 //!
-//! Of a change only its hunks are known. Each becomes a diff of the fragment it shows.
+//! Codex sends only the hunks of a change. Each becomes a diff of its fragment.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::said::{absolute, fenced, list, location, one_line, relative, text, words};
 use super::tool_call::ToolCall;
 
-/// What happens to one file.
+/// The change of one file.
 pub struct Change<'a> {
-    /// Absolute.
+    /// Absolute path.
     path: String,
     kind: Kind,
-    /// The whole text of a file that is added or deleted, else the hunks.
+    /// The whole text of an added or deleted file, else the hunks.
     diff: &'a str,
 }
 
@@ -22,11 +22,11 @@ enum Kind {
     Add,
     Delete,
     Update,
-    /// An update too; where the file goes.
+    /// An update that also renames the file to this path.
     Move(String),
 }
 
-/// The changes of a `fileChange`.
+/// Returns the changes of a `fileChange` item.
 pub fn changes<'a>(item: &'a Value, cwd: &Path) -> Vec<Change<'a>> {
     let change = |change: &'a Value| {
         let diff = text(change, "diff").unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn changes<'a>(item: &'a Value, cwd: &Path) -> Vec<Change<'a>> {
 }
 
 impl<'a> Change<'a> {
-    /// `kind` has a `type` and, when the file moves, a `move_path`.
+    /// Makes a change. `kind` has a `type` and, for a rename, a `move_path`.
     pub fn new(path: &str, kind: &Value, diff: &'a str, cwd: &Path) -> Self {
         let kind = match (text(kind, "type"), text(kind, "move_path")) {
             (Some("add"), _) => Kind::Add,
@@ -47,7 +47,7 @@ impl<'a> Change<'a> {
         Self { path: absolute(path, cwd), kind, diff }
     }
 
-    /// Where the file is afterwards.
+    /// Returns the path after the change.
     fn at(&self) -> &str {
         if let Kind::Move(to) = &self.kind { to } else { &self.path }
     }
@@ -72,7 +72,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// A patch, whose diffs are shown from the start.
+/// Makes the tool call of a patch, whose diffs are shown from the start.
 pub fn tool_call(id: &str, changes: &[Change<'_>], cwd: &Path) -> ToolCall {
     let all = |is: fn(&Kind) -> bool| {
         !changes.is_empty() && changes.iter().all(|change| is(&change.kind))
@@ -108,16 +108,16 @@ fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
     json!({"type": "diff", "path": path, "oldText": old, "newText": new})
 }
 
-/// What a hunk shows of a file, before and after.
+/// The fragment of a file in a hunk, before and after.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Hunk {
-    /// Where it is afterwards, from 1, if it says so.
+    /// Line of the fragment after the change, from 1, if the hunk names it.
     line: Option<u32>,
     old: String,
     new: String,
 }
 
-/// The hunks of a unified diff. What its counts do not cover is not part of a hunk, whatever it begins with.
+/// Parses the hunks of a unified diff. Lines beyond the counts of a header are ignored, whatever they begin with.
 fn hunks(diff: &str) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut left = Left::default();
@@ -153,7 +153,7 @@ fn hunks(diff: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// Lines that are still to come of a hunk; `None`: it did not say how many.
+/// Remaining lines of a hunk, old and new. `None` if its header has no counts.
 #[derive(Default)]
 struct Left(Option<(u64, u64)>);
 
@@ -178,7 +178,7 @@ impl Left {
     }
 }
 
-/// `@@ -1,2 +3,4 @@`, or just `@@`: the new line and the counts.
+/// Parses `@@ -1,2 +3,4 @@`, or just `@@`, to the new line and the counts.
 fn header(line: &str) -> Option<(Option<u32>, Left)> {
     let mut words = line.strip_prefix("@@")?.split_whitespace();
     let mut range = |sign| {

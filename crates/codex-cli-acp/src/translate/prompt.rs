@@ -1,10 +1,11 @@
-//! What a person sends, as Codex takes it.
+//! The content blocks of a prompt as input for Codex.
 
 use serde_json::{Value, json};
 
 use super::said::{fenced, text};
 
-/// The blocks of a `session/prompt` as `input` of a turn. What Codex cannot take is refused, with what to do.
+/// Converts the blocks of `session/prompt` to the `input` of a turn. An unsupported block is an error that says what to
+/// do instead.
 pub fn prompt(blocks: &[Value]) -> Result<Vec<Value>, String> {
     if blocks.is_empty() {
         return Err("The prompt is empty: send at least one block".into());

@@ -1,30 +1,30 @@
-//! Reading what others said, and cutting it to size.
+//! Helpers that read untrusted JSON and shorten texts.
 
 use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Characters of a title.
+/// Limit of the characters of a title.
 const TITLE: usize = 120;
 
-/// Bytes of a command's output that are shown as text.
+/// Limit of the bytes of a command's output that are shown as text.
 const OUTPUT: usize = 16 * 1024;
 
-/// A string that says something.
+/// Returns a string member that is not empty.
 pub fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value[key].as_str().filter(|text| !text.is_empty())
 }
 
-/// A list; an empty one when it is none.
+/// Returns a list member, or an empty list.
 pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// On one line that is short enough for a title.
+/// Joins a text to one line that is short enough for a title.
 pub fn one_line(text: &str) -> String {
     let mut words = String::new();
-    // Enough to see that it is too long; what follows may be megabytes.
+    // These words suffice to see that it is too long; the rest may be megabytes.
     for word in text.split_whitespace().take(TITLE + 1) {
         if !words.is_empty() {
             words.push(' ');
@@ -37,7 +37,7 @@ pub fn one_line(text: &str) -> String {
     }
 }
 
-/// A block of code that its contents cannot close.
+/// Returns a code block with a fence that the text cannot close.
 pub fn fenced(text: &str) -> String {
     let longest = text.split(|other| other != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -45,7 +45,7 @@ pub fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{newline}{fence}")
 }
 
-/// Without its middle when it is long, and then it says so.
+/// Cuts the middle of a long text and says how much was left out.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     if text.len() <= OUTPUT {
         return text.into();
@@ -56,12 +56,12 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     format!("{head}\n[… {left_out} bytes left out …]\n{tail}").into()
 }
 
-/// As the editor wants every path.
+/// Returns the absolute path, as editors require.
 pub fn absolute(path: &str, cwd: &Path) -> String {
     cwd.join(path).to_string_lossy().into_owned()
 }
 
-/// As a person wants it: by its name in the session's folder.
+/// Returns the path relative to the session's folder, for people.
 pub fn relative<'a>(path: &'a str, cwd: &Path) -> Cow<'a, str> {
     match Path::new(path).strip_prefix(cwd) {
         Ok(inside) if inside != Path::new("") => inside.to_string_lossy(),
@@ -69,13 +69,13 @@ pub fn relative<'a>(path: &'a str, cwd: &Path) -> Cow<'a, str> {
     }
 }
 
-/// A text as a tool call shows it.
+/// Returns a text block of a tool call.
 pub fn words(text: impl Into<String>) -> Value {
     let text: String = text.into();
     json!({"type": "content", "content": {"type": "text", "text": text}})
 }
 
-/// A place a tool call is about.
+/// Returns a location of a tool call.
 pub fn location(path: &str, line: Option<u32>) -> Value {
     match line {
         Some(line) => json!({"path": path, "line": line}),
@@ -83,7 +83,7 @@ pub fn location(path: &str, line: Option<u32>) -> Value {
     }
 }
 
-/// An object without its null members.
+/// Removes the null members of an object.
 pub fn present(mut object: Value) -> Value {
     if let Some(members) = object.as_object_mut() {
         members.retain(|_, value| !value.is_null());

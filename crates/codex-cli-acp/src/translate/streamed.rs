@@ -1,4 +1,4 @@
-//! What the editor has been sent of items that have not ended.
+//! Records what the editor was sent about items that have not ended.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,31 +9,31 @@ use super::abandoned;
 use super::message::Told;
 use super::tool_call::ToolCall;
 
-/// Messages and thoughts that are sent piece by piece at a time. Of more the whole is sent when they end.
+/// Limit of the messages and thoughts that are sent in pieces at a time. Others are sent whole when they end.
 const MAX_TEXTS: usize = 1000;
 
-/// What was sent of the items of a turn, so that nothing is sent twice and nothing stays open.
+/// Text and output sent for the items of a turn, so that nothing is sent twice and nothing stays open.
 #[derive(Debug, Default)]
 pub struct Streamed {
     texts: HashMap<String, Sent>,
-    /// In the order in which they began.
+    /// Open tool calls, in the order in which they began.
     calls: Vec<(String, Sent)>,
-    /// The compaction that is under way.
+    /// Id of the running compaction.
     compaction: Option<String>,
 }
 
-/// How much of a text was sent, and what it was: as a hash, since the text may be large.
+/// Length and hash of the text that was sent; not the text, since it may be large.
 #[derive(Debug, Default)]
 pub struct Sent {
     bytes: usize,
     hash: DefaultHasher,
-    /// The part that was sent last, of a text that comes in parts.
+    /// The last part that was sent, of a text that comes in parts.
     part: Option<Part>,
-    /// The tool call shows a terminal.
+    /// True if the tool call shows a terminal.
     terminal: bool,
 }
 
-/// A part of a thought: its summary or its words come by numbered parts, and only one of the two is shown.
+/// A part of a thought. Summary and full text come in numbered parts, and only one of the two is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub summary: bool,
@@ -52,8 +52,8 @@ impl Sent {
         text.len() == self.bytes && hash.finish() == self.hash.finish()
     }
 
-    /// What is missing of the whole, before and after what was sent. Nothing when the two do not fit together: then
-    /// the whole was shortened, and what was sent is the better.
+    /// Returns the missing text before and after the sent part. Both are empty if the sent text is not part of the
+    /// whole: then Codex shortened the whole, and the sent text is better.
     pub fn missing<'a>(&self, whole: &'a str) -> (&'a str, &'a str) {
         let split_at = |at| whole.split_at_checked(at);
         match split_at(self.bytes) {
@@ -68,7 +68,7 @@ impl Sent {
 }
 
 impl Streamed {
-    /// Whether the tool call begins just now.
+    /// Records the start of a tool call. True if it had not begun yet.
     pub(super) fn begin(&mut self, call: &ToolCall) -> bool {
         let new = !self.is_open(&call.id);
         if new {
@@ -78,41 +78,41 @@ impl Streamed {
         new
     }
 
-    /// Whether the tool call has begun and not ended.
+    /// True if the tool call has begun and not ended.
     pub fn is_open(&self, tool_call_id: &str) -> bool {
         self.calls.iter().any(|(id, _)| id == tool_call_id)
     }
 
-    /// Output of a command went to its terminal. `false`: there is none.
+    /// Records output that was sent to a command's terminal. False if it has none.
     pub(super) fn output(&mut self, id: &str, text: &str) -> bool {
         let call = self.calls.iter_mut().find(|(open, sent)| open == id && sent.terminal);
         call.map(|(_, sent)| sent.add(text)).is_some()
     }
 
-    /// A compaction that is shown goes on, or is over.
+    /// Records the running compaction, or its end.
     pub(super) fn compacts(&mut self, id: Option<String>) {
         self.compaction = id;
     }
 
-    /// The tool call ends; what was sent of its output. `None`: it never began.
+    /// Records the end of a tool call and returns the output that was sent. `None` if it never began.
     pub(super) fn finish_call(&mut self, id: &str) -> Option<Sent> {
         let at = self.calls.iter().position(|(open, _)| open == id)?;
         Some(self.calls.remove(at).1)
     }
 
-    /// What was sent of a text; `None` if it is one too many.
+    /// Returns the record of a text. `None` if there are too many.
     fn sent(&mut self, id: &str) -> Option<&mut Sent> {
         let is_known = self.texts.contains_key(id) || self.texts.len() < MAX_TEXTS;
         is_known.then(|| self.texts.entry(id.into()).or_default())
     }
 
-    /// The next piece of a message, as it is to be sent.
+    /// Records the next piece of a message and returns it for sending.
     pub(super) fn text(&mut self, id: &str, delta: &str) -> Option<String> {
         self.sent(id)?.add(delta);
         Some(delta.into())
     }
 
-    /// The next piece of a thought, as it is to be sent: parts are a blank line apart.
+    /// Records the next piece of a thought and returns it for sending, with a blank line between parts.
     pub(super) fn thought(&mut self, id: &str, part: Part, delta: &str) -> Option<String> {
         let sent = self.sent(id)?;
         let last = *sent.part.get_or_insert(part);
@@ -126,7 +126,7 @@ impl Streamed {
         Some(piece)
     }
 
-    /// A message or thought ends; what is missing at its end.
+    /// Records the end of a message or thought and returns the text missing at its end.
     pub(super) fn finish_text<'a>(&mut self, id: &str, told: &'a Told) -> &'a str {
         let sent = self.texts.remove(id).unwrap_or_default();
         match sent.part {
@@ -135,7 +135,7 @@ impl Streamed {
         }
     }
 
-    /// The turn is over: closes what it left open.
+    /// Returns the updates that close everything the turn left open.
     pub fn abandon(&mut self) -> Vec<Value> {
         self.texts.clear();
         let compaction = self.compaction.take().map(|id| {

@@ -1,4 +1,4 @@
-//! What editors are sent, read by the types of the crate as well: no client should have to guess.
+//! Tests of the updates for editors. Each is read by the types of the crate as well, so that no client has to guess.
 
 mod items;
 mod mangled;
@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use super::Shown;
 use super::asked::{Form, Question};
 
-/// The session's folder.
+/// Folder of the session.
 fn cwd() -> &'static Path {
     Path::new("/home/me/project")
 }
 
-/// An editor that shows everything.
+/// Capabilities of an editor that shows everything.
 fn everything() -> Shown {
     Shown { terminal_output: true, notices: true, compaction: true, forms: true, urls: true }
 }
@@ -32,20 +32,20 @@ fn lines(updates: &[Value]) -> String {
     updates.iter().flat_map(|update| [update.to_string(), "\n".into()]).collect()
 }
 
-/// The updates are these, and a client of the crate reads all of each.
+/// Checks the updates, and that a client that uses the crate reads all of each.
 fn check(updates: &[Value], expect: &Expect) {
     expect.assert_eq(&lines(updates));
     updates.iter().for_each(read);
 }
 
-/// A client reads all that the update says.
+/// Checks that a client reads the whole update.
 fn read(update: &Value) {
     let typed: SessionUpdate = serde_json::from_value(update.clone()).expect("an update");
     let read = serde_json::to_value(typed).expect("JSON");
     assert_eq!(read, plain(update), "read of {update}");
 }
 
-/// A client reads all that the question says.
+/// Checks that a client reads the whole question.
 fn read_question(question: &Question) {
     let (call, options) = (&question.tool_call, question.options());
     let request = json!({"sessionId": "s", "toolCall": call, "options": options});
@@ -65,7 +65,7 @@ fn read_question(question: &Question) {
     assert_eq!(ids.len(), question.choices.len(), "ids differ");
 }
 
-/// A client reads all that the form says.
+/// Checks that a client reads the whole form.
 fn read_form(form: &Form) {
     let mut request = form.params.clone();
     request["sessionId"] = json!("s");
@@ -74,7 +74,7 @@ fn read_form(form: &Form) {
     assert_eq!(serde_json::to_value(typed).expect("JSON"), request);
 }
 
-/// Without what the crate leaves out when it writes: the defaults, and that a file is new.
+/// Removes members that the crate leaves out when it serializes: defaults, and the null of a new file.
 fn plain(update: &Value) -> Value {
     let mut update = update.clone();
     let whole = update["sessionUpdate"] != "tool_call_update";

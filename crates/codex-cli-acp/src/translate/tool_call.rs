@@ -1,32 +1,32 @@
-//! A tool call as an editor shows it.
+//! A tool call in the format of ACP.
 
 use serde_json::{Map, Value, json};
 
 use super::said::text;
 
-/// When an item is told of.
+/// Phase of an item that is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It begins.
+    /// The item begins.
     Begun,
-    /// It ends, and its beginning was told.
+    /// The item ends, and its start was sent.
     Ended,
-    /// Over long ago: begins and ends at once.
+    /// The item ended long ago: start and end are sent at once.
     Past,
 }
 
-/// Everything known of a tool call. What is null or empty is not said.
+/// Fields of a tool call. Null and empty ones are not sent.
 #[derive(Debug, Default)]
 pub struct ToolCall {
     pub id: String,
     pub title: String,
-    /// The tool's own name, when it has one.
+    /// The tool's own name, if it has one.
     pub name: Option<String>,
     pub kind: &'static str,
     pub status: &'static str,
-    /// What is shown from the start, and stays.
+    /// Content that is shown from the start on.
     pub shown: Vec<Value>,
-    /// What there is to show at the end. It replaces what was shown.
+    /// Content at the end. It replaces `shown`.
     pub result: Vec<Value>,
     pub locations: Vec<Value>,
     pub input: Value,
@@ -35,7 +35,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// With the id and status of its item. What has ended is never left in progress.
+    /// Sets the id and the status of the item. An ended item is never left in progress.
     pub fn in_phase(mut self, id: &str, item: &Value, phase: Phase) -> Self {
         self.id = id.into();
         let said = text(item, "status").unwrap_or_default();
@@ -52,7 +52,7 @@ impl ToolCall {
         self
     }
 
-    /// The `tool_call`: all there is.
+    /// Returns the `tool_call` with all fields.
     pub fn begun(mut self) -> Value {
         let mut fields = self.about();
         if self.status == "in_progress" {
@@ -66,7 +66,7 @@ impl ToolCall {
         update("tool_call", &self.id, fields, self.meta)
     }
 
-    /// The `tool_call_update` at its end. Its name is said again: of some only the end tells it.
+    /// Returns the `tool_call_update` for the end. The name is repeated, since for some items only the end has it.
     pub fn ended(self) -> Value {
         let mut fields = self.about();
         fields.extend(members("content", self.result));
@@ -74,7 +74,7 @@ impl ToolCall {
         update("tool_call_update", &self.id, fields, self.meta)
     }
 
-    /// The tool call of a permission request.
+    /// Returns the tool call for a permission request.
     pub fn asked(mut self) -> Value {
         self.status = "pending";
         let mut call = Map::from_iter([("toolCallId".into(), self.id.clone().into())]);

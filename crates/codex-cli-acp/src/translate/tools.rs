@@ -1,4 +1,4 @@
-//! The other tools of Codex's: of MCP servers, of the web, images, sub-agents.
+//! Other tools of Codex: MCP servers, web search, images, sub-agents.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::message::image;
 use super::said::{absolute, list, location, one_line, present, relative, text, words};
 use super::tool_call::ToolCall;
 
-/// An `mcpToolCall`, of a server that is not ours.
+/// Converts an `mcpToolCall` of another MCP server.
 pub fn mcp(item: &Value) -> ToolCall {
     let server = text(item, "server").unwrap_or("MCP");
     let tool = text(item, "tool").unwrap_or("tool");
@@ -25,7 +25,7 @@ pub fn mcp(item: &Value) -> ToolCall {
     }
 }
 
-/// A block of an MCP result; what ACP has no block for is left to `rawOutput`.
+/// Converts a block of an MCP result. Types that ACP has no block for are only in `rawOutput`.
 fn block(block: &Value) -> Option<Value> {
     let media = || Some((text(block, "data")?, text(block, "mimeType")?));
     let content = match text(block, "type")? {
@@ -46,7 +46,7 @@ fn block(block: &Value) -> Option<Value> {
     Some(json!({"type": "content", "content": content}))
 }
 
-/// A `dynamicToolCall`.
+/// Converts a `dynamicToolCall`.
 pub fn dynamic(item: &Value) -> ToolCall {
     let tool = text(item, "tool").unwrap_or("tool");
     let namespace = text(item, "namespace").map(|name| format!("{name}: ")).unwrap_or_default();
@@ -70,7 +70,7 @@ fn show_image(url: &str) -> Value {
     json!({"type": "content", "content": image(url)})
 }
 
-/// A `webSearch`: what it looks for may be known at its end only.
+/// Converts a `webSearch`. Its query may be known only at its end.
 pub fn web_search(item: &Value) -> ToolCall {
     let action = &item["action"];
     let url = text(action, "url");
@@ -95,7 +95,7 @@ pub fn web_search(item: &Value) -> ToolCall {
     }
 }
 
-/// An `imageView`.
+/// Converts an `imageView`.
 pub fn image_view(item: &Value, cwd: &Path) -> ToolCall {
     let path = text(item, "path").map(|path| absolute(path, cwd));
     let name = path.as_deref().map_or("an image".into(), |path| relative(path, cwd));
@@ -108,7 +108,7 @@ pub fn image_view(item: &Value, cwd: &Path) -> ToolCall {
     }
 }
 
-/// An `imageGeneration`.
+/// Converts an `imageGeneration`.
 pub fn image_generation(item: &Value, cwd: &Path) -> ToolCall {
     let path = text(item, "savedPath").map(|path| absolute(path, cwd));
     let mut result: Vec<_> = text(item, "revisedPrompt").map(words).into_iter().collect();
@@ -133,7 +133,7 @@ pub fn image_generation(item: &Value, cwd: &Path) -> ToolCall {
     }
 }
 
-/// A `collabAgentToolCall`: work with other agents.
+/// Converts a `collabAgentToolCall`: work with other agents.
 pub fn collab(item: &Value) -> ToolCall {
     let tool = text(item, "tool").unwrap_or_default();
     let title = match tool {
@@ -173,7 +173,7 @@ pub fn collab(item: &Value) -> ToolCall {
     }
 }
 
-/// A `subAgentActivity`.
+/// Converts a `subAgentActivity`.
 pub fn sub_agent(item: &Value) -> ToolCall {
     let name = text(item, "agentPath").or(text(item, "agentThreadId")).unwrap_or_default();
     let did = match text(item, "kind").unwrap_or_default() {
@@ -194,7 +194,7 @@ pub fn sub_agent(item: &Value) -> ToolCall {
     }
 }
 
-/// A `sleep`.
+/// Converts a `sleep`.
 pub fn sleep(item: &Value) -> ToolCall {
     let ms = item["durationMs"].as_u64().unwrap_or_default();
     let long =

@@ -1,4 +1,4 @@
-//! An editor with buffers in memory, somebody at it, and answers that can be planned.
+//! A fake editor with buffers in memory, a person who types, and answers that can be planned.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use super::super::{MessageError, Messages};
 
 pub type Buffers = BTreeMap<PathBuf, String>;
 
-/// What a person does after each message, given how many there have been.
+/// Called after each message with the number of messages so far; edits the buffers as a person would.
 type Person = dyn FnMut(usize, &mut Buffers) + Send;
 
 #[derive(Default)]
@@ -23,14 +23,14 @@ pub struct FakeEditor(Mutex<Editor>);
 pub struct Editor {
     pub buffers: Buffers,
     pub messages: Vec<String>,
-    /// The answer to the message of that number, counted from 1. Nothing is done.
+    /// Error to answer to the message of that number, counted from 1, without doing anything.
     pub planned: BTreeMap<usize, MessageError>,
-    /// The answer to every `read`, or every `write`, without doing it.
+    /// Error to answer to every `read` or every `write`, without doing anything.
     pub always: BTreeMap<&'static str, MessageError>,
-    /// Whatever is written is done, and never answered.
+    /// Writes are done, and never answered.
     pub answers_no_write: bool,
     pub keeps_line_feeds_only: bool,
-    /// There is an empty text where there is no file.
+    /// A missing file is read as an empty text.
     pub shows_nothing_as_empty: bool,
     pub person: Option<Box<Person>>,
 }

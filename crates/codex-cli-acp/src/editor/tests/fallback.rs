@@ -1,4 +1,4 @@
-//! When the disk is taken instead of the editor, when it must not be, and what the editor is never asked.
+//! Tests of when the disk is used instead of the editor, when it must not be, and what the editor is never asked.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -116,7 +116,7 @@ fn an_editor_that_goes_leaves_one_whole_edit_or_none() {
             let (buffer, disk) =
                 (session.buffer("a.txt").unwrap(), session.on_disk("a.txt").unwrap());
             let in_buffer = buffer.starts_with("two");
-            // Not known is only what the editor has; what it was not asked for is the disk's.
+            // Only what the editor has is unknown; a file that it was not asked for is read from disk.
             let expected = match (gone_at, is_saved) {
                 (4, _) => (true, true, false),
                 (1, _) | (_, true) => (true, false, true),
@@ -208,7 +208,7 @@ fn what_the_disk_refuses_the_editor_is_not_asked_for() {
         ("binary", Kind::NotText, Kind::NotText, None),
         ("latin1.txt", Kind::NotText, Kind::NotText, None),
     ] {
-        // The editor would have it.
+        // The editor has a text for it, which must not be used.
         session.open(name, "one");
         assert_eq!(session.read(name).unwrap_err().kind, reads, "{name}");
         assert_eq!(session.edit(name, "one", "two").unwrap_err().kind, edits, "{name}");

@@ -1,4 +1,4 @@
-//! A command changes the file on disk, and the editor still shows what was there before.
+//! Tests of a command that changes the file on disk while the editor still shows the old text.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,7 +8,7 @@ use tools::Kind;
 
 use super::{super::MessageError, Session, edits, notes};
 
-/// Both places have `old`; then, while nobody looks, a command writes `new` to the disk.
+/// Makes a session in which both places had `old`, and then a command wrote `new` to the disk.
 fn changed_by_a_command() -> Session {
     let session = Session::new();
     session.open("a.txt", "old\n");
@@ -18,7 +18,7 @@ fn changed_by_a_command() -> Session {
     session
 }
 
-/// Sets when a file was last written.
+/// Sets the modification time of a file.
 fn date(session: &Session, name: &str, modified: SystemTime) {
     let file = std::fs::File::options().write(true).open(session.path(name)).unwrap();
     file.set_modified(modified).unwrap();
@@ -38,9 +38,9 @@ fn a_read_says_that_the_text_is_older_than_the_file() {
         let [note] = &notes(&reply)[..] else { panic!("one note") };
         assert!(note.contains("older text") && note.contains("reload"), "{note}");
     }
-    // It was asked and given time once, not every time.
+    // The editor was asked again and given time to reload once, not every time.
     assert_eq!(session.messages().len(), 1 + 10 + 1);
-    // Told is told: the buffer is edited, the disk is not.
+    // After it was told once, the buffer is edited and the disk is not.
     session.edit("a.txt", "old", "edited").unwrap();
     assert_eq!(session.buffer("a.txt").unwrap(), "edited\n");
     assert_eq!(session.on_disk("a.txt").unwrap(), "new\n");
@@ -122,7 +122,7 @@ fn a_file_that_is_just_being_saved_is_not_stale() {
     session.save("a.txt", "old\n");
     session.open("a.txt", "old\n");
     session.edit("a.txt", "old", "new").unwrap();
-    // The editor saves, and is halfway through.
+    // The editor is saving, and is halfway through.
     session.save("a.txt", "ne");
     let path = session.path("a.txt");
     session.editor().person = Some(Box::new(move |count, _| {
@@ -157,16 +157,16 @@ fn whoever_has_not_saved_yet_is_left_alone() {
     };
     quiet("one\ntyped\n");
     session.edit("a.txt", "one", "1").unwrap();
-    // The editor saves what it was given, while a command runs, and somebody types on.
+    // The editor saves its text while a command runs, and the person types on.
     session.save("a.txt", "1\ntyped\n");
     session.open("a.txt", "1\ntyped\nmore\n");
     quiet("1\ntyped\nmore\n");
-    // Somebody saves, and types on.
+    // The person saves, and types on.
     session.save("a.txt", "1\ntyped\nmore\n");
     session.open("a.txt", "1\ntyped\nmore\nand more\n");
     quiet("1\ntyped\nmore\nand more\n");
     session.edit("a.txt", "1", "one").unwrap();
-    // A command that touches the file and changes nothing in it.
+    // A command touches the file without changing its contents.
     date(&session, "a.txt", long_ago() + Duration::from_secs(1));
     quiet("one\ntyped\nmore\nand more\n");
     assert_eq!(session.messages().len(), 1 + 4 + 1 + 1 + 4 + 1, "and nobody waits");
@@ -186,7 +186,7 @@ fn a_call_that_is_taken_back_or_late_does_not_wait_for_the_editor() {
     assert_eq!(session.messages().len(), 3);
     let late = Call::until(Instant::now());
     assert!(matches!(session.store.read(&at, &late), Err(files::StoreError::TimedOut)));
-    // Nobody was told yet.
+    // The agent was not told yet.
     session.editor().person = None;
     let dry_run = json!({ "content": "x", "dry_run": true });
     assert_eq!(session.call("write_text_file", "a.txt", dry_run).unwrap_err().kind, Kind::Stale);

@@ -1,4 +1,4 @@
-//! Somebody types between any two messages: what is typed is kept, or the agent hears of it.
+//! Tests of a person who types between any two messages: the typed text is kept, or the agent is told.
 
 use std::{
     path::Path,
@@ -16,7 +16,7 @@ fn type_in(buffers: &mut Buffers, path: &Path, text: &str) {
     buffers.get_mut(path).unwrap().push_str(text);
 }
 
-/// A session in which `typed` is typed at the end of `a.txt` after messages of these numbers.
+/// Makes a session in which `typed` is typed at the end of `a.txt` after the messages of these numbers.
 fn typed_after(counts: &'static [usize], typed: &'static str) -> Session {
     let session = Session::new();
     session.save("a.txt", "old\n");
@@ -30,12 +30,12 @@ fn typed_after(counts: &'static [usize], typed: &'static str) -> Session {
     session
 }
 
-/// What is typed after a message.
+/// Text that is typed after a message.
 fn key(count: usize) -> String {
     format!("<{count}>")
 }
 
-/// Numbers that look like chance, the same ones every time.
+/// Pseudo-random numbers, the same on every run.
 fn chance(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -55,7 +55,7 @@ fn nothing_that_is_typed_is_lost_silently() {
         session.open("a.txt", "old 0\n");
         let (path, typed) = (session.path("a.txt"), Arc::new(Mutex::new(Vec::new())));
         let (keys, mut next) = (Arc::clone(&typed), chance(seed));
-        // From somebody who pauses now and then to somebody who never does.
+        // The person pauses now and then, or never.
         let pauses = seed % 5;
         session.editor().person = Some(Box::new(move |count, buffers| {
             if next() % 5 >= pauses {
@@ -70,7 +70,7 @@ fn nothing_that_is_typed_is_lost_silently() {
             let outcome = session.edit("a.txt", &old, &new);
             let (sent, text) = (session.messages(), session.buffer("a.txt").unwrap());
             let written = sent[began..].iter().position(|sent| sent.starts_with("write"));
-            // The one window: between the last read and the write.
+            // The one window for a lost text: between the last read and the write.
             let window = written.map(|index| began + index);
             typed.lock().unwrap().retain(|&count| Some(count) != window);
             let all = typed.lock().unwrap().iter().copied().map(key).collect::<Vec<_>>().concat();
@@ -100,7 +100,7 @@ fn nothing_that_is_typed_is_lost_silently() {
 #[test]
 fn an_edit_that_fits_no_more_is_out_of_date() {
     for typed in ["old\n", "more\n"] {
-        // One more of it, or none.
+        // The text has one match more, or none.
         let session = typed_after(&[1], typed);
         if typed == "more\n" {
             let path = session.path("a.txt");
@@ -127,7 +127,7 @@ fn what_is_typed_before_the_write_or_after_it_is_told_by_both_tools() {
         assert_eq!(session.buffer("a.txt").unwrap(), "new\ntyped\n");
         assert_eq!(session.text("a.txt"), "new\ntyped\n");
     }
-    // What was written is what the hash is of: an edit that expects it hears of what was typed since.
+    // The hash is that of the written text: an edit that expects it is told of text that was typed since.
     let session = typed_after(&[3], "typed\n");
     let reply = session.write("a.txt", "new\n").unwrap();
     assert_eq!(notes(&reply), [CONTESTED]);

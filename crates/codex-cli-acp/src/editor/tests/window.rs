@@ -1,4 +1,4 @@
-//! The one window in which something typed is lost: from the answer of the last read to the arrival of the write.
+//! Measures the one window in which typed text is lost: from the answer of the last read to the arrival of the write.
 
 use std::{
     collections::BTreeMap,
@@ -14,14 +14,14 @@ use super::{
     Session,
 };
 
-/// An editor that answers at once, and takes the time.
+/// A fake editor that answers at once and records the time.
 #[derive(Default)]
 struct Clocked(Mutex<Times>);
 
 #[derive(Default)]
 struct Times {
     buffers: BTreeMap<PathBuf, String>,
-    /// When the last read was answered, if nothing came after it.
+    /// Time of the answer of the last read, if nothing came after it.
     read: Option<Instant>,
     windows: Vec<Duration>,
 }
@@ -44,7 +44,7 @@ impl Messages for Clocked {
     }
 }
 
-/// Prints how long the window is, without the way to the editor and back: run it with `--nocapture`.
+/// Prints the length of the window, without the transport to the editor: run with `--nocapture`.
 #[test]
 fn the_window_has_no_message_in_it() {
     for (size, rounds) in [(1 << 10, 300), (100 << 10, 100), (1000 << 10, 20)] {

@@ -1,4 +1,4 @@
-//! May Codex run this command?
+//! Questions whether Codex may run a command.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::translate::command::{is_shell, tool_call};
 use crate::translate::said::{fenced, list, one_line, text, words};
 use crate::translate::tool_call::Phase;
 
-/// `item/commandExecution/requestApproval`: offers what Codex says it takes.
+/// Translates `item/commandExecution/requestApproval`. Offers the decisions that Codex says it accepts.
 pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) -> Question {
     let typed = params["kind"] == "writeStdin";
     let known = item.unwrap_or(&Value::Null);
-    // Input for a running command must not take the command's name from it.
+    // For input to a running command, the name is that of the command, not the input.
     let latest = |key: &str| {
         let (first, second) = if typed { (known, params) } else { (params, known) };
         if first[key].is_null() { second[key].clone() } else { first[key].clone() }
@@ -29,7 +29,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) 
     let mut call = tool_call(&about, Phase::Begun, cwd, shown);
     call.id = text(params, "itemId").unwrap_or_default().into();
     if item.is_none() {
-        // There is no terminal yet.
+        // The terminal does not exist yet.
         call.shown.clear();
     }
     let mut lines: Vec<String> = text(params, "reason").map(str::to_owned).into_iter().collect();
@@ -66,7 +66,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) 
     Question::new(call, choices, json!({"decision": "cancel"}))
 }
 
-/// A decision as a person reads it. One that we do not know is not offered.
+/// Converts a decision to a choice. `None` for an unknown one, which is not offered.
 fn offer(decision: &Value) -> Option<Choice> {
     let details = decision.as_object().and_then(|decision| decision.iter().next());
     let (id, name, kind) = match (decision.as_str(), details) {
@@ -103,7 +103,7 @@ fn offer(decision: &Value) -> Option<Choice> {
     Some(Choice::new(id, name, kind, json!({"decision": decision})))
 }
 
-/// `execCommandApproval`, as Codex asked before there were items.
+/// Translates `execCommandApproval`, which older versions of Codex send.
 pub fn legacy(params: &Value, cwd: &Path, shown: Shown) -> Question {
     let argv: Vec<_> = list(params, "command").iter().filter_map(Value::as_str).collect();
     let about = json!({
@@ -116,7 +116,7 @@ pub fn legacy(params: &Value, cwd: &Path, shown: Shown) -> Question {
     Question { choices: review(), otherwise: aborted(), ..question(&about, None, cwd, shown) }
 }
 
-/// What could be answered then.
+/// Returns the choices for requests of older versions of Codex.
 pub fn review() -> Vec<Choice> {
     let denied = json!({"denied": {"rejection": "rejected by the user"}});
     vec![
@@ -132,7 +132,7 @@ pub fn review() -> Vec<Choice> {
     ]
 }
 
-/// A no that stops the turn.
+/// Returns the answer that rejects and stops the turn.
 pub fn aborted() -> Value {
     json!({"decision": "abort"})
 }

@@ -1,4 +1,4 @@
-//! What an MCP server asks by way of Codex; whether one of its tools may run is asked so too.
+//! Elicitations of MCP servers that Codex forwards. The approval of an MCP tool comes as one too.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,7 +11,7 @@ use crate::translate::said::{fenced, list, one_line, shortened, text, words};
 use crate::translate::tool_call::ToolCall;
 use crate::translate::tools;
 
-/// `mcpServer/elicitation/request`.
+/// Translates `mcpServer/elicitation/request`.
 pub fn asked(params: &Value, item: Option<&Value>, shown: Shown) -> Asked {
     let wanted = &params["requestedSchema"];
     let nothing_to_fill = wanted["properties"].as_object().is_none_or(Map::is_empty);
@@ -34,7 +34,7 @@ fn is_tool_approval(params: &Value) -> bool {
     params["_meta"]["codex_approval_kind"] == "mcp_tool_call"
 }
 
-/// A no.
+/// Returns the answer that declines.
 pub fn declined() -> Value {
     json!({"action": "decline", "content": null, "_meta": null})
 }
@@ -69,7 +69,7 @@ fn message(params: &Value) -> String {
     text(params, "message").map_or_else(|| format!("{server} asks"), str::to_owned)
 }
 
-/// A yes or no. The yes can be remembered, when Codex offers that.
+/// Makes a question with accept and reject. Accepting can be remembered if Codex offers that.
 fn question(params: &Value, item: Option<&Value>) -> Question {
     let meta = &params["_meta"];
     let mut call = item.map_or_else(|| unknown(params), known);
@@ -102,13 +102,13 @@ fn question(params: &Value, item: Option<&Value>) -> Question {
     Question { alone: item.is_none(), ..Question::new(call, choices, cancelled()) }
 }
 
-/// The call it is about.
+/// Returns the tool call of the item.
 fn known(item: &Value) -> ToolCall {
     let id = text(item, "id").unwrap_or_default().into();
     ToolCall { id, ..tools::mcp(item) }
 }
 
-/// A call that is there for the question only. Its id is made of all that is asked.
+/// Makes a tool call that exists only for the question. Its id is a hash of the parameters.
 fn unknown(params: &Value) -> ToolCall {
     let mut hash = DefaultHasher::new();
     params.to_string().hash(&mut hash);
@@ -120,7 +120,7 @@ fn unknown(params: &Value) -> ToolCall {
     }
 }
 
-/// The schema of a form that every editor can show. `None`: there is something in it that ACP has no field for.
+/// Returns the schema of a form that every editor can show. `None` if ACP has no field type for a part of it.
 fn schema(wanted: &Value) -> Option<Value> {
     let mut properties = Map::new();
     for (name, property) in wanted["properties"].as_object()? {
@@ -135,7 +135,7 @@ fn schema(wanted: &Value) -> Option<Value> {
     Some(json!({"type": "object", "properties": properties, "required": required}))
 }
 
-/// Names of choices as they are written today: `oneOf` in place of `enumNames`.
+/// Returns a property with its choices in today's form: `oneOf` instead of `enumNames`.
 fn titled(property: &Value) -> Value {
     let mut property = property.clone();
     let (values, names) = (property["enum"].as_array(), property["enumNames"].as_array());

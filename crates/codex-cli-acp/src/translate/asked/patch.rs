@@ -1,4 +1,4 @@
-//! May Codex change these files?
+//! Questions whether Codex may change files.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::translate::patch::{Change, changes, tool_call};
 use crate::translate::said::{absolute, location, text, words};
 use crate::translate::tool_call::ToolCall;
 
-/// `item/fileChange/requestApproval`: the item has the changes.
+/// Translates `item/fileChange/requestApproval`. The changes are in the item.
 pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     let id = text(params, "itemId").unwrap_or_default();
     let mut call = tool_call(id, &changes(item.unwrap_or(&Value::Null), cwd), cwd);
@@ -28,7 +28,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     Question::new(call, choices, answer("cancel"))
 }
 
-/// `applyPatchApproval`, as Codex asked before there were items.
+/// Translates `applyPatchApproval`, which older versions of Codex send.
 pub fn legacy(params: &Value, cwd: &Path) -> Question {
     let files = params["fileChanges"].as_object();
     let change = |(path, change)| {
@@ -42,7 +42,7 @@ pub fn legacy(params: &Value, cwd: &Path) -> Question {
     Question::new(call, command::review(), command::aborted())
 }
 
-/// Says why it is asked; the folder that is wanted for good, if any is.
+/// Adds the reason to the tool call. Returns the folder in which changes would be allowed for the session, if any.
 fn reasons(call: &mut ToolCall, params: &Value, cwd: &Path) -> Option<String> {
     let root = text(params, "grantRoot").map(|root| absolute(root, cwd));
     if let Some(root) = root.as_deref().filter(|_| call.locations.is_empty()) {

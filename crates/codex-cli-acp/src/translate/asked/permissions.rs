@@ -1,4 +1,4 @@
-//! May Codex do more than its sandbox lets it?
+//! Questions whether Codex may have more permissions than its sandbox.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{Choice, Question};
 use crate::translate::said::{absolute, list, location, text, words};
 use crate::translate::tool_call::ToolCall;
 
-/// `item/permissions/requestApproval`: all that is asked for, or nothing.
+/// Translates `item/permissions/requestApproval`. All requested permissions are granted, or none.
 pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     let wanted = &params["permissions"];
     let (wishes, locations) = wishes(wanted, cwd);
@@ -38,7 +38,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     Question { alone: item.is_none(), ..Question::new(call, choices, nothing) }
 }
 
-/// A profile of permissions as a list in words, and the places it names.
+/// Describes a permission profile as a list in words, with the locations it names.
 pub fn wishes(profile: &Value, cwd: &Path) -> (String, Vec<Value>) {
     let (mut lines, mut places) = (Vec::<String>::new(), Vec::new());
     if profile["network"]["enabled"] == true {

@@ -1,4 +1,4 @@
-//! What Codex itself wants to know.
+//! Questions that Codex itself asks the user.
 
 use serde_json::{Map, Value, json};
 
@@ -7,18 +7,18 @@ use crate::translate::Shown;
 use crate::translate::said::{list, one_line, text, words};
 use crate::translate::tool_call::ToolCall;
 
-/// How Codex marks what was typed beside the answers it offered.
+/// Prefix with which Codex marks free text beside the offered answers.
 const NOTE: &str = "user_note: ";
 
-/// A question and the fields of the form that answer it.
+/// A question with the form fields that answer it.
 #[derive(Debug)]
 pub struct Field {
     id: String,
-    /// Where free words go, beside the answers that are offered.
+    /// Name of the field for free text, beside the offered answers.
     note: Option<String>,
 }
 
-/// `item/tool/requestUserInput`. Only a form can take free words or several answers.
+/// Translates `item/tool/requestUserInput`. Free text and several questions need a form.
 pub fn asked(params: &Value, shown: Shown) -> Asked {
     let questions = list(params, "questions");
     let offered = |question| !list(question, "options").is_empty();
@@ -110,7 +110,7 @@ fn option(option: &Value) -> Option<Value> {
     Some(titled)
 }
 
-/// What was filled in, as Codex takes it.
+/// Converts the contents of a form to Codex's answers.
 pub fn answers(fields: &[Field], content: &Value) -> Value {
     let mut answers = Map::new();
     for field in fields {

@@ -1,4 +1,4 @@
-//! Items that begin, end, and are told again.
+//! Tests of items that begin, end, and are replayed.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{check, cwd, everything, read};
 use crate::translate::command::title;
 use crate::translate::*;
 
-/// Begins and ends in an editor without extras, and then again from the past.
+/// Checks the start and end of an item in an editor without extras, and its replay.
 fn life(item: &Value, live: &Expect, past: &Expect) {
     let mut streamed = Streamed::default();
     let shown = Shown::default();
@@ -185,13 +185,13 @@ fn every_type() {
 #[test]
 fn output_of_a_terminal_is_sent_once() {
     let rows = [
-        // What came as pieces, and what is sent at the end.
+        // Output that came in pieces, and output that is sent at the end.
         ("", Some("running 2 tests\nok\n")),
         ("running 2 tests\n", Some("ok\n")),
         ("running 2 tests\nok\n", None),
         // The first bytes never came.
         ("2 tests\nok\n", Some("\r\n[the output began with:]\r\nrunning ")),
-        // Not the output that Codex has in the end: it was shortened.
+        // The pieces are not part of the final output, which Codex shortened.
         ("something else entirely, and longer than that", None),
         ("tests", None),
     ];

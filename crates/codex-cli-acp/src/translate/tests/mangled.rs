@@ -1,4 +1,4 @@
-//! Nothing that Codex could say by mistake makes us panic, or makes an update that clients cannot read.
+//! Tests that no malformed message of Codex causes a panic or an update that clients cannot read.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::samples::{items, notifications, requests};
 use super::{cwd, everything, read, read_form, read_question};
 use crate::translate::*;
 
-/// All values that differ from the sample in one place.
+/// Returns all values that differ from the sample in one place.
 fn mangled(sample: &Value) -> Vec<Value> {
     let wrong = || {
         [json!(null), json!(7), json!(-0.5), json!([]), json!({}), json!("é\n`````"), json!([[1]])]

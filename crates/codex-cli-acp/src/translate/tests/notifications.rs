@@ -1,4 +1,4 @@
-//! Notifications as updates.
+//! Tests of notifications and their updates.
 
 use expect_test::expect;
 use serde_json::{Value, json};

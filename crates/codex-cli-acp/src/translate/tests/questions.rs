@@ -1,4 +1,4 @@
-//! Requests as questions and forms, and the answers Codex gets.
+//! Tests of requests as questions and forms, and of the answers to Codex.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::samples::*;
 use super::{cwd, everything, lines, read, read_form, read_question};
 use crate::translate::*;
 
-/// The request as an editor without extras is asked it, and what is answered.
+/// Checks a request as an editor without extras is asked it, and its answers.
 fn check(method: &str, params: &Value, item: Option<&Value>, expect: &Expect) {
     expect.assert_eq(&put(asked(method, params, item, cwd(), Shown::default()).unwrap()));
 }

@@ -1,8 +1,8 @@
-//! Items and requests as Codex 0.166 sends them.
+//! Sample items and requests as Codex 0.166 sends them.
 
 use serde_json::{Value, json};
 
-/// An item of each type, as it is when it has ended.
+/// Returns an item of each type after its end.
 pub fn items() -> Vec<Value> {
     vec![
         user_message(),
@@ -60,7 +60,7 @@ pub fn command() -> Value {
         "aggregatedOutput": "running 2 tests\nok\n", "exitCode": 0, "durationMs": 1200})
 }
 
-/// The same before it has run.
+/// Returns an item as it was at its start.
 pub fn begun(mut item: Value) -> Value {
     for field in ["aggregatedOutput", "exitCode", "durationMs", "result", "contentItems", "success"]
     {
@@ -96,7 +96,7 @@ pub fn web_search(action: &Value) -> Value {
     json!({"type": "webSearch", "id": "ws-1", "query": "", "action": action, "results": null})
 }
 
-/// Notifications with their methods.
+/// Returns notifications with their methods.
 pub fn notifications() -> Vec<(&'static str, Value)> {
     let of = |item: &str, delta: &str| json!({"threadId": "t-1", "turnId": "1", "itemId": item, "delta": delta});
     let with = |mut params: Value, name: &str, value: Value| {
@@ -170,7 +170,7 @@ pub fn notifications() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Requests with their methods.
+/// Returns requests with their methods.
 pub fn requests() -> Vec<(&'static str, Value)> {
     vec![
         ("item/commandExecution/requestApproval", command_request()),

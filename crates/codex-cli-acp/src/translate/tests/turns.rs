@@ -1,4 +1,4 @@
-//! Prompts, and how turns end.
+//! Tests of prompts, and of the ends of turns.
 
 use agent_client_protocol::v1::schema::Usage;
 use expect_test::{Expect, expect};

@@ -1,4 +1,4 @@
-//! `file-editor call`: one tool, from the shell. It is run as the server runs it.
+//! `file-editor call`: calls one tool from the shell. The tool is run as the server runs it.
 
 mod describe;
 mod show;
@@ -107,7 +107,7 @@ Exit status: 0 if the tool did what it was asked; 1 if it refused, for a fault i
 and when it was interrupted. The reason goes to stderr, and that of a refusal as JSON to stdout,
 unless the answer would have been text.";
 
-/// All tools, in the order of their sets.
+/// Returns all tools, in the order of their toolsets.
 pub fn tools() -> impl Iterator<Item = &'static Entry> {
     tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)
 }
@@ -119,7 +119,7 @@ fn tool_names() -> PossibleValuesParser {
     tools().map(value).collect::<Vec<_>>().into()
 }
 
-/// A tool by one of its names.
+/// Finds a tool by its name or alias.
 pub fn find(name: &str) -> Option<&'static Entry> {
     tools().find(|entry| entry.name == name || entry.alias == Some(name))
 }
@@ -146,14 +146,14 @@ pub fn run(arguments: &Arguments, definition: fn() -> Command) -> ExitCode {
     }
 }
 
-/// Calls the tool and shows what came of it; or every fault in the flags.
+/// Calls the tool and shows the outcome, or returns every fault in the flags.
 fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<String>> {
     let flags = Flags {
         dir: Some(arguments.dir.as_deref().unwrap_or(OsStr::new("."))),
         max_size: arguments.max_size.as_deref(),
         timeout: arguments.timeout.as_deref(),
         durability: arguments.durability.as_deref(),
-        // What only reads needs no folder that can be written to.
+        // A tool that only reads needs no writable folder.
         read_only: arguments.read_only || entry.effect == Effect::Reads,
         no_sandbox: arguments.no_sandbox,
     };
@@ -196,7 +196,7 @@ fn color(arguments: &Arguments) -> Result<When, String> {
     found.map(|(_, color)| color).ok_or("--color must be one of: auto, always, never".into())
 }
 
-/// Runs the call. Whoever interrupts it takes it back; who does so twice does not wait for what becomes of it.
+/// Runs the call. An interrupt cancels it; a second one exits without waiting for its outcome.
 fn answer(
     calls: &Arc<Calls>,
     entry: &'static Entry,

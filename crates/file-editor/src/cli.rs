@@ -1,5 +1,5 @@
-//! The command line: the flags of the server and the commands. Raw values are checked together, so that all faults are
-//! told at once.
+//! Command line: flags of the server and the commands. Raw values are checked together, so that all faults are reported
+//! at once.
 
 use std::ffi::OsString;
 
@@ -149,7 +149,7 @@ LISTEN_FDS and LISTEN_PID hand over a listening socket, which is served in place
 
 Exit status: 0 at the end of input, on SIGTERM and SIGINT; 1 for a fault in the arguments or of the machine.";
 
-/// What the command line asks for.
+/// The task that the command line asks for.
 pub enum Task {
     Serve(Box<Config>),
     Call(call::Arguments),
@@ -160,7 +160,7 @@ pub enum Task {
     Complete(manual::Question),
 }
 
-/// What the server was asked to be.
+/// Checked settings of the server.
 pub struct Config {
     pub transport: Transport,
     pub workplace: Workplace,
@@ -176,7 +176,7 @@ pub enum Transport {
     Http(http::Options),
 }
 
-/// Reads the command line, or ends the process: 0 after help and version, 1 after telling every fault.
+/// Reads the command line, or ends the process: with 0 after help and version, with 1 after reporting every fault.
 pub fn read() -> Task {
     let mut raw = Raw::try_parse().unwrap_or_else(|error| {
         let stream = if error.use_stderr() { Stream::Stderr } else { Stream::Stdout };
@@ -199,7 +199,7 @@ pub fn read() -> Task {
     Task::Serve(Box::new(config))
 }
 
-/// All that can be said on the command line, as help, completions and the manual page tell it.
+/// Returns the definition of the whole command line, for help, completions and the manual page.
 pub fn definition() -> clap::Command {
     let mut definition = Raw::command();
     definition.build();
@@ -251,7 +251,7 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
     }
 }
 
-/// Opens the port, so that one that is taken is a fault among the others.
+/// Opens the port, so that a port in use is reported together with the other faults.
 fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
     let hosts = allowed_hosts(raw.allow_host.as_deref().unwrap_or_default())?;
     let host = raw.host.as_deref().unwrap_or("localhost");

@@ -1,7 +1,7 @@
-//! `file-editor doctor`: what could be in the way, and what would help.
+//! `file-editor doctor`: checks for problems, and what would help against each.
 //!
-//! Each check sees something, says whether that is well, and if not what would help. Nothing is left changed: files that
-//! are made to find something out are gone afterwards.
+//! Each check reports what it found, a state, and help if there is a problem. Nothing is left changed: files that are
+//! made for a check are removed afterwards.
 
 mod check;
 mod clients;
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let mut checks = folder::all(named, access);
     checks.extend(surroundings::all(arguments.port));
     checks.extend(clients::all(named));
-    // Nobody may be there to read it; the status tells all the same.
+    // Stdout may be closed; the exit status is right all the same.
     let _ = if arguments.json {
         terminal::write_json(Stream::Stdout, &json(&checks))
     } else {
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// A line for each check.
+/// Formats the checks, one a line.
 fn lines(checks: &[Check]) -> String {
     checks.iter().flat_map(|check| [check.to_string(), "\n".into()]).collect()
 }

@@ -1,4 +1,4 @@
-//! Flags and variables that several commands share: how each is checked, and the words it takes.
+//! Flags and variables that several commands share: the checks and the accepted words.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub static TOOLSETS: [(&str, &[&[Entry]]); 4] = [
 pub const DURABILITIES: [(&str, Durability); 3] =
     [("none", Durability::None), ("data", Durability::Data), ("full", Durability::Full)];
 
-/// Flags shared by the server and `call`, as they were given.
+/// Raw values of the flags that the server and `call` share.
 pub struct Flags<'a> {
     pub dir: Option<&'a OsStr>,
     pub max_size: Option<&'a str>,
@@ -32,8 +32,8 @@ pub struct Flags<'a> {
     pub no_sandbox: bool,
 }
 
-/// Parser of a word with the choices that shells offer. It accepts any word; a wrong one is told later, together with
-/// all other faults.
+/// Parser of a word, with the choices for completions. It accepts any word; a wrong one is reported later, together
+/// with all other faults.
 #[derive(Clone)]
 pub struct Words(Vec<&'static str>);
 
@@ -60,7 +60,7 @@ impl TypedValueParser for Words {
     }
 }
 
-/// Writes every fault in the arguments to stderr, and where to read more.
+/// Writes every fault in the arguments to stderr, and the command for help.
 pub fn tell(faults: &[String], help: &str) {
     for fault in faults {
         terminal::write_message(&format!("error: {fault}"));
@@ -74,17 +74,17 @@ pub fn workplace(flags: &Flags, tools: &[&'static Entry]) -> Result<Workplace, V
     faults.workplace(flags, Some(tools)).ok_or(faults.0)
 }
 
-/// Faults in the arguments, collected so that all of them are told at once.
+/// Faults in the arguments, collected so that all of them are reported at once.
 #[derive(Default)]
 pub struct Faults(pub Vec<String>);
 
 impl Faults {
-    /// Value of a check that passed; else the fault is added.
+    /// Returns the value of a check that passed; otherwise adds the fault.
     pub fn keep<T>(&mut self, checked: Result<T, String>) -> Option<T> {
         checked.map_err(|fault| self.0.push(fault)).ok()
     }
 
-    /// Folder to work in and what holds for calls there. `tools`: those that will be called, if they are known.
+    /// Checks the flags and opens the folder. `tools`: those that will be called, if they are known.
     pub fn workplace(
         &mut self,
         flags: &Flags,
@@ -110,7 +110,7 @@ impl Faults {
         })
     }
 
-    /// Number in a range, or `default` if none is given.
+    /// Parses a number in a range; `default` if none is given.
     pub fn number(
         &mut self,
         raw: Option<&str>,
@@ -122,7 +122,7 @@ impl Faults {
         self.keep(number.filter(|number| range.contains(number)).ok_or_else(|| fault.into()))
     }
 
-    /// Value of the choice that `raw` names.
+    /// Returns the value of the choice that `raw` names.
     pub fn choice<T: Copy>(&mut self, flag: &str, raw: &str, choices: &[(&str, T)]) -> Option<T> {
         let found = choices.iter().find(|(name, _)| *name == raw).map(|(_, value)| *value);
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
@@ -146,7 +146,7 @@ pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
     Ok(root)
 }
 
-/// Token that HTTP requests must carry, if `FILE_EDITOR_TOKEN` is set.
+/// Returns the token that HTTP requests must carry, if `FILE_EDITOR_TOKEN` is set.
 pub fn token() -> Result<Option<String>, &'static str> {
     match std::env::var_os("FILE_EDITOR_TOKEN").map(OsString::into_string) {
         None => Ok(None),
@@ -159,19 +159,19 @@ pub fn token() -> Result<Option<String>, &'static str> {
     }
 }
 
-/// True if a header can end with the token: blanks at its end are not part of a header.
+/// True if a header can carry the token: blanks at its end are not part of a header.
 fn can_be_carried(token: &str) -> bool {
     !token.ends_with([' ', '\t']) && !token.bytes().any(|b| b.is_ascii_control() && b != b'\t')
 }
 
-/// Model that the variables name. None unless a tool of `tools` has a model write.
+/// Returns the model that the variables name. None unless one of `tools` has a model generate code.
 fn author(tools: &[&'static Entry]) -> Result<Option<model::Settings>, String> {
     let is_served = tools.iter().any(|entry| entry.effect == Effect::Rewrites);
     let get = |name: &str| std::env::var(name).ok().filter(|_| is_served);
     model::Settings::from_variables(get).map_err(|error| error.to_string())
 }
 
-/// Tools of a comma list of toolsets, each once.
+/// Parses a comma list of toolsets and returns their tools, each once.
 pub fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
     let mut tools: Vec<&'static Entry> = Vec::new();
     for name in raw.unwrap_or("flat").split(',') {

@@ -1,4 +1,4 @@
-//! The server's binary: reads the command line, opens the folder, serves.
+//! The server binary: reads the command line, opens the folder, serves.
 
 mod call;
 mod cli;
@@ -49,7 +49,7 @@ fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
         model: workplace.model.clone(),
         instructions: None,
     };
-    // The port is bound by now: behind the wall it could not be.
+    // The port is bound already: the sandbox would refuse it.
     let (calls, sandbox) = workplace.open(options, Log::new(config.log));
 
     calls.log_panics();

@@ -1,4 +1,5 @@
-//! `file-editor completions` and `file-editor man`: the command line as it is defined, for shells and for `man`.
+//! `file-editor completions` and `file-editor man`: shell completions and the manual page, from the definition of the
+//! command line.
 
 mod offer;
 mod page;
@@ -53,7 +54,7 @@ pub struct Question {
     before: Vec<OsString>,
 }
 
-/// The few lines by which a shell asks us.
+/// Prints the completion script of a shell, which runs this program for the words.
 pub fn complete(arguments: &Arguments) -> ExitCode {
     let script = match arguments.shell {
         Shell::Bash => include_str!("manual/shells/bash.sh"),
@@ -64,7 +65,7 @@ pub fn complete(arguments: &Arguments) -> ExitCode {
     call::write(script)
 }
 
-/// Answers a shell that asks what may come next.
+/// Answers a completion script with the words that may come next.
 pub fn offer(definition: &Command, question: &Question) -> ExitCode {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let before: Vec<String> = question.before.iter().map(text).collect();

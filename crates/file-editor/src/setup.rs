@@ -1,7 +1,7 @@
-//! `file-editor setup`: clients are told of the server, in their own configuration.
+//! `file-editor setup`: adds this server to the configurations of clients.
 //!
-//! `client` knows who they are and where their files are, `json` and `toml` change a text just where our entry is (each
-//! has a `scan` of its own, on top of `scanner`), and `configuration` does that to a file.
+//! `client` lists the clients and the paths of their files. `json` and `toml` change only the server's entry in a text
+//! (each has a `scan` of its own, on top of `scanner`). `configuration` applies that to a file.
 
 pub mod client;
 pub mod configuration;
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let outcome = if arguments.list { list(arguments) } else { tell(arguments) };
     match outcome {
         Ok((code, Ok(()))) => code,
-        // Whoever read it has read enough.
+        // The reader closed the pipe, since it has read enough.
         Ok((code, Err(error))) if error.kind() == io::ErrorKind::BrokenPipe => code,
         Ok((_, Err(error))) => {
             complain(&format!("the answer cannot be written: {error}"));
@@ -93,10 +93,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// How all went, and whether it could be told; or why nothing was done.
+/// The exit status and the result of writing the output; or the faults because of which nothing was done.
 type Told = Result<(ExitCode, io::Result<()>), Vec<String>>;
 
-/// Does what was asked for one client after the other; one that fails is no reason to leave out the next.
+/// Changes the configuration of each chosen client. If one fails, the others are still changed.
 fn tell(arguments: &Arguments) -> Told {
     let wish = if arguments.remove {
         Wish::Absent
@@ -168,7 +168,7 @@ fn list(arguments: &Arguments) -> Told {
                 Err(fault) => fault,
             }
         };
-        // A line each, whatever is in it.
+        // One line each, whatever characters the texts have.
         let path = path.display().to_string();
         let [path, state] = [path, state].map(|it| printable_line(&it).into_owned());
         said = said.and(say(&format!("{:<15} {path}\n{:<15} {state}\n", client.name, "")));
@@ -180,19 +180,19 @@ fn say(text: &str) -> io::Result<()> {
     terminal::write(Stream::Stdout, text)
 }
 
-/// Names of files and what is in them may be anybody's, and logs are looked at too.
+/// Writes an error. Names and contents of files may come from others, so control characters are escaped.
 fn complain(fault: &str) {
     terminal::write_message(&printable(&format!("error: {fault}")));
 }
 
-/// The folder the server is to work in.
+/// Returns the folder to serve.
 fn folder(arguments: &Arguments) -> Result<PathBuf, String> {
     let named = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
-    // Whether it can be written to is for the server to say.
+    // The server itself checks whether it is writable.
     flags::folder(Some(named), Access::ReadOnly).map(|root| root.path().to_path_buf())
 }
 
-/// The folder whose own configuration is meant; `None` for that of the user.
+/// Returns the folder whose own configuration is meant; `None` for that of the user.
 fn project(arguments: &Arguments) -> Result<Option<Project>, Vec<String>> {
     let others = if arguments.keep { Others::Keep } else { Others::Remove };
     let project = arguments.project.then(|| folder(arguments)).transpose();
@@ -200,7 +200,7 @@ fn project(arguments: &Arguments) -> Result<Option<Project>, Vec<String>> {
     Ok(project.map(|folder| Project { folder, others }))
 }
 
-/// How we are to be started.
+/// Returns the entry that starts this server.
 fn entry(arguments: &Arguments) -> Result<Entry, String> {
     let folder = folder(arguments)?;
     let tools = arguments.tools.as_deref().unwrap_or("text,code");
@@ -229,7 +229,7 @@ fn configuration(client: &'static Client, project: Option<&Project>) -> Option<C
     }
 }
 
-/// Every client that has a configuration there, or could have one.
+/// Returns the configuration of every client that has or could have one there.
 fn all(project: Option<&Project>) -> Vec<Configuration> {
     CLIENTS.iter().filter_map(|client| configuration(client, project)).collect()
 }
@@ -253,14 +253,14 @@ fn named(names: &[String], project: Option<&Project>) -> Result<Vec<Configuratio
     if faults.is_empty() { Ok(chosen) } else { Err(faults) }
 }
 
-/// All that the user has, or the folder.
+/// Returns the configurations of all clients that are found, for the user or in the folder.
 fn found(project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
     let mut found = all(project);
     let names = joined(&mut found.iter().map(|configuration| configuration.client));
     found.retain(|configuration| {
         let Configuration { client, path, .. } = configuration;
         machine::is_file(path)
-            // Refused by name rather than passed over.
+            // Kept in the list, so that it is refused by name rather than skipped.
             || configuration.link_outside_project().is_some()
             || client.of_user().is_some_and(|file| client.is_there(&file))
     });
@@ -274,7 +274,7 @@ fn found(project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
     }])
 }
 
-/// Names of clients, for messages.
+/// Joins the names of clients, for messages.
 fn joined(clients: &mut dyn Iterator<Item = &'static Client>) -> String {
     clients.map(|client| client.name).collect::<Vec<_>>().join(", ")
 }

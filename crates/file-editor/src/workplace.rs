@@ -1,4 +1,4 @@
-//! The folder that calls work in, and what holds for all of them, whoever makes them.
+//! The folder that is served, and the settings that hold for all calls in it, for the server and `call` alike.
 
 use std::io;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use server::{Calls, Log, Options};
 use tokio::runtime::{Builder, Runtime};
 use tools::Limits;
 
-/// A folder as it was asked for.
+/// Checked settings of a folder.
 pub struct Workplace {
     pub root: Root,
-    /// Bytes.
+    /// Limit of the bytes of a file.
     pub max_size: u64,
     pub timeout: Duration,
     pub durability: Durability,
@@ -22,15 +22,15 @@ pub struct Workplace {
     pub model: Option<Arc<model::Settings>>,
 }
 
-/// Whether the kernel shall keep the process inside too.
+/// Setting of the kernel sandbox (Landlock), which confines the process besides the checks of paths.
 pub enum SecondWall {
     Wanted,
     Unwanted,
 }
 
 impl Workplace {
-    /// Opens it and goes behind the second wall. There must be no other thread yet: all that are made from here on are
-    /// behind the wall too.
+    /// Opens the folder and enters the sandbox. No other thread may run yet: only threads started from here on are
+    /// confined too.
     pub fn open(self, options: Options, log: Log) -> (Arc<Calls>, Sandbox) {
         let root = Arc::new(self.root);
         let disk = DiskOptions { max_size: self.max_size, durability: self.durability };
@@ -49,18 +49,18 @@ impl Workplace {
     }
 }
 
-/// One thread for the protocol; files are worked on by others, which are gone when there is nothing to do.
+/// Makes the runtime: one thread for the protocol; file work is done on blocking threads, which end when idle.
 pub fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(64)
         .thread_keep_alive(Duration::from_secs(1))
-        // Only addresses, until they are used; and the C library keeps fewer large stacks of threads that are gone.
+        // Stack sizes are address space until used; the C library then caches fewer stacks of ended threads.
         .thread_stack_size(8 << 20)
         .build()
 }
 
-/// How the model is reached.
+/// Returns how the model is reached.
 fn callee(model: &model::Settings) -> Callee {
     let known_by = match model.host() {
         Host::Name(_) => KnownBy::Name,

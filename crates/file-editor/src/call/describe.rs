@@ -1,4 +1,4 @@
-//! What tools there are and what each of them takes, out of their own schemas.
+//! Help about tools: the list of them, and the keys of each, from their schemas.
 
 use std::fmt::Write as _;
 
@@ -6,16 +6,16 @@ use clap::Command;
 use serde_json::{Map, Value};
 use tools::Entry;
 
-/// Columns, as in the help of all commands.
+/// Columns of a line, as in the help of all commands.
 const WIDTH: usize = 100;
 
-/// Help of the command itself, from the definition of the whole command line.
+/// Returns the help of the command itself, from the definition of the whole command line.
 pub fn command(mut definition: Command) -> String {
     let found = definition.find_subcommand_mut("call");
     found.map(|call| call.render_long_help().to_string()).unwrap_or_default()
 }
 
-/// A line for each tool.
+/// Lists the tools, one a line.
 pub fn list() -> String {
     let names = super::tools().map(|entry| entry.name.len());
     let width = names.max().unwrap_or_default();
@@ -28,7 +28,7 @@ pub fn list() -> String {
     })
 }
 
-/// All about one tool.
+/// Returns the help of a tool.
 pub fn tool(entry: &Entry) -> String {
     let schema = entry.input_schema();
     let mut usage = format!("Usage: file-editor call {} [OPTIONS]", entry.name);
@@ -37,7 +37,7 @@ pub fn tool(entry: &Entry) -> String {
         let word = if is_required(&schema, key) { word } else { format!("[{word}]") };
         let _ = write!(usage, " {word}");
     }
-    // Below its own first word.
+    // Continuation lines are indented below the first word.
     let usage = wrapped(&usage, "Usage: ".len());
     let mut help = format!("{}\n{}", wrapped(entry.description(), 0), usage.trim_start());
     for (index, Key { spelled, meaning, members }) in keys(entry).into_iter().enumerate() {
@@ -49,12 +49,12 @@ pub fn tool(entry: &Entry) -> String {
     help + "\nOptions and ways to give values: `file-editor call --help`\n"
 }
 
-/// What a tool takes by one name.
+/// A key of a tool's arguments.
 pub struct Key {
-    /// The key, what is to be written for its value, and whether it must be there.
+    /// The key, a placeholder for its value, and whether it is required.
     pub spelled: String,
     pub meaning: String,
-    /// What an item is made of, if the value is a list of objects.
+    /// Members of an item, if the value is a list of objects.
     pub members: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub fn keys(entry: &Entry) -> Vec<Key> {
     properties(&schema).map(key).collect()
 }
 
-/// The properties of an object, in their order.
+/// Returns the properties of an object schema, in their order.
 pub fn properties(schema: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flatten().map(|(name, property)| (name.as_str(), property))
@@ -94,7 +94,7 @@ fn meaning(property: &Value) -> String {
     }
 }
 
-/// What is to be written for a value.
+/// Returns the placeholder for a value.
 fn placeholder(property: &Value) -> String {
     match (property["type"].as_str().unwrap_or_default(), choices(property)) {
         (_, Some(choices)) => choices,
@@ -119,7 +119,7 @@ fn choices(property: &Value) -> Option<String> {
     Some(names.join("|"))
 }
 
-/// Words in lines of at most [`WIDTH`] columns, where they are short enough, each after so many blanks.
+/// Wraps a text to lines of at most [`WIDTH`] columns, each indented. A longer word is not broken.
 fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut column = 0;

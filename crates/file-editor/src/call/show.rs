@@ -1,4 +1,4 @@
-//! What became of a call: as text for a person, or as JSON.
+//! Output of a call: text for a person, or JSON.
 
 use std::io;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ impl When {
     }
 }
 
-/// How an outcome is shown.
+/// Format of the output.
 pub struct Shown {
     form: Form,
     color: When,
@@ -44,7 +44,7 @@ impl Shown {
         Self { form: if is_text && !json { Form::Text } else { Form::Json }, color }
     }
 
-    /// Shows it; the exit status of the process. `target`: the file as it was asked for.
+    /// Writes the outcome and returns the exit status. `target`: the file as asked for.
     pub fn outcome(
         &self,
         entry: &Entry,
@@ -72,11 +72,11 @@ impl Shown {
         if let Some(hint) = &hint {
             pieces.extend([(Some(Color::Cyan), "hint:"), (None, hint.as_str())]);
         }
-        // There is nobody to tell when stderr is gone.
+        // If stderr is closed, the message is lost.
         let _ = self.paint(Stream::Stderr, &pieces);
     }
 
-    /// Writes with colours, or without.
+    /// Writes with colours if they are on.
     fn paint(&self, stream: Stream, pieces: &[Piece<'_>]) -> io::Result<()> {
         if self.color.colors(stream) {
             return terminal::write_colored(stream, pieces);
@@ -88,11 +88,12 @@ impl Shown {
     fn text(&self, entry: &Entry, reply: &Reply) -> ExitCode {
         if reply.data.is_none() && reply.written.is_none() {
             let (content, summary) = read(entry, reply);
-            // What is written elsewhere is the text to the byte, where the tool gives that.
+            // Not on a terminal the exact bytes of the text are written, if the tool gives them.
             let is_exact = entry.dialect != Dialect::Flat && !Stream::Stdout.is_terminal();
             let is_marked = reply.blocks.first().is_some_and(Block::is_after_mark);
             let content = match is_exact {
-                // A tool hides it from those who would have to match it; here it belongs to the file.
+                // The tool leaves out the byte order mark, since agents would have to match it; here it is part of the
+                // file.
                 true if is_marked => format!("\u{feff}{content}"),
                 true => content,
                 false => ended(content),
@@ -119,19 +120,19 @@ impl Shown {
     }
 }
 
-/// What is read is the file's text, with nothing around it, and what is said of it besides.
+/// Returns the text of a read file alone, and the summary.
 fn read(entry: &Entry, reply: &Reply) -> (String, String) {
     let mut blocks = reply.blocks.iter().map(ToString::to_string);
     let text = blocks.next().unwrap_or_default();
     let text = match (entry.dialect, text.split_once("\n\n")) {
-        // Its first line names the file.
+        // The first line names the file.
         (Dialect::Flat, Some((_, content))) => content.to_owned(),
         _ => text,
     };
     (text, blocks.next().unwrap_or_default())
 }
 
-/// One object, on one line.
+/// Returns one JSON object on one line.
 fn json(entry: &Entry, reply: Reply) -> String {
     let json = match (reply.written, reply.data) {
         (Some(json), _) => json,
@@ -150,7 +151,7 @@ fn json(entry: &Entry, reply: Reply) -> String {
     json + "\n"
 }
 
-/// The text, and a line break at its end if there is any text.
+/// Adds a line break at the end of a text that is not empty.
 fn ended(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -158,7 +159,7 @@ fn ended(mut text: String) -> String {
     text
 }
 
-/// A diff with every line in the colour of what it does. Only the first two lines name files: a later one that begins
+/// Colours each line of a diff by its first character. Only the first two lines name files: a later one that begins
 /// like them is a line of the file.
 fn colored(diff: &str) -> Vec<Piece<'_>> {
     let color = |(index, line): (usize, &'_ str)| match line.as_bytes().first() {
@@ -176,12 +177,12 @@ fn colored(diff: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Writes text to stdout; the exit status of the process.
+/// Writes text to stdout and returns the exit status.
 pub fn write(text: &str) -> ExitCode {
     done(terminal::write(Stream::Stdout, text))
 }
 
-/// Writes JSON to stdout; the exit status of the process.
+/// Writes JSON to stdout and returns the exit status.
 fn write_json(json: &str) -> ExitCode {
     done(terminal::write_json(Stream::Stdout, json))
 }
@@ -189,7 +190,7 @@ fn write_json(json: &str) -> ExitCode {
 fn done(written: io::Result<()>) -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read it has read enough.
+        // The reader closed the pipe, since it has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let message = "error: The call was made, but its answer cannot be written";

@@ -1,4 +1,4 @@
-//! `key=value`: what a shell says, as the JSON that a tool takes.
+//! `key=value` arguments of the shell, converted to the JSON arguments of a tool.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use server::in_process;
 use tools::{Entry, Failure, Kind};
 
-/// The arguments of a call. No more than `longest` bytes are taken from stdin.
+/// Reads the arguments of a call. At most `longest` bytes are read from stdin.
 pub fn read(entry: &Entry, given: &[OsString], longest: u64) -> Result<Value, Failure> {
     if let [dash] = given
         && dash == "-"
@@ -41,7 +41,7 @@ fn split(word: &OsString) -> Result<(&str, &str), String> {
     word.split_once('=').ok_or_else(|| format!("`{}` is not of the form key=value", short(&word)))
 }
 
-/// Values that come from stdin. There is one of them at most.
+/// The value that comes from stdin. There is one at most.
 struct Stdin {
     longest: u64,
     is_taken: bool,
@@ -70,7 +70,7 @@ fn stdin(longest: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// One value more. Only texts of a list may be given one by one.
+/// Adds a value. A key may be repeated only for a list of texts.
 fn add(arguments: &mut Map<String, Value>, key: &str, value: Given) -> Result<(), String> {
     match (arguments.get_mut(key), value) {
         (None, Given::One(value) | Given::All(value)) => {
@@ -87,14 +87,14 @@ fn add(arguments: &mut Map<String, Value>, key: &str, value: Given) -> Result<()
 
 enum Given {
     One(Value),
-    /// All items of a list.
+    /// A whole list.
     All(Value),
-    /// One of them.
+    /// An item of a list.
     Item(Value),
 }
 
-/// A value by the type that the tool's schema gives it. What the schema does not know is left to the tool, which says
-/// what may be meant.
+/// Parses a value by its type in the tool's schema. An unknown key is left to the tool, whose error names the key that
+/// may be meant.
 fn parse(key: &str, value: &str, property: &Value) -> Result<Given, String> {
     let json = || serde_json::from_str::<Value>(value);
     let wrong = |wanted: &str| format!("`{key}` must be {wanted}, not `{}`", short(&value));
@@ -125,7 +125,7 @@ fn parse(key: &str, value: &str, property: &Value) -> Result<Given, String> {
     .map(Given::One)
 }
 
-/// The beginning of what was given: errors do not repeat large contents.
+/// Returns the beginning of a value, so that errors do not repeat large contents.
 fn short(text: &impl ToString) -> String {
     let text = text.to_string();
     let mut short: String = text.chars().take(80).collect();

@@ -1,4 +1,4 @@
-//! One thing that was looked at.
+//! A check: what was looked at, its state, and help.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::setup::entry::quoted;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Ok,
-    /// It works, but not as well as it could.
+    /// Works, but not as well as it could.
     Warning,
-    /// Something will fail.
+    /// Fails when it is used.
     Fault,
 }
 
@@ -26,11 +26,11 @@ impl State {
 }
 
 pub struct Check {
-    /// What was looked at.
+    /// Name of the check.
     pub what: &'static str,
     pub state: State,
     pub seen: String,
-    /// What would help; nothing if all is well.
+    /// Help, unless all is well.
     pub help: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One line each, whatever the name of a file is.
+        // One line each, even if a file name has line breaks.
         let (state, seen) = (self.state.name(), printable_line(&self.seen));
         write!(f, "{state:<8} {}: {seen}", self.what)?;
         self.help.as_ref().map_or(Ok(()), |help| write!(f, ". {}", printable_line(help)))

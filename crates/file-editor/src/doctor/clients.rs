@@ -1,4 +1,4 @@
-//! What the configuration of each client says of us.
+//! Checks of the clients' configurations: what the entry of this server says in each.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::setup::configuration::{Configuration, Others, Project};
 use crate::setup::entry::Entry;
 use crate::setup::json::Found;
 
-/// Of the user, and of the folder where there is one.
+/// Checks the configuration of the user for each client, and that of the folder if there is one.
 pub fn all(folder: &OsStr) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut is_homeless = false;
@@ -49,12 +49,12 @@ pub fn all(folder: &OsStr) -> Vec<Check> {
     checks
 }
 
-/// One configuration.
+/// The configuration to check.
 struct Told {
     client: &'static Client,
     file: PathBuf,
     configuration: Configuration,
-    /// Flags with which `setup` writes the same one.
+    /// Flags with which `setup` writes this configuration.
     flags: String,
 }
 
@@ -74,12 +74,13 @@ impl Told {
         Told::new(configuration, format!(" --project{dir}"))
     }
 
-    /// The command that mends it.
+    /// Returns the command that fixes the entry.
     fn setup(&self) -> String {
         format!("`file-editor setup {}{}`", self.client.name, self.flags)
     }
 
-    /// The same, for another folder. What a folder itself says is about that folder.
+    /// Returns the command that fixes the entry with another folder. A configuration of a folder always serves that
+    /// folder.
     fn setup_elsewhere(&self) -> String {
         let dir = if self.flags.is_empty() { " --dir=PATH" } else { &self.flags };
         format!("`file-editor setup {}{dir}`", self.client.name)
@@ -122,11 +123,11 @@ impl Told {
     fn started(&self, entry: &Entry) -> Check {
         let (name, shown, command) = (self.client.name, self.file.display(), &entry.command);
         let setup = self.setup();
-        // By its name alone a client may find it elsewhere than we do.
+        // By its name alone the client may find another program, since its PATH may differ.
         let is_certain = entry.starts_us() || command.contains(['/', '\\']);
         match machine::program(command) {
             Program::Ready if entry.starts_us() => self.working(entry),
-            // By `npx`, in a container, by a script: what its arguments mean is not for us to say.
+            // Started by `npx`, in a container, or by a script: the meaning of its arguments is not known here.
             Program::Ready => Check::ok(
                 name,
                 format!("{shown} starts {command}, which is to start us; that is not looked into"),
@@ -152,7 +153,7 @@ impl Told {
     fn working(&self, entry: &Entry) -> Check {
         let (name, shown) = (self.client.name, self.file.display());
         match entry.folder() {
-            // What a client puts in place of a variable only it knows.
+            // Only the client knows the value of a variable.
             Some(folder) if folder.contains("${") || machine::is_folder(Path::new(folder)) => {
                 let program = self.configuration.program(entry);
                 self.with_others(format!("{shown} starts {program} in {folder}"))
@@ -170,7 +171,7 @@ impl Told {
         }
     }
 
-    /// What else the entry sets. In a file of the project anybody may have written it.
+    /// Adds the other settings of the entry. In a file of the project anybody may have written them.
     fn with_others(&self, seen: String) -> Check {
         let others = self.configuration.other_settings();
         if others.is_empty() || self.flags.is_empty() {

@@ -1,4 +1,4 @@
-//! The folder, and the file system it is on: what edits rely on is tried out on a file of our own.
+//! Checks of the folder and its file system. Everything that edits rely on is tried with a temporary file.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -16,15 +16,15 @@ use files::{
 use super::check::Check;
 use crate::flags;
 
-/// Bytes below which the next edit may find no room.
+/// Free bytes below which the next edit may fail.
 const LITTLE: u64 = 100 << 20;
-/// What an edit may wait for the disk without anybody minding.
+/// Time that an edit may wait for the disk without a warning.
 const SLOW: Duration = Duration::from_millis(100);
 const TIME: Duration = Duration::from_secs(10);
-/// How long somebody else waits for a lock that we hold.
+/// Time that another server waits for the lock in the trial.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// `access`: what the server is to do there.
+/// Runs all checks of the folder. `access`: that of the server.
 pub fn all(named: &OsStr, access: Access) -> Vec<Check> {
     if named.is_empty() {
         let help = "Name one with --dir=PATH, or leave out --dir for the current one";
@@ -32,7 +32,7 @@ pub fn all(named: &OsStr, access: Access) -> Vec<Check> {
     }
     let root = match flags::folder(Some(named), Access::ReadOnly) {
         Ok(root) => root,
-        // On Linux one is opened without any rights, and found to be closed later.
+        // On Linux a folder can be opened without read permission, which is found later.
         Err(fault) if machine::is_folder(Path::new(named)) => {
             let help = "Give the user who runs the server the right to read it";
             return vec![Check::fault("folder", fault, help)];
@@ -138,7 +138,7 @@ fn hard_links(root: &Root) -> Check {
     }
 }
 
-/// What becomes of a change that a program without our lock makes while a file is replaced.
+/// Checks whether a change by a program that does not use the lock is kept while a file is replaced.
 fn other_programs(root: &Root) -> Check {
     let what = "other programs";
     let support = match probe::replace_support(root) {
@@ -170,7 +170,7 @@ fn other_programs(root: &Root) -> Check {
     Check::ok(what, seen)
 }
 
-/// Looked at before anything is written, since whatever writes takes them away.
+/// Counts leftover temporary files. Called before anything is written, since a write removes them.
 fn leftovers(root: &Root) -> Check {
     let count = || probe::count_leftovers(root).unwrap_or_default();
     let before = count();
@@ -191,7 +191,7 @@ fn leftovers(root: &Root) -> Check {
     )
 }
 
-/// Tried on a thread of its own, which alone is behind the wall.
+/// Enters the sandbox on a thread of its own, since it cannot be left.
 fn sandbox(root: &Root, access: Access) -> Check {
     let entered = thread::scope(|scope| scope.spawn(|| Sandbox::enter(root, access)).join());
     match entered {
@@ -229,12 +229,12 @@ fn call(time: Duration) -> Call {
     Call::until(Instant::now() + time)
 }
 
-/// A file of our own, edited as a server would, while another server is there.
+/// A temporary file, edited as a server would, by two stores that act as two servers.
 struct Trial {
     ours: DiskStore,
     theirs: DiskStore,
     at: FilePath,
-    /// Whether no disk is below it.
+    /// True if the file system is in memory.
     is_memory: bool,
 }
 
@@ -347,7 +347,7 @@ impl Trial {
     fn write(&self, text: &str, expected: Expected) -> Result<Saved, StoreError> {
         let mut change = |versions: &[Option<files::Version>]| {
             let is_there = versions.iter().any(Option::is_some);
-            // A file of this name that is not ours is left alone.
+            // Another file of this name is left alone.
             if is_there == (expected == Expected::Present) {
                 Ok(vec![Change::write(text)])
             } else {

@@ -1,4 +1,4 @@
-//! What is around the server: its port, and what its variables say.
+//! Checks of the port and the environment variables.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -10,9 +10,9 @@ use server::http;
 use super::check::Check;
 use crate::flags;
 
-/// Whoever listens on this machine answers sooner.
+/// Time limit for connecting, writing and each read; a local server answers sooner.
 const TIME: Duration = Duration::from_secs(1);
-/// Bytes. Our own answer is shorter.
+/// Limit of the bytes of an answer. That of this server is shorter.
 const LONGEST_ANSWER: u64 = 4096;
 /// Characters below which a token can be guessed.
 const SHORT: usize = 16;
@@ -52,7 +52,7 @@ fn listening(port: u16) -> Check {
     }
 }
 
-/// What whoever listens there says of its health.
+/// Requests `/health` from the program that listens on the port.
 fn health(port: u16) -> io::Result<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, TIME)?;
@@ -60,7 +60,7 @@ fn health(port: u16) -> io::Result<String> {
     stream.set_write_timeout(Some(TIME))?;
     write!(stream, "GET /health HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
-    // What came before somebody stopped talking counts.
+    // The part that came before an error counts.
     let _ = stream.take(LONGEST_ANSWER).read_to_end(&mut answer);
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }

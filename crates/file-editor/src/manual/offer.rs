@@ -1,4 +1,4 @@
-//! What may come next on a command line, by its definition and the schemas of the tools.
+//! Completions: the words that may come next on a command line, by its definition and the schemas of the tools.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,19 +14,19 @@ use tools::{Dialect, Entry};
 use crate::call;
 use crate::setup::client::CLIENTS;
 
-/// Nobody looks through more names than this.
+/// Limit of the file names offered: a person does not look through more.
 const NAMES_MAX: usize = 1000;
-/// Whoever presses a key waits no longer.
+/// Time limit for listing files, since a person waits after pressing a key.
 const TIME: Duration = Duration::from_secs(1);
 
-/// All that begins with `word`, after the words before it, as [`super::Question`] says.
+/// Returns all completions that begin with `word`, after the words `before` it, in the format of [`super::Question`].
 pub fn after(definition: &Command, before: &[String], word: &str) -> String {
     let said = Said::in_words(definition, before);
     match said.next(definition, word) {
         Offer::Words(words) => {
             let fits = |(offered, _): &&(String, String)| offered.starts_with(word);
             let line = |(word, meaning): &(String, String)| {
-                // One line each, whatever a help is broken into.
+                // One line each, even if a help text has several.
                 let meaning: Vec<&str> = meaning.split_whitespace().collect();
                 format!("{word}\t{}\n", meaning.join(" "))
             };
@@ -38,9 +38,9 @@ pub fn after(definition: &Command, before: &[String], word: &str) -> String {
 }
 
 enum Offer {
-    /// Whole words, each with what it means.
+    /// Whole words, each with its meaning.
     Words(Vec<(String, String)>),
-    /// Paths, behind what is there of the word.
+    /// Paths, after the part of the word before them.
     Files {
         behind: String,
     },
@@ -49,7 +49,7 @@ enum Offer {
     },
 }
 
-/// What the words before say.
+/// The parsed words before the one to complete.
 struct Said<'a> {
     command: &'a Command,
     flags: Vec<&'a str>,
@@ -120,7 +120,7 @@ impl<'a> Said<'a> {
             None => Offer::Words(self.names(definition)),
         };
         if let Offer::Words(words) = &mut offer {
-            // Where anything else can be said, flags would only be in its way.
+            // Flags are offered only where nothing else is, or where commands are.
             if word.is_empty() && (words.is_empty() || self.command.has_subcommands()) {
                 words.extend(self.more_flags());
             }
@@ -128,7 +128,7 @@ impl<'a> Said<'a> {
         offer
     }
 
-    /// Those that are not there yet.
+    /// Returns the flags that are not used yet.
     fn more_flags(&self) -> Vec<(String, String)> {
         let flag = |argument: &Arg| {
             let name = argument.get_long().filter(|name| !self.flags.contains(name))?;
@@ -139,7 +139,7 @@ impl<'a> Said<'a> {
         flags.filter_map(flag).collect()
     }
 
-    /// Commands, or whatever has a place of its own.
+    /// Returns the commands and the choices of the next positional argument.
     fn names(&self, definition: &Command) -> Vec<(String, String)> {
         let commands = self.command.get_subcommands().filter(|command| !command.is_hide_set());
         let commands = commands.filter(|_| self.flags.is_empty() && self.others.is_empty());
@@ -155,7 +155,7 @@ impl<'a> Said<'a> {
         names
     }
 
-    /// What a tool takes: its keys, and behind one its values.
+    /// Completes the arguments of a tool: its keys, and after a key its values.
     fn arguments(&self, entry: &'static Entry, word: &str) -> Offer {
         let schema = entry.input_schema();
         let Some((key, value)) = word.split_once('=') else {
@@ -165,7 +165,7 @@ impl<'a> Said<'a> {
         match (entry.dialect, key) {
             (Dialect::Flat, "name") => Offer::Words(self.files(behind, value)),
             (Dialect::Text, "path") => Offer::Files { behind: behind.into() },
-            // These are seen from the folder, which shells know only if they are in it.
+            // These paths are relative to the served folder; shells complete them only if it is the current one.
             (Dialect::Code, "target_file" | "files") if self.is_here() => {
                 Offer::Files { behind: behind.into() }
             }
@@ -179,7 +179,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// Those that are not there yet, or may be there again.
+    /// Returns the keys that are not used yet, or may be repeated.
     fn more_keys(&self, schema: &Map<String, Value>) -> Vec<(String, String)> {
         let is_given = |key: &str| {
             self.others
@@ -196,7 +196,7 @@ impl<'a> Said<'a> {
         matches!(self.dir, None | Some("." | "./"))
     }
 
-    /// The files of the folder by their names. Hidden ones have to be begun with.
+    /// Returns the names of the files in the folder. Hidden files are offered only after a dot.
     fn files(&self, behind: &str, value: &str) -> Vec<(String, String)> {
         let mut names = Vec::new();
         let Ok(root) = Root::open(Path::new(self.dir.unwrap_or("."))) else { return names };
@@ -204,7 +204,7 @@ impl<'a> Said<'a> {
         let options = DiskOptions { max_size: 0, durability: Durability::None };
         let store = DiskStore::open(Arc::clone(&root), options);
         let call = Call::until(Instant::now() + TIME);
-        // What was found before something went wrong is offered all the same.
+        // Names that were found before an error are offered all the same.
         let _ = store.list(&DirPath::root(), &call, &mut |entry| {
             let name = entry.name.to_string_lossy();
             let is_meant =
@@ -227,7 +227,7 @@ fn told(help: Option<&StyledStr>) -> String {
     help.map(StyledStr::to_string).unwrap_or_default()
 }
 
-/// What the value of an argument is called in its help says what it is.
+/// True if the argument's value has this name in the help, which tells its type.
 fn is_called(argument: &Arg, name: &str) -> bool {
     argument.get_value_names().is_some_and(|names| names.iter().any(|found| found == name))
 }
@@ -236,7 +236,7 @@ fn values(definition: &Command, flag: &Arg, behind: &str, value: &str) -> Offer 
     if is_called(flag, "PATH") {
         return Offer::Folders { behind: behind.into() };
     }
-    // In a list the last one is meant, and none is wanted twice.
+    // In a comma list the last item is completed, and items that are there are not offered again.
     let listed =
         value.rfind(',').filter(|_| is_called(flag, "LIST")).map_or("", |at| &value[..=at]);
     let words = choices(definition, flag).into_iter();
@@ -244,7 +244,8 @@ fn values(definition: &Command, flag: &Arg, behind: &str, value: &str) -> Offer 
     Offer::Words(words.map(|(name, told)| (format!("{behind}{listed}{name}"), told)).collect())
 }
 
-/// All that an argument can be. A flag means the same everywhere: one that does not say is asked for where it does.
+/// Returns the choices of an argument. A flag has the same meaning in all commands, so one without choices has those of
+/// the server's flag of that name.
 fn choices(definition: &Command, argument: &Arg) -> Vec<(String, String)> {
     if is_called(argument, "CLIENT") {
         let choice = |name: &str, title: &str| (name.to_owned(), title.to_owned());
@@ -265,7 +266,7 @@ fn choices(definition: &Command, argument: &Arg) -> Vec<(String, String)> {
     possible.iter().flat_map(choice).collect()
 }
 
-/// All that a tool takes for a value, if it takes only a few.
+/// Returns the values that a tool accepts for a key, if they are few.
 fn values_of(property: &Value) -> Vec<&str> {
     if property["type"] == "boolean" {
         return vec!["true", "false"];

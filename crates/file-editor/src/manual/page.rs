@@ -1,4 +1,4 @@
-//! The manual page: one for all commands, in the words of their help.
+//! The manual page: one page for all commands, made from their help.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use clap::{Arg, Command};
 
 use crate::call;
 
-/// The page, as `man` reads it.
+/// Returns the page in the format of `man`.
 pub fn of(command: &Command) -> String {
     let mut page = Page(String::new());
     let name = command.get_name();
@@ -56,12 +56,12 @@ fn with_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
     std::iter::once(command).chain(subcommands(command))
 }
 
-/// Those that are for people.
+/// Returns the commands that are not hidden.
 fn subcommands(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
-/// All ways to call it, one a line.
+/// Returns all usages of a command.
 fn usages(command: &Command) -> Vec<String> {
     let usages = command.clone().render_usage().to_string();
     let usages = usages.strip_prefix("Usage: ").unwrap_or(&usages);
@@ -78,7 +78,7 @@ fn after(command: &Command) -> String {
     after.map(StyledStr::to_string).unwrap_or_default()
 }
 
-/// What is written so far.
+/// The page as far as it is written.
 struct Page(String);
 
 impl Page {
@@ -95,13 +95,13 @@ impl Page {
         self.request(&format!(".SS \"{}\"", escaped(title).replace('"', "\\(dq")));
     }
 
-    /// A line of text, even if it looks like a request.
+    /// Writes a line of text, escaped if it looks like a request.
     fn line(&mut self, line: &str) {
         let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
         let _ = writeln!(self.0, "{guard}{}", escaped(line));
     }
 
-    /// Paragraphs; lines that are indented stay as they are.
+    /// Writes paragraphs. Indented lines keep their breaks.
     fn text(&mut self, text: &str) {
         let mut is_verbatim = false;
         for line in text.lines() {
@@ -135,7 +135,7 @@ impl Page {
         self.request(".PP");
     }
 
-    /// A word, and what it means, in paragraphs whose lines stay lines.
+    /// Writes a term and its meaning. Line breaks in the meaning are kept.
     fn term(&mut self, word: &str, meaning: &str) {
         self.request(".TP");
         self.line(word);
@@ -153,7 +153,7 @@ impl Page {
     }
 }
 
-/// `-h, --help`, `--dir=PATH`, `[TOOL]`.
+/// Formats an argument: `-h, --help`, `--dir=PATH`, `[TOOL]`.
 fn spelled(argument: &Arg) -> String {
     let takes_value = argument.get_action().takes_values();
     let value = argument.get_value_names().filter(|_| takes_value).and_then(<[_]>::first);
@@ -165,7 +165,7 @@ fn spelled(argument: &Arg) -> String {
     format!("{short}--{long}{value}")
 }
 
-/// What stands for itself, in place of what `man` would make prettier.
+/// Escapes the characters that `man` would replace by typographic ones.
 fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, character| {
         match character {

@@ -1,4 +1,4 @@
-//! The clients we know, and where each keeps its configuration.
+//! The supported clients, and where each keeps its configuration.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use super::json::{self, Found, Shape};
 use super::toml;
 
 pub struct Client {
-    /// As it is named on the command line.
+    /// Name on the command line.
     pub name: &'static str,
     pub title: &'static str,
     format: Format,
-    /// Where the file of a user is.
+    /// Finds the path of the user's file.
     file: fn(&Homes) -> Option<PathBuf>,
-    /// Where that of a folder is, seen from there.
+    /// Path of the project's file, relative to its folder.
     in_folder: Option<&'static str>,
 }
 
@@ -94,22 +94,22 @@ impl Client {
         CLIENTS.iter().find(|client| client.name.eq_ignore_ascii_case(name))
     }
 
-    /// The configuration of a user; `None` if there is no home to look in.
+    /// Returns the path of the user's configuration; `None` if there is no home folder.
     pub fn of_user(&self) -> Option<PathBuf> {
         (self.file)(&Homes::find())
     }
 
-    /// The configuration of a folder; `None` if the client has none there.
+    /// Returns the path of the folder's configuration; `None` if the client has none.
     pub fn of_folder(&self, folder: &Path) -> Option<PathBuf> {
         self.in_folder.map(|name| folder.join(name))
     }
 
-    /// Whether the client has been used here: there is its file, or a folder of its own.
+    /// True if the client has been used here: its file exists, or a folder of its own.
     pub fn is_there(&self, file: &Path) -> bool {
         let folder = match self.name {
-            // Its file is in no folder of its own, unless a variable names one.
+            // The file is in no folder of its own, unless the variable names one.
             "claude-code" if absolute(CLAUDE_FOLDER).is_none() => file.with_file_name(".claude"),
-            // The folder is made by its first file; before that there is the one above.
+            // The client makes the folder with its first file; before that only the one above exists.
             "vscode" => file.ancestors().nth(2).map(PathBuf::from).unwrap_or_default(),
             _ => file.parent().map(PathBuf::from).unwrap_or_default(),
         };
@@ -123,7 +123,7 @@ impl Client {
         }
     }
 
-    /// Whether our entry is there and not to be used.
+    /// True if the server's entry is there and disabled.
     pub fn is_off(&self, text: &str) -> bool {
         match self.format {
             Format::Json(shape) => json::is_off(text, shape),
@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// A configuration that says nothing.
+    /// Returns an empty configuration.
     pub fn nothing(&self) -> &'static str {
         match self.format {
             Format::Json(_) => "{}\n",
@@ -146,7 +146,7 @@ impl Client {
         }
     }
 
-    /// Fields of our entry that we would not write.
+    /// Returns the fields of the server's entry that `setup` would not write.
     pub fn other_fields(&self, text: &str) -> Result<Vec<Field>, Fault> {
         match self.format {
             Format::Json(shape) => json::other_fields(text, shape),
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// Makes our entry, which is there, this one and nothing else.
+    /// Replaces the server's entry, which must be there, by this one and nothing else.
     pub fn replace(&self, text: &str, entry: &Entry) -> Result<String, Fault> {
         match self.format {
             Format::Json(shape) => json::replace(text, shape, entry),
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// A whole configuration that holds nothing else.
+    /// Returns a whole configuration with this entry alone.
     pub fn whole(&self, entry: &Entry) -> String {
         let text = match self.format {
             Format::Json(shape) => json::whole(shape, entry, "\n"),
@@ -179,14 +179,14 @@ impl Client {
     }
 }
 
-/// Where programs keep what belongs to a user.
+/// Folders where programs keep the files of a user.
 struct Homes {
     user: Option<PathBuf>,
 }
 
 impl Homes {
     fn find() -> Homes {
-        // Only what a variable says: to ask the system would make a static binary load libraries.
+        // Only from variables: asking the system would make a static binary load libraries.
         Homes { user: absolute(if cfg!(windows) { "USERPROFILE" } else { "HOME" }) }
     }
 
@@ -194,7 +194,7 @@ impl Homes {
         Some(self.user.as_ref()?.join(path))
     }
 
-    /// Where a program with windows keeps its settings.
+    /// Returns the path of the settings of a graphical application.
     fn application(&self, path: &str) -> Option<PathBuf> {
         let folder = if cfg!(windows) {
             absolute("APPDATA").or_else(|| self.below_user("AppData/Roaming"))
@@ -221,7 +221,7 @@ impl Homes {
     }
 }
 
-/// A variable that names a folder.
+/// Returns the absolute path in a variable, if it has one.
 fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

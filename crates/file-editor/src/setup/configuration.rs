@@ -1,4 +1,4 @@
-//! The configuration of one client on disk: looked at, rehearsed, changed.
+//! The configuration file of one client: read, dry run, and save.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,36 +17,37 @@ use super::client::Client;
 use super::entry::{Entry, Fault, Field};
 use super::json::Found;
 
-/// Bytes of a user's file: what a client remembers may be in it too.
+/// Limit of the bytes of a user's file, in which a client may store other data too.
 const MAX_OF_USER: u64 = 64 << 20;
-/// Bytes of a project's file, which anybody may have written. It names a few servers, and what is read of it takes up to
-/// thirty times as much.
+/// Limit of the bytes of a project's file, which anybody may have written. It names a few servers, and parsing it takes
+/// up to thirty times its size in memory.
 const MAX_OF_PROJECT: u64 = 1 << 20;
-/// Other settings of an entry that are told one by one.
+/// Limit of the other settings of an entry that are listed.
 const TOLD_MAX: usize = 20;
-/// Characters of one of them, and of a whole entry.
+/// Limits of the characters of one setting, and of a whole entry.
 const SETTING_MAX: usize = 200;
 const ENTRY_MAX: usize = 2000;
-/// A client that holds the lock does so for a moment.
+/// Time limit for the lock. A client that holds it does so for a moment.
 const TIME: Duration = Duration::from_secs(8);
-/// How long one waits for it before that is told.
+/// Time to wait for the lock before a message says so.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// At the end of the name of a file as it was without us.
+/// Suffix of the copy of a file as it was without the server's entry.
 const BEFORE: &str = ".before-file-editor";
-/// The same for one in which somebody else had written into our entry, once there is one without us.
+/// Suffix of the copy of a file whose entry has changes that `setup` did not make, if there is a copy without the entry
+/// already.
 const BEFORE_LAST: &str = ".before-last-change";
 
-/// What the configuration shall be.
+/// Wanted state of the configuration.
 pub enum Wish {
     Present(Entry),
     Absent,
 }
 
-/// What became of it.
+/// Outcome of a change.
 pub struct Outcome {
     pub did: Did,
     file: PathBuf,
-    /// What else there is to know.
+    /// Lines to show besides.
     notes: Vec<String>,
 }
 
@@ -68,9 +69,9 @@ impl Did {
 }
 
 impl Outcome {
-    /// What was done, for the client of this name.
+    /// Returns the message about what was done, for the client of this name.
     pub fn told(&self, name: &str) -> String {
-        // Paths and settings may be anybody's.
+        // Paths and settings may come from others.
         printable(&format!("{name}: {self}\n")).into_owned()
     }
 }
@@ -92,28 +93,29 @@ impl fmt::Display for Outcome {
 
 pub struct Configuration {
     pub client: &'static Client,
-    /// Where the client looks for it.
+    /// Path at which the client looks for it.
     pub path: PathBuf,
-    /// `None` for the user's own.
+    /// `None` for the user's own configuration.
     project: Option<Project>,
 }
 
-/// A folder with configurations of its own. Whoever wrote what is in the folder may have written those, and their links.
+/// A folder with configurations of its own. Anybody who wrote files in the folder may have written those, and their
+/// links.
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// Absolute.
+    /// Absolute path.
     pub folder: PathBuf,
     pub others: Others,
 }
 
-/// What becomes of settings in our entry that `setup` would not write.
+/// Treatment of settings in the server's entry that `setup` would not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     Keep,
     Remove,
 }
 
-/// Settings of our entry that `setup` would not write.
+/// Settings of the server's entry that `setup` would not write.
 #[derive(Debug, Default)]
 struct OtherSettings {
     flags: Vec<String>,
@@ -125,12 +127,12 @@ impl OtherSettings {
         self.flags.is_empty() && self.fields.is_empty()
     }
 
-    /// One line for each.
+    /// Formats the settings, one a line.
     fn told(&self, project: Option<&Project>) -> Vec<String> {
         let flags = self.flags.iter().map(|flag| short(flag, SETTING_MAX));
         let fields = self.fields.iter().map(|Field { name, value }| match project {
             Some(_) => format!("{} = {}", short(name, SETTING_MAX), short(value, SETTING_MAX)),
-            // Users keep passwords there, and know what they wrote.
+            // Values of the user's own file are not shown, since users keep passwords there and know what they wrote.
             None => short(name, SETTING_MAX),
         });
         let mut told: Vec<_> = flags.chain(fields).collect();
@@ -143,27 +145,27 @@ impl OtherSettings {
     }
 }
 
-/// The beginning of it, on one line.
+/// Returns the beginning of a text, on one line.
 fn short(text: &str, longest: usize) -> String {
     let begin: String = text.chars().take(longest).collect();
     let ending = if begin.len() < text.len() { "..." } else { "" };
     format!("{}{ending}", printable_line(&begin))
 }
 
-/// What is to become of a file that is as it was read.
+/// Change to make if the file still is as it was read.
 struct Plan {
     did: Did,
-    /// What it says of us now.
+    /// The entry in the file before the change.
     was: Found,
-    /// What it will say.
+    /// The entry after the change.
     entry: Option<Entry>,
-    /// What is told of other settings in our entry.
+    /// Lines to show about other settings of the entry.
     notes: Vec<String>,
-    /// With its byte order mark; `None` for no file.
+    /// New text with its byte order mark; `None` to remove the file.
     text: Option<String>,
 }
 
-/// A file to be edited, in a folder that exists.
+/// An opened file to edit, in a folder that exists.
 struct Place {
     store: DiskStore,
     at: FilePath,
@@ -173,7 +175,8 @@ struct Place {
 }
 
 impl Place {
-    /// `project`: its folder, beneath whose handle the file is opened, so that no link that changes meanwhile leads out.
+    /// Opens the place. The file of a `project` is opened beneath a handle of its folder, so that no link that is
+    /// changed meanwhile leads out.
     fn open(file: &Path, project: Option<&Project>) -> Result<Place, String> {
         let failed =
             |what: &dyn fmt::Display| format!("{} cannot be opened: {what}", file.display());
@@ -196,18 +199,18 @@ fn options(project: Option<&Project>) -> DiskOptions {
 }
 
 impl Configuration {
-    /// That of the user; `None` if there is no home to look in.
+    /// Returns the configuration of the user; `None` if there is no home folder.
     pub fn of_user(client: &'static Client) -> Option<Configuration> {
         Some(Configuration { client, path: client.of_user()?, project: None })
     }
 
-    /// That of a folder; `None` if the client has none there.
+    /// Returns the configuration of a folder; `None` if the client has none.
     pub fn of_project(client: &'static Client, project: &Project) -> Option<Configuration> {
         let path = client.of_folder(&project.folder)?;
         Some(Configuration { client, path, project: Some(project.clone()) })
     }
 
-    /// Why the file is not written to, if a link leads out of the project.
+    /// Returns why the file is not written to, if a link leads out of the project.
     pub fn link_outside_project(&self) -> Option<String> {
         let project = self.project.as_ref()?;
         let name = self.path.strip_prefix(&project.folder).ok()?;
@@ -217,7 +220,7 @@ impl Configuration {
         }
     }
 
-    /// What else our entry sets; one line for each.
+    /// Lists the other settings of the server's entry, one a line.
     pub fn other_settings(&self) -> Vec<String> {
         let version = self.file().and_then(|file| self.read(&file)).ok().flatten();
         let text = version.and_then(|version| self.decode(&version).ok());
@@ -225,7 +228,8 @@ impl Configuration {
         others.unwrap_or_default().told(self.project.as_ref())
     }
 
-    /// The program that our entry starts, for messages: "us", unless it came with a project and is another file.
+    /// Names the program that the entry starts, for messages: "us", unless the entry came with a project and starts
+    /// another file.
     pub fn program(&self, entry: &Entry) -> String {
         let own = std::env::current_exe();
         let is_own = own.is_ok_and(|own| own.to_str() == Some(&entry.command));
@@ -242,7 +246,7 @@ impl Configuration {
         OtherSettings { flags, fields }
     }
 
-    /// What is there of us; `None` if there is no file.
+    /// Finds the server's entry; `None` if there is no file.
     pub fn look(&self) -> Result<Option<Found>, String> {
         let version = self.read(&self.file()?)?;
         let text = version.map(|version| self.decode(&version)).transpose()?;
@@ -250,14 +254,14 @@ impl Configuration {
         found.map_err(|fault| self.not_understood(&fault))
     }
 
-    /// Whether our entry is there and not to be used.
+    /// True if the server's entry is there and disabled.
     pub fn is_off(&self) -> bool {
         let version = self.file().and_then(|file| self.read(&file)).ok().flatten();
         let text = version.and_then(|version| self.decode(&version).ok());
         text.is_some_and(|text| self.client.is_off(text.as_str()))
     }
 
-    /// What would be changed, as a diff; or that nothing would.
+    /// Returns the change as a diff, or a message that nothing would change.
     pub fn rehearse(&self, wish: &Wish) -> Result<String, String> {
         let file = self.file()?;
         let version = self.read(&file)?;
@@ -275,12 +279,12 @@ impl Configuration {
         };
         let old = old.as_ref().map_or("", Text::whole);
         let new = new.as_deref().unwrap_or_default();
-        // Whoever applies the diff passes over what is before it.
+        // `patch` skips lines before the diff.
         let notes: String = notes.iter().map(|note| [client, ": ", note, "\n"].concat()).collect();
         Ok(notes + &diff::unified(old, new, &Composed::new(), names))
     }
 
-    /// Makes it so.
+    /// Changes the file so that it is as wished.
     pub fn save(&self, wish: &Wish) -> Result<Outcome, String> {
         let file = self.file()?;
         let mut call = Call::until(Instant::now() + PATIENCE);
@@ -309,7 +313,7 @@ impl Configuration {
                 }
                 (Err(fault), _) => return Err(fault),
                 (Ok(_), Err(error)) => return Err(self.not_written(&error)),
-                // Somebody else has been there meanwhile.
+                // Another program changed the file meanwhile: try again.
                 (Ok(_), Ok(())) => {}
             }
         }
@@ -333,8 +337,9 @@ impl Configuration {
             Wish::Present(_) => self.others(text),
             Wish::Absent => OtherSettings::default(),
         };
-        // What is in the user's own file only the user, or what runs for the user anyway, has put there: it stays. A
-        // project's file comes with the project: its variables load libraries into the server, its flags take down walls.
+        // The user's own file was written by the user, or by programs that run for the user anyway: other settings
+        // stay. A project's file comes with the project: its variables could load libraries into the server, its flags
+        // switch off the sandbox.
         let removes = self.project.as_ref().is_some_and(|it| it.others == Others::Remove);
         let entry = match (wish, &was) {
             (Wish::Present(entry), Found::Entry(there)) if !removes => {
@@ -361,14 +366,14 @@ impl Configuration {
             (false, _) if is_all && file == self.path => Did::RemoveFile,
             (false, _) => Did::TakeOut,
         };
-        // What a link leads to is somebody's own.
+        // The target of a link is not removed, since it may have another use.
         let new = if is_all { self.client.nothing() } else { &new };
         let text = (did != Did::RemoveFile).then(|| format!("{mark}{new}"));
         let notes = self.notes(&others);
         Ok(Plan { did, was, entry, notes, text })
     }
 
-    /// What is told of other settings, a line each.
+    /// Returns the lines about other settings.
     fn notes(&self, others: &OtherSettings) -> Vec<String> {
         if others.is_empty() {
             return Vec::new();
@@ -382,7 +387,7 @@ impl Configuration {
         [fate.into()].into_iter().chain(told.map(|setting| format!("  {setting}"))).collect()
     }
 
-    /// Does it, if the file still is what it was; what there is to tell of it.
+    /// Makes the change if the file still is as it was read, and returns the lines to show; `None` if it is not.
     fn carry_out(
         &self,
         place: &Place,
@@ -427,13 +432,13 @@ impl Configuration {
         }
     }
 
-    /// Whether the entry is all as we write it, in a file that says `rest` without it.
+    /// True if the whole entry is as `setup` writes it, in a file that has the text `rest` without it.
     fn is_made_by_us(&self, text: &str, was: &Found, rest: &str) -> bool {
         matches!(was, Found::Entry(entry) if self.client.put(rest, entry).as_deref() == Ok(text))
     }
 
-    /// Where the file is to be kept as it is now; `None` if nothing in it can be lost. One without us is never replaced by
-    /// one with us.
+    /// Returns the path for a copy of the file; `None` if nothing in it can be lost. A copy without the entry is never
+    /// replaced by one with it.
     fn copy_to<'p>(&self, place: &'p Place, text: &str, was: &Found) -> Option<&'p FilePath> {
         let is_kept = place.store.size(&place.before).is_some();
         let rest = self.client.take_out(text).unwrap_or_default();
@@ -453,7 +458,7 @@ impl Configuration {
         }
     }
 
-    /// Keeps the file beside it, as long as it has these bytes; whether it still had.
+    /// Copies the file beside itself if it still has these bytes. False if it has not.
     fn keep_copy(
         &self,
         place: &Place,
@@ -473,7 +478,7 @@ impl Configuration {
         place.store.copy(&place.at, copy, bytes, call).map_err(failed)
     }
 
-    /// The file as it is; `None` if there is none, and it could be made.
+    /// Reads the file; `None` if there is none, and it could be made.
     fn read(&self, file: &Path) -> Result<Option<Version>, String> {
         let folder = file.parent().unwrap_or(Path::new("/"));
         let mut missing = folder.ancestors().take_while(|above| !machine::is_folder(above));
@@ -505,7 +510,7 @@ impl Configuration {
             .map_err(|error| format!("{} is no text: {error}", self.path.display()))
     }
 
-    /// The file itself, wherever links lead.
+    /// Returns the path of the file with all links followed.
     fn file(&self) -> Result<PathBuf, String> {
         let failed = |error: &dyn fmt::Display| {
             format!("{} cannot be followed: {error}", self.path.display())
@@ -521,8 +526,7 @@ impl Configuration {
         }
     }
 
-    /// Makes the folder of the file if it is missing, from the nearest one that exists on; what was made, and who can take
-    /// it back.
+    /// Makes the missing folders of the file. Returns what was made, and the store that can remove it.
     fn make_folders(
         &self,
         file: &Path,
@@ -558,7 +562,7 @@ impl Configuration {
     }
 }
 
-/// Why a file of a project is not written to, nor read.
+/// Returns why a file of a project is neither written nor read.
 fn outside(project: &Project, link: &Path, target: &Path) -> String {
     format!(
         "{} is a link to {}, which is outside the project {}: refused. Replace the link with a file or folder of the \
@@ -569,7 +573,7 @@ fn outside(project: &Project, link: &Path, target: &Path) -> String {
     )
 }
 
-/// What would help against it.
+/// Returns the help for an error.
 fn help(error: &StoreError) -> &'static str {
     match error {
         StoreError::Denied { .. } => "; it takes the right to write the file and its folder",
@@ -578,12 +582,12 @@ fn help(error: &StoreError) -> &'static str {
     }
 }
 
-/// Whether nothing is left of a file that was made for us.
+/// True if a text has nothing but a byte order mark and blanks, so that the file was made for the entry.
 fn is_blank(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim().is_empty()
 }
 
-/// As the answer of a tool tells it.
+/// Returns the note about other hard links, worded as in a tool's answer.
 fn other_names(saved: &Saved) -> Option<String> {
     let links = saved.links;
     let told = || format!("this file had {links} more hard link(s); they keep the old text");

@@ -1,23 +1,23 @@
-//! What a configuration says of us, whatever its format; why one cannot be understood; strings as JSON and TOML both
-//! have them.
+//! The server's entry in a configuration of either format, errors of a configuration that cannot be parsed, and quoted
+//! strings for JSON and TOML.
 
 use std::fmt;
 
-/// Our name among the servers of a client.
+/// Name of this server's entry among the servers of a client.
 pub const NAME: &str = "file-editor";
 
-/// How a client is to start us.
+/// Command line with which a client starts this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub command: String,
     pub args: Vec<String>,
 }
 
-/// Flags that are ours to set; what else somebody wrote there stays.
+/// Flags that `setup` sets; other flags in the entry stay.
 const OURS: [&str; 3] = ["--dir", "--transport", "--tools"];
 
 impl Entry {
-    /// The same, with the flags of an entry that is there already and that we would not set.
+    /// Returns this entry with the other flags of an existing entry added.
     #[must_use]
     pub fn with_flags_of(&self, old: &Entry) -> Entry {
         let mut args = self.args.clone();
@@ -25,8 +25,8 @@ impl Entry {
         Entry { command: self.command.clone(), args }
     }
 
-    /// Flags that we would not set. What starts something else, which then starts us (`npx`, a container), has other
-    /// arguments: these are none.
+    /// Returns the flags that `setup` does not set. None for a command that is another program, which then starts this
+    /// one (`npx`, a container), since its arguments are not flags of this program.
     pub fn other_flags(&self) -> Vec<&str> {
         let mut flags = Vec::new();
         if !self.starts_us() {
@@ -44,7 +44,7 @@ impl Entry {
         flags
     }
 
-    /// Whether its command is this program, wherever that is, by its name.
+    /// True if its command is this program by its file name, in any folder.
     pub fn starts_us(&self) -> bool {
         let name = self.command.rsplit(['/', '\\']).next().unwrap_or_default();
         let own = std::env::current_exe();
@@ -52,12 +52,12 @@ impl Entry {
         name.trim_end_matches(".exe") == NAME || own == Some(true)
     }
 
-    /// Whether all of it is what we would write ourselves, for some folder.
+    /// True if `setup` would write such an entry for some folder.
     pub fn has_only_our_flags(&self) -> bool {
         self.starts_us() && self.args.iter().all(|arg| is_ours(arg))
     }
 
-    /// The folder it is to work in.
+    /// Returns the folder to serve.
     pub fn folder(&self) -> Option<&str> {
         let next = || {
             let at = self.args.iter().position(|arg| arg == "--dir")?;
@@ -67,22 +67,22 @@ impl Entry {
     }
 }
 
-/// A field of an entry that we would not write: variables of the server, a folder it is started in, a right to run
-/// unasked.
+/// A field of an entry that `setup` would not write: variables of the server, a working directory, permission to run
+/// without asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// With dots between the names of what it is in.
+    /// Path of the field, with dots between the names.
     pub name: String,
-    /// As the configuration has it.
+    /// Text of the value in the configuration.
     pub value: String,
 }
 
-/// Whether it is one of our flags with its value.
+/// True if it is a flag that `setup` sets, with its value.
 fn is_ours(arg: &str) -> bool {
     arg.split_once('=').is_some_and(|(flag, _)| OURS.contains(&flag))
 }
 
-/// As it would be typed, more or less.
+/// Formats the command line, without quoting.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.command)?;
@@ -90,10 +90,10 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Why a configuration is left alone.
+/// Error for a configuration that is left unchanged.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
     pub what: String,
 }
@@ -106,7 +106,7 @@ impl Fault {
 }
 
 impl Fault {
-    /// That there is an entry of our name which could not be changed without losing some of it.
+    /// Makes the error for an entry of this name that could not be changed without losing a part of it.
     pub fn other_form(text: &str) -> Fault {
         let what = "`file-editor` is there in a form that is not ours; take it out by hand, or with \
                     `--remove`, which keeps a copy";
@@ -120,7 +120,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The line break of a text: that of its first line.
+/// Returns the line break of a text: that of its first line.
 pub fn line_break(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -128,16 +128,16 @@ pub fn line_break(text: &str) -> &'static str {
     }
 }
 
-/// A string between quotes, for JSON and TOML alike.
+/// Quotes a string for JSON and TOML alike.
 pub fn quoted(text: &str) -> String {
     let mut out = vec![b'"'];
     text::escape(text, &mut out);
     out.push(b'"');
-    // Whatever was text still is. Only TOML wants the one character escaped that JSON takes as it is.
+    // Escaping keeps valid UTF-8. Delete (U+007F) must be escaped in TOML and may be in JSON.
     String::from_utf8_lossy(&out).replace('\u{7f}', "\\u007f")
 }
 
-/// `["a", "b"]`
+/// Formats a list: `["a", "b"]`.
 pub fn quoted_list(texts: &[String]) -> String {
     let texts: Vec<_> = texts.iter().map(|text| quoted(text)).collect();
     format!("[{}]", texts.join(", "))

@@ -1,9 +1,9 @@
-//! JSON with comments and trailing commas, as clients keep it: finds where an entry is, or would be, and changes just
-//! that. All of it is text in, text out.
+//! JSON with comments and trailing commas, as clients write it: finds an entry, or the place for it, and changes only
+//! that. Pure functions on text.
 //!
-//! What was added can be taken out again without a trace, so what we make must be told from what was there: an object
-//! that was empty gets its member right after its brace; one of our own has a blank or a line break there, and goes
-//! with its last member.
+//! An added entry can be removed again without a trace, so what was added must be told from what was there: an object
+//! that was empty gets its member right after its brace, while an object that was added has a blank or a line break
+//! there and is removed with its last member.
 
 mod scan;
 
@@ -14,22 +14,22 @@ use scan::{Kind, Member, Node, end_of_comments, scan};
 
 const UNIT: &str = "  ";
 
-/// How a client has its servers.
+/// Form of the servers in a client's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// The member of the whole that holds them.
+    /// Key of the object that holds the servers.
     pub key: &'static str,
-    /// Whether an entry says that we talk on stdio.
+    /// True if an entry has `"type": "stdio"`.
     pub is_typed: bool,
-    /// Whether an entry has to have variables.
+    /// True if an entry must have `env`.
     pub has_variables: bool,
 }
 
-/// What is there of us.
+/// Result of looking for the server's entry.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     Nothing,
-    /// An entry of our name in a form we would not write: another machine's address, for instance.
+    /// An entry of this name in a form that `setup` would not write: the address of a remote server, for instance.
     Other,
     Entry(Entry),
 }
@@ -42,7 +42,7 @@ pub fn find(text: &str, shape: Shape) -> Result<Found, Fault> {
     Ok(entry.value.entry(text)?.map_or(Found::Other, Found::Entry))
 }
 
-/// Whether the entry says that it is not to be used.
+/// True if the entry is disabled.
 pub fn is_off(text: &str, shape: Shape) -> bool {
     let Ok(Some(root)) = scan(text) else { return false };
     let Ok(Some(servers)) = root.object(text, shape.key) else { return false };
@@ -54,12 +54,13 @@ pub fn is_off(text: &str, shape: Shape) -> bool {
     says("disabled", "true") || says("enabled", "false")
 }
 
-/// Adds the entry, or makes the one that is there this one. Whatever else that one holds stays in it.
+/// Adds the entry, or changes the existing one. Other fields of the existing one stay.
 pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
     let new = Value::Object(shape.fields(entry));
     let found = find(text, shape)?;
     let Some(root) = scan(text)? else {
-        // Unlike a whole file of our own, so that what is left of it is left alone.
+        // Differs from the text of a new file by its last line break, so that removing the entry does not remove the
+        // file.
         return Ok(format!("{text}{}", whole(shape, entry, line_break(text))));
     };
     let layout = Layout::of(text, &root);
@@ -81,7 +82,8 @@ pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
     Ok(text)
 }
 
-/// Fields of the entry that [`whole`] would not write, or not like this; those of an object one by one.
+/// Returns the fields of the entry that [`whole`] would not write, or not with this value; those of an object one by
+/// one.
 pub fn other_fields(text: &str, shape: Shape) -> Result<Vec<Field>, Fault> {
     let Some(root) = scan(text)? else { return Ok(Vec::new()) };
     let servers = root.object(text, shape.key)?;
@@ -91,7 +93,7 @@ pub fn other_fields(text: &str, shape: Shape) -> Result<Vec<Field>, Fault> {
     for member in entry.members() {
         let name = &member.key;
         let is_ours = match name.as_str() {
-            // What they are is told as a whole, with the entry.
+            // Shown with the whole entry.
             "command" | "args" => true,
             "type" => {
                 let stdio = Value::Text("stdio".into());
@@ -116,7 +118,7 @@ pub fn other_fields(text: &str, shape: Shape) -> Result<Vec<Field>, Fault> {
     Ok(fields)
 }
 
-/// Makes the entry that is there this one and nothing else, comments included.
+/// Replaces the whole existing entry, including comments in it.
 pub fn replace(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
     let Some(root) = scan(text)? else { return Ok(text.into()) };
     let servers = root.object(text, shape.key)?;
@@ -126,7 +128,7 @@ pub fn replace(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault>
     Ok(splice::apply(text, &[old.replace(text, Layout::of(text, &root), &new)]))
 }
 
-/// Gives one field of the entry that is there its value.
+/// Sets one field of the existing entry.
 fn set(text: &str, shape: Shape, key: &str, value: &Value) -> Result<String, Fault> {
     let Some(root) = scan(text)? else { return Ok(text.into()) };
     let servers = root.object(text, shape.key)?;
@@ -141,7 +143,7 @@ fn set(text: &str, shape: Shape, key: &str, value: &Value) -> Result<String, Fau
     Ok(splice::apply(text, &splices))
 }
 
-/// Takes the entry out, and what was made only for it.
+/// Removes the entry, and the objects that were made only for it.
 pub fn take_out(text: &str, shape: Shape) -> Result<String, Fault> {
     let Some(root) = scan(text)? else { return Ok(text.into()) };
     let Some(servers) = root.object(text, shape.key)? else { return Ok(text.into()) };
@@ -158,7 +160,7 @@ pub fn take_out(text: &str, shape: Shape) -> Result<String, Fault> {
     Ok(splice::apply(text, &splices))
 }
 
-/// A whole configuration with nothing else in it, without a line break at its end.
+/// Returns a whole configuration with this entry alone, without a line break at its end.
 pub fn whole(shape: Shape, entry: &Entry, newline: &str) -> String {
     let servers = Value::Object(vec![(NAME, Value::Object(shape.fields(entry)))]);
     let layout = Layout { newline, unit: UNIT };
@@ -180,14 +182,14 @@ impl Shape {
     }
 }
 
-/// What is written.
+/// A value to write.
 enum Value {
     Text(String),
     List(Vec<String>),
     Object(Vec<(&'static str, Value)>),
 }
 
-/// How a text is laid out.
+/// Layout of a text.
 #[derive(Clone, Copy)]
 struct Layout<'t> {
     newline: &'t str,
@@ -207,7 +209,7 @@ impl<'t> Layout<'t> {
 }
 
 impl Value {
-    /// Over several lines, of which the first is indented by `indent` already.
+    /// Formats the value over several lines, the first of which is already indented by `indent`.
     fn lines(&self, layout: Layout<'_>, indent: &str) -> String {
         match self {
             Value::Object(members) if !members.is_empty() => {
@@ -242,7 +244,7 @@ impl Value {
         match (self, &node.kind) {
             (Value::Text(text), Kind::Text(found)) => text == found,
             (Value::List(texts), Kind::Texts(found)) => texts == found,
-            // What somebody put there is theirs.
+            // Contents that the user added stay.
             (Value::Object(_), Kind::Object(_)) => true,
             _ => false,
         }
@@ -271,7 +273,7 @@ impl Node {
         Ok(Some(Entry { command: command.clone(), args }))
     }
 
-    /// Adds a member behind the last one.
+    /// Adds a member after the last one.
     fn insert(&self, text: &str, layout: Layout<'_>, key: &str, value: &Value) -> Vec<Splice> {
         let Some(last) = self.members().last() else {
             return vec![self.insert_first(text, layout, key, value)];
@@ -306,7 +308,7 @@ impl Node {
         Splice { range: at..at, text: new }
     }
 
-    /// Whether nothing else is in the object, and it was laid out by us.
+    /// True if the object has no other member and its layout is that of this module.
     fn was_made_for_its_member(&self, text: &str) -> bool {
         let [member] = self.members() else { return false };
         let before = &text[self.range.start + 1..member.start];
@@ -322,7 +324,7 @@ impl Node {
         let cut = |range| Splice { range, text: String::new() };
         let Member { start, gap, value, comma, .. } = &members[at];
         let end = value.range.end;
-        // With the comma behind it, unless a comment is between the two.
+        // The comma after it is removed too, as one range unless a comment is between.
         let comma = comma.map(|comma| comma..comma + 1);
         let joined = comma.clone().filter(|comma| text[end..comma.start].trim().is_empty());
         let end = joined.as_ref().map_or(end, |comma| comma.end);
@@ -339,13 +341,13 @@ impl Node {
     }
 }
 
-/// The blanks at the beginning of the line.
+/// Returns the blanks at the beginning of the line.
 fn indentation(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |before| before + 1)..at];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// Whether only blanks are before it on its line, and there is a line above.
+/// True if only blanks are before it on its line, and there is a line above.
 fn starts_line(text: &str, at: usize) -> bool {
     text[..at].trim_end_matches([' ', '\t']).ends_with('\n')
 }
@@ -365,7 +367,8 @@ mod tests {
         Entry { command: "/bin/fe".into(), args: vec!["--dir=/a".into()] }
     }
 
-    /// That the entry is put there like this, once and for all, and leaves nothing behind when it is taken out.
+    /// Checks that the entry is added like this, that adding it again changes nothing, and that removing it leaves no
+    /// trace.
     fn check(before: &str, after: &str) {
         let put = put(before, SHAPE, &entry()).unwrap();
         assert_eq!(put, after);
@@ -490,7 +493,7 @@ mod tests {
             r#"{"mcpServers": {"a": 1, "file-editor": 2 /* c */, }}"#,
             r#"{"mcpServers": {"a": 1, /* c */ }}"#,
         );
-        // What follows a comment must not become part of it.
+        // The text after a comment must not become part of it.
         check(
             "{\"mcpServers\": {// c\n\"file-editor\": 1, \"b\": 2}}",
             "{\"mcpServers\": {// c\n \"b\": 2}}",
@@ -554,7 +557,7 @@ mod tests {
         format!("{{{}{comma}{end}}}", members.join(","))
     }
 
-    /// JSON with whatever clients allow in it, and with or without servers.
+    /// Generates JSON with everything that clients allow in it, with or without servers.
     fn text() -> impl Strategy<Value = String> {
         let leaf =
             select(vec!["1", "null", "\"//{\\\"\"", "[1, // x\n \"]\",]", "{}", "{ }", "{\n}"]);

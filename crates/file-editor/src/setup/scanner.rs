@@ -1,8 +1,8 @@
-//! A place in a text that is read from its beginning on: what scanning JSON and TOML have in common.
+//! A position in a text that is scanned from its beginning: the common part of the JSON and TOML scanners.
 
 use super::entry::Fault;
 
-/// Deeper than any configuration.
+/// Limit of the nesting, deeper than any real configuration.
 const DEEPEST: usize = 100;
 
 pub struct Scanner<'t> {
@@ -24,14 +24,14 @@ impl<'t> Scanner<'t> {
         &self.text[self.at..]
     }
 
-    /// Passes the mark if it is there.
+    /// Skips the mark if it is there.
     pub fn take(&mut self, mark: &str) -> bool {
         let is_there = self.rest().starts_with(mark);
         self.at += if is_there { mark.len() } else { 0 };
         is_there
     }
 
-    /// Passes all that is made of such characters.
+    /// Skips and returns all characters of a kind.
     pub fn take_all(&mut self, is_part: fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let all = &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())];
@@ -39,7 +39,7 @@ impl<'t> Scanner<'t> {
         all
     }
 
-    /// Passes the bracket that opens a list, or the like.
+    /// Skips an opening bracket.
     pub fn enter(&mut self) -> Result<(), Fault> {
         if self.depth == DEEPEST {
             return Err(self.fault("it is nested too deeply"));
@@ -53,8 +53,8 @@ impl<'t> Scanner<'t> {
         self.depth -= 1;
     }
 
-    /// Passes `"…"`; what it stands for, if that can be told: half of a pair is no character, but JavaScript writes it
-    /// where a text was cut, and TOML has escapes that JSON has not. Neither is in what we write.
+    /// Skips `"…"` and returns its value, if it can be decoded. Half of a surrogate pair is no character, but
+    /// JavaScript writes one where a text was cut, and TOML has escapes that JSON has not; `setup` writes neither.
     pub fn take_quoted(&mut self) -> Result<Option<String>, Fault> {
         let inside = &self.rest()[1..];
         let end = text::end_of_text(inside.as_bytes());
@@ -66,7 +66,7 @@ impl<'t> Scanner<'t> {
         Ok(text)
     }
 
-    /// Passes a string, which has to be on one line.
+    /// Skips a string, which must be on one line.
     pub fn take_string(&mut self, inside: Option<&'t str>) -> Result<&'t str, Fault> {
         let inside = inside.filter(|inside| !inside.contains('\n'));
         let inside = inside.ok_or_else(|| self.fault("a string has no end"))?;
@@ -75,12 +75,12 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Whether every escape is one that JSON knows, or TOML.
+/// True if every escape is one of JSON or TOML.
 fn is_escaped_well(raw: &str) -> bool {
     let mut escapes = raw.split('\\').skip(1);
     while let Some(behind) = escapes.next() {
         let (digits, count) = match behind.as_bytes() {
-            // A backslash that stands for one.
+            // An escaped backslash.
             [] => (&[][..], usize::from(escapes.next().is_none())),
             [b'x', digits @ ..] => (digits, 2),
             [b'u', digits @ ..] => (digits, 4),
@@ -94,7 +94,7 @@ fn is_escaped_well(raw: &str) -> bool {
     true
 }
 
-/// The first line, without its line break.
+/// Returns the first line, without its line break.
 pub fn first_line(text: &str) -> &str {
     match text.split_once('\n') {
         Some((line, _)) => line.strip_suffix('\r').unwrap_or(line),

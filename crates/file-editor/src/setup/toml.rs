@@ -1,8 +1,8 @@
-//! TOML, as Codex keeps it: finds the table of our name, adds it at the end, changes it in place or takes it out. All of
-//! it is text in, text out.
+//! TOML, as Codex writes it: finds the table of this server, adds it at the end, changes it in place or removes it.
+//! Pure functions on text.
 //!
-//! A table of our own goes behind everything else, after a blank line. It ends with a line break if the text before it
-//! did, so that taking it out leaves that text as it was.
+//! A new table is added after everything else and a blank line. It ends with a line break if the text before it did, so
+//! that removing it restores that text.
 
 mod scan;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use scan::{Item, Kind, Value, scan};
 
-/// The table that holds all servers.
+/// Key of the table that holds all servers.
 const SERVERS: &str = "mcp_servers";
 
 pub fn find(text: &str) -> Result<Found, Fault> {
@@ -27,14 +27,14 @@ pub fn find(text: &str) -> Result<Found, Fault> {
     Ok(own_table(&items).and_then(entry).map_or(Found::Other, Found::Entry))
 }
 
-/// Whether the table says that it is not to be used.
+/// True if the table is disabled.
 pub fn is_off(text: &str) -> bool {
     let Ok(items) = understood(text) else { return false };
     let enabled = own_table(&items).and_then(|table| field(table, "enabled"));
     enabled.is_some_and(|(_, range)| text[range.clone()] == *"false")
 }
 
-/// Adds the table, or makes the one that is there say this. Whatever else that one holds stays in it.
+/// Adds the table, or changes the existing one. Other pairs of the existing one stay.
 pub fn put(text: &str, entry: &Entry) -> Result<String, Fault> {
     match find(text)? {
         Found::Nothing => return Ok(append(text, entry)),
@@ -45,7 +45,7 @@ pub fn put(text: &str, entry: &Entry) -> Result<String, Fault> {
     set(&text, "args", &Value::Texts(entry.args.clone()))
 }
 
-/// Pairs of our table that [`whole`] would not write, and those of the tables below it.
+/// Returns the pairs of the server's table that [`whole`] would not write, and those of the tables below it.
 pub fn other_fields(text: &str) -> Result<Vec<Field>, Fault> {
     let items = understood(text)?;
     let mut fields = Vec::new();
@@ -68,12 +68,12 @@ pub fn other_fields(text: &str) -> Result<Vec<Field>, Fault> {
     Ok(fields)
 }
 
-/// Whether it is a pair that we would write, in this table.
+/// True if `setup` would write this pair in this table.
 fn is_written_by_us(table: &[String], pair: &Item) -> bool {
     table.len() == 2 && (pair.path == ["command"] || pair.path == ["args"])
 }
 
-/// Makes the table that is there this one and nothing else.
+/// Replaces the existing table by this one and nothing else.
 pub fn replace(text: &str, entry: &Entry) -> Result<String, Fault> {
     let items = understood(text)?;
     let mut splices = Vec::new();
@@ -94,7 +94,7 @@ pub fn replace(text: &str, entry: &Entry) -> Result<String, Fault> {
     put(&splice::apply(text, &splices), entry)
 }
 
-/// Takes out the table and those below it.
+/// Removes the table and those below it.
 pub fn take_out(text: &str) -> Result<String, Fault> {
     let items = understood(text)?;
     let mut splices: Vec<Splice> = Vec::new();
@@ -108,7 +108,7 @@ pub fn take_out(text: &str) -> Result<String, Fault> {
     Ok(splice::apply(text, &splices))
 }
 
-/// The table by itself, without a line break at its end.
+/// Returns the table alone, without a line break at its end.
 pub fn whole(entry: &Entry, newline: &str) -> String {
     let (command, args) = (quoted(&entry.command), quoted_list(&entry.args));
     format!("[{SERVERS}.{NAME}]{newline}command = {command}{newline}args = {args}")
@@ -118,7 +118,8 @@ fn append(text: &str, entry: &Entry) -> String {
     let newline = line_break(text);
     let table = whole(entry, newline);
     if text.is_empty() {
-        // Unlike a whole file of our own, so that what is left of it is left alone.
+        // Differs from the text of a new file by its last line break, so that removing the table does not remove the
+        // file.
         table
     } else if text.ends_with('\n') {
         format!("{text}{newline}{table}{newline}")
@@ -127,7 +128,7 @@ fn append(text: &str, entry: &Entry) -> String {
     }
 }
 
-/// Where a table begins with what [`append`] put before it.
+/// Returns the start of a table, including the line breaks that [`append`] put before it.
 fn start_of_table(text: &str, header: usize, end: usize) -> usize {
     let above = |at: usize| {
         let before = &text[..at];
@@ -140,7 +141,7 @@ fn start_of_table(text: &str, header: usize, end: usize) -> usize {
     if is_last { above(blank).unwrap_or(blank) } else { blank }
 }
 
-/// Gives one field of our table its value, unless it has it.
+/// Sets one field of the server's table, unless it has the value.
 fn set(text: &str, key: &str, new: &Value) -> Result<String, Fault> {
     let items = understood(text)?;
     let Some([header, pairs @ ..]) = own_table(&items) else { return Ok(text.into()) };
@@ -159,7 +160,7 @@ fn set(text: &str, key: &str, new: &Value) -> Result<String, Fault> {
     Ok(splice::apply(text, &[splice]))
 }
 
-/// The header of our own table and the pairs in it.
+/// Returns the header of the server's table and the pairs in it.
 fn own_table(items: &[Item]) -> Option<&[Item]> {
     let at = items.iter().position(|item| item.is_ours() && item.path.len() == 2)?;
     let count = items[at + 1..].iter().take_while(|item| item.is_pair()).count();
@@ -194,14 +195,14 @@ impl Value {
 }
 
 impl Item {
-    /// Our table, or one below it.
+    /// True for the server's table, or one below it.
     fn is_ours(&self) -> bool {
         !self.is_pair() && self.path.starts_with(&[SERVERS.into(), NAME.into()])
     }
 }
 
-/// All items of a text in which servers are tables. Other ways to write them mean the same, but adding a table to them, or
-/// taking a part of them out, may not be allowed.
+/// Returns all items of a text in which servers are tables. Other notations mean the same, but a table cannot always be
+/// added to them, or a part of them removed.
 fn understood(text: &str) -> Result<Vec<Item>, Fault> {
     let items = scan(text)?;
     let mut table: &[String] = &[];
@@ -246,7 +247,8 @@ mod tests {
         Entry { command: "/bin/fe".into(), args: vec!["--dir=/a".into()] }
     }
 
-    /// That the table is put there like this, once and for all, and leaves nothing behind when it is taken out.
+    /// Checks that the table is added like this, that adding it again changes nothing, and that removing it leaves no
+    /// trace.
     fn check(before: &str, after: &str) {
         assert_eq!(put(before, &entry()).unwrap(), after);
         assert_eq!(find(after), Ok(Found::Entry(entry())));

@@ -1,4 +1,4 @@
-//! Where everything is in a text of JSON with comments and trailing commas.
+//! Scanner of JSON with comments and trailing commas, which records the range of each part.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::super::scanner::{Scanner, first_line};
 
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// A value that was found.
+/// A value with its range.
 #[derive(Debug)]
 pub struct Node {
     pub range: Range<usize>,
@@ -17,7 +17,7 @@ pub struct Node {
 #[derive(Debug)]
 pub enum Kind {
     Object(Vec<Member>),
-    /// A list of nothing but texts.
+    /// A list of texts only.
     Texts(Vec<String>),
     Text(String),
     Other,
@@ -26,20 +26,20 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Member {
     pub key: String,
-    /// Where its key begins.
+    /// Start of the key.
     pub start: usize,
-    /// Where what is before it ends: a brace, a comma or a comment.
+    /// Gap before the key: it starts after a brace, a comma or a comment.
     pub gap: Gap,
     pub value: Node,
-    /// Where the comma behind it is.
+    /// Position of the comma after the value.
     pub comma: Option<usize>,
 }
 
-/// Blanks and line breaks before something.
+/// Blanks and line breaks before a token.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap {
     pub start: usize,
-    /// What is before it would go on if its line did.
+    /// True if a line comment is before it, which would go on without the line break.
     pub follows_line_comment: bool,
 }
 
@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    /// Whoever reads a name that is there twice may take either.
+    /// Returns the member of that name. A repeated name is an error, since parsers may use either.
     pub fn member(&self, text: &str, key: &str) -> Result<Option<&Member>, Fault> {
         let mut found = self.members().iter().filter(|member| member.key == key);
         match (found.next(), found.next()) {
@@ -62,7 +62,7 @@ impl Node {
         }
     }
 
-    /// The member, if it is there, which then has to be an object.
+    /// Returns the member of that name, if any, which then must be an object.
     pub fn object(&self, text: &str, key: &str) -> Result<Option<&Node>, Fault> {
         match self.member(text, key)? {
             Some(Member { value, .. }) if matches!(value.kind, Kind::Object(_)) => Ok(Some(value)),
@@ -74,7 +74,7 @@ impl Node {
     }
 }
 
-/// The one value of a text; `None` if there is nothing but blanks.
+/// Scans the one value of a text; `None` if there is nothing but blanks.
 pub fn scan(text: &str) -> Result<Option<Node>, Fault> {
     if text.trim_matches(BLANKS).is_empty() {
         return Ok(None);
@@ -92,7 +92,7 @@ pub fn scan(text: &str) -> Result<Option<Node>, Fault> {
     Ok(Some(root))
 }
 
-/// Behind the comments that belong to what ends at `at`: those on the rest of its line.
+/// Returns the gap after the comments that belong to what ends at `at`: those on the rest of its line.
 pub fn end_of_comments(text: &str, at: usize) -> Gap {
     let mut gap = Gap { start: at, follows_line_comment: false };
     loop {
@@ -106,15 +106,15 @@ pub fn end_of_comments(text: &str, at: usize) -> Gap {
     }
 }
 
-/// Where a comment ends.
+/// A comment, with its end.
 enum Comment {
-    /// Before the line break.
+    /// Ends before the line break.
     Line(usize),
     Block(usize),
     Endless,
 }
 
-/// The comment that begins here.
+/// Returns the comment that begins here.
 fn comment(text: &str, at: usize) -> Option<Comment> {
     let rest = &text[at..];
     if rest.starts_with("//") {
@@ -124,7 +124,7 @@ fn comment(text: &str, at: usize) -> Option<Comment> {
     Some(inside.find("*/").map_or(Comment::Endless, |end| Comment::Block(at + 2 + end + 2)))
 }
 
-/// Passes blanks and comments.
+/// Skips blanks and comments.
 fn skip(scanner: &mut Scanner<'_>) -> Result<Gap, Fault> {
     let mut gap = Gap { start: scanner.at, follows_line_comment: false };
     loop {
@@ -167,7 +167,7 @@ fn object(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
         if !scanner.rest().starts_with('"') {
             return Err(scanner.fault("a name in quotes is missing"));
         }
-        // What cannot be told is none of our words.
+        // A name that cannot be decoded is none that is looked for.
         let key = scanner.take_quoted()?.unwrap_or_default();
         skip(scanner)?;
         if !scanner.take(":") {
@@ -200,7 +200,7 @@ fn list(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
     }
 }
 
-/// Where the comma is that comes next, if one does.
+/// Returns the position of the next comma, if it comes next.
 fn comma(scanner: &mut Scanner<'_>) -> Result<Option<usize>, Fault> {
     let before = scanner.at;
     skip(scanner)?;
@@ -214,7 +214,7 @@ fn comma(scanner: &mut Scanner<'_>) -> Result<Option<usize>, Fault> {
 
 fn word(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
     let word = scanner.take_all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    // What else the language takes for a number, such as `inf`, begins with a letter.
+    // Other words that Rust parses as numbers, such as `inf`, begin with a letter.
     let is_number = || {
         let begins = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
         begins && word.parse::<f64>().is_ok()

@@ -1,4 +1,4 @@
-//! The headers and pairs of a text of TOML, and where they are.
+//! Scanner of TOML, which records the headers and pairs with their ranges.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use super::super::scanner::{Scanner, first_line};
 
 /// A header, or a pair of a key and a value.
 pub struct Item {
-    /// All of its lines, with the last line break.
+    /// Range of all its lines, with the last line break.
     pub range: Range<usize>,
-    /// The names of a header, or of a key.
+    /// Names of a header or key.
     pub path: Vec<String>,
     pub kind: Kind,
 }
@@ -27,7 +27,7 @@ pub enum Kind {
 #[derive(PartialEq, Eq)]
 pub enum Value {
     Text(String),
-    /// A list of nothing but texts.
+    /// A list of texts only.
     Texts(Vec<String>),
     Other,
 }
@@ -78,7 +78,7 @@ fn take_line_break(scanner: &mut Scanner<'_>) -> bool {
     scanner.take("\n") || scanner.take("\r\n")
 }
 
-/// Passes blanks, comments and line breaks.
+/// Skips blanks, comments and line breaks.
 fn skip_lines(scanner: &mut Scanner<'_>) -> Result<(), Fault> {
     loop {
         skip_blanks(scanner);
@@ -111,7 +111,7 @@ fn pair(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, Kind), Fault> {
     Ok((path, Kind::Pair { value, at: start..scanner.at }))
 }
 
-/// Names with dots between them, and blanks around.
+/// Parses names with dots between them, and blanks around.
 fn key(scanner: &mut Scanner<'_>) -> Result<Vec<String>, Fault> {
     let mut names = Vec::new();
     loop {
@@ -189,13 +189,13 @@ fn table(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// `'…'`
+/// Parses `'…'`.
 fn literal(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
     let inside = &scanner.rest()[1..];
     scanner.take_string(inside.split_once('\'').map(|(inside, _)| inside)).map(String::from)
 }
 
-/// `"""…"""` or `'''…'''`, which may end with up to five quotes.
+/// Skips `"""…"""` or `'''…'''`, which may end with up to five quotes.
 fn several_lines(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
     let (quotes, has_escapes) =
         if scanner.rest().starts_with('"') { ("\"\"\"", true) } else { ("'''", false) };
@@ -215,7 +215,7 @@ fn several_lines(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// A number, a date, `true` or `false`.
+/// Skips a number, a date, `true` or `false`.
 fn word(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "+-._:".contains(c);
     let word = scanner.take_all(is_part);

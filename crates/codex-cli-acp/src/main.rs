@@ -12,10 +12,10 @@
 //! nothing is reported after the answer. From the end of the turn on no call gets permission to write.
 //!
 //! Codex ends when its stdin closes, and then ends the processes it started. So it is given seconds to do that before
-//! it is killed, and if this program is killed, the same pipe closes. On Linux a keeper (`leftovers`) ends the processes
-//! that Codex could not end, because it was killed itself or did not know of them yet. The keeper is a second process
-//! of this program, between the first and Codex: a child subreaper that waits for the end of Codex and then kills every
-//! process left below it.
+//! it is killed, and if this program is killed, the same pipe closes. On Linux a keeper (`leftovers`) ends the
+//! processes that Codex could not end, because it was killed itself or did not know of them yet. The keeper is a second
+//! process of this program, between the first and Codex: a child subreaper that waits for the end of Codex and then
+//! kills every process left below it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 

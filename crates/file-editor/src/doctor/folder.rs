@@ -170,7 +170,7 @@ fn other_programs(root: &Root) -> Check {
     Check::ok(what, seen)
 }
 
-/// Counts leftover temporary files. Called before anything is written, since a write removes them.
+/// Counts leftover temporary files and removes them. Called before anything is written, since a write removes them too.
 fn leftovers(root: &Root) -> Check {
     let count = || probe::count_leftovers(root).unwrap_or_default();
     let before = count();

@@ -582,7 +582,7 @@ fn help(error: &StoreError) -> &'static str {
     }
 }
 
-/// True if a text has nothing but a byte order mark and blanks, so that the file was made for the entry.
+/// True if a text has nothing but a byte order mark and blanks: nothing is left of a file that was made for the entry.
 fn is_blank(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim().is_empty()
 }

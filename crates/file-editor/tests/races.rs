@@ -192,3 +192,31 @@ fn an_edit_that_waited_in_vain_names_who_holds_the_lock() {
     }
     assert_eq!(folder.read(FILE), "one\n");
 }
+
+/// A program that opens a file while the server holds a lease on it has the kernel send a signal.
+#[test]
+#[expect(clippy::disallowed_types, reason = "a test sets the scene")]
+fn a_program_that_writes_into_the_file_all_the_time_does_not_end_the_server() {
+    use std::io::Write as _;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = Folder::new();
+    folder.write(FILE, "one\n");
+    let mut server = folder.serve_with(&["--durability=none"]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                let file = std::fs::File::options().append(true).open(folder.file(FILE));
+                file.and_then(|mut file| file.write_all(b"theirs\n")).unwrap();
+                std::thread::sleep(std::time::Duration::from_micros(500));
+            }
+        });
+        for number in 0..500 {
+            let answer = server.tool("edit_file", append(&format!("ours {number}")));
+            assert_eq!(answer["result"]["isError"], false, "{answer}");
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    let text = folder.read(FILE);
+    assert!((0..500).all(|number| text.contains(&format!("ours {number}\n"))), "{text}");
+}

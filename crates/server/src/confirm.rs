@@ -64,12 +64,19 @@ enum Settled {
 }
 
 /// Runs a call to its end: code is generated, whoever has to be asked is asked, and the tool runs.
-pub async fn answer(calls: &Arc<Calls>, pending: PendingCall, asker: Asker) -> CallAnswer {
-    let is_asked = pending.control.observed.is_some() || calls.options.asks(pending.entry());
-    let settled = if is_asked {
-        settle(calls, pending, asker).await
-    } else {
-        Settled::Run(generation::generate(calls, pending).await)
+pub async fn answer(calls: &Arc<Calls>, mut pending: PendingCall, mut asker: Asker) -> CallAnswer {
+    let observed = pending.control.observed.clone();
+    let asks_client = observed.is_none() && calls.options.asks(pending.entry());
+    if asks_client {
+        pending = before_generation(calls, pending, &mut asker);
+    }
+    if pending.needs_generation() {
+        pending = generation::generate(calls, pending).await;
+    }
+    let settled = match observed {
+        Some(observed) => Settled::Run(ask_observer(calls, pending, &observed).await),
+        None if asks_client => ask_client(calls, pending, asker).await,
+        None => Settled::Run(pending),
     };
     match settled {
         Settled::Run(pending) => CallAnswer::Result(Arc::clone(calls).run(pending).await),
@@ -83,16 +90,6 @@ pub async fn answer_unasked(calls: &Arc<Calls>, pending: PendingCall) -> CallRes
         CallAnswer::Result(result) => result,
         CallAnswer::Question(_) => CallResult { outcome: Err(internal_error()), permit: None },
     }
-}
-
-async fn settle(calls: &Arc<Calls>, pending: PendingCall, mut asker: Asker) -> Settled {
-    if let Some(observed) = pending.control.observed.clone() {
-        let pending = generation::generate(calls, pending).await;
-        return Settled::Run(ask_observer(calls, pending, &observed).await);
-    }
-    let pending = before_generation(calls, pending, &mut asker);
-    let pending = generation::generate(calls, pending).await;
-    ask_client(calls, pending, asker).await
 }
 
 /// Before a model is asked: refuses a call that could not write afterwards, and takes over what was generated when a person

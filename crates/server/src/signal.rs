@@ -15,6 +15,8 @@ impl Signals {
         use tokio::signal::unix::{SignalKind, signal};
         // With a handler a write past a file size limit fails. Without one it would kill the process.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
+        // The default signal of a broken lease (`files::unix::lease` sets another one), which would kill the process too.
+        let _ = signal(SignalKind::io())?;
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

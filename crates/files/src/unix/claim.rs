@@ -96,7 +96,9 @@ impl Claim {
     }
 
     fn is_on_known_fs(&self) -> bool {
-        *self.is_on_known_fs.get_or_init(|| self.file.as_ref().is_some_and(lease::prepare))
+        *self
+            .is_on_known_fs
+            .get_or_init(|| self.file.as_ref().is_some_and(lease::are_known_to_work))
     }
 
     pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {

@@ -25,7 +25,7 @@ pub(crate) struct Lease<'f> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn prepare(_: &File) -> bool {
+pub(super) fn are_known_to_work(_: &File) -> bool {
     false
 }
 
@@ -41,20 +41,20 @@ impl Lease<'_> {
     }
 }
 
-/// True if leases can be taken of the file, which must be open for reading only: its own descriptor would count as a
-/// writer.
+/// True if leases of the file mean something. Network file systems answer as if every file had a writer.
 #[cfg(target_os = "linux")]
-pub(super) fn prepare(file: &File) -> bool {
-    // Network file systems answer as if every file had a writer.
+pub(super) fn are_known_to_work(file: &File) -> bool {
     super::is_known_local(file)
-        // The signal that tells of a waiting program would end this process, unless it is one that is ignored by default.
-        && fcntl(file, F_SETSIG, libc::SIGURG).is_ok()
 }
 
-/// Takes a lease of a file that was prepared.
+/// Takes a lease. The file must be open for reading only: its own descriptor would count as a writer.
 #[cfg(target_os = "linux")]
 pub(super) fn writers(file: &File) -> Writers<'_> {
-    match fcntl(file, libc::F_SETLEASE, libc::F_RDLCK) {
+    // The signal that reports a waiting program must be one that is ignored by default: SIGIO would end this process.
+    // Releasing a lease resets it, so it is set before each one.
+    let taken = fcntl(file, F_SETSIG, libc::SIGURG)
+        .and_then(|_| fcntl(file, libc::F_SETLEASE, libc::F_RDLCK));
+    match taken {
         Ok(_) => Writers::None(Lease { file }),
         Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Writers::Present,
         Err(_) => Writers::Unknown,
@@ -101,7 +101,7 @@ mod tests {
         let path = dir.path().join("a");
         fs::write(&path, "text").unwrap();
         let file = File::open(&path).unwrap();
-        if !prepare(&file) {
+        if !are_known_to_work(&file) {
             return;
         }
         let another = File::options().append(true).open(&path).unwrap();
@@ -116,6 +116,16 @@ mod tests {
                 thread::sleep(Duration::from_millis(1));
             }
             assert!(!opened.is_finished());
+            drop(lease);
+            opened.join().unwrap();
+        });
+        // A later lease on the same descriptor is broken as harmlessly.
+        let Writers::None(lease) = writers(&file) else { panic!("a closed file has a writer") };
+        thread::scope(|scope| {
+            let opened = scope.spawn(|| File::options().append(true).open(&path).unwrap());
+            while !lease.is_broken() {
+                thread::sleep(Duration::from_millis(1));
+            }
             drop(lease);
             opened.join().unwrap();
         });

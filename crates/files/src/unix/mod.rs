@@ -214,7 +214,7 @@ pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
 
 /// True if the system tells which programs have a file open for writing. The file must be open for reading only.
 pub(crate) fn has_leases(file: &File) -> bool {
-    lease::prepare(file) && matches!(lease::writers(file), Writers::None(_))
+    lease::are_known_to_work(file) && matches!(lease::writers(file), Writers::None(_))
 }
 
 /// Exchanges two names of a folder; false if the system cannot.

@@ -1,13 +1,13 @@
-//! One attempt of an update: how it may be made, and why it ended without a result.
+//! One attempt of an update: the options that it runs with, and the reasons why it ends without a result.
 
 use std::fs::File;
 
 use crate::{StoreError, os};
 
-/// What an acknowledged change survives.
+/// Durability of an acknowledged change: the failures that it survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// A killed process. A power cut may leave the file empty.
+    /// Survives a killed process. A power cut may leave the file empty.
     None,
     /// A power cut leaves the old text or the new, whole, unless the file system has no journal.
     Data,
@@ -15,23 +15,23 @@ pub enum Durability {
     Full,
 }
 
-/// Whether a temporary file has a name while it is written.
+/// Kind of temporary file: with or without a name while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Temps {
     Unnamed,
     Named,
 }
 
-/// Whether an update waits for another program that has a file open for writing.
+/// State of an update's wait for another program that has a file open for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     Wait,
-    /// It waited long enough. It goes on, and the answer says so.
+    /// The wait was long enough. The update continues, and the answer says so.
     Over,
 }
 
 impl Patience {
-    /// A program has the file open for writing.
+    /// Handles a program that has the file open for writing: ends the attempt unless the wait is over.
     pub fn for_writer(self) -> Result<(), Halt> {
         match self {
             Patience::Wait => Err(Halt::OpenElsewhere),
@@ -40,11 +40,11 @@ impl Patience {
     }
 }
 
-/// Why an attempt ended without a result.
+/// Reason why an attempt ended without a result.
 pub(crate) enum Halt {
     /// The file moved or changed: start over.
     Retry,
-    /// A program has the file open for writing: start over, and go on after a while.
+    /// A program has the file open for writing: start over, and continue all the same after a while.
     OpenElsewhere,
     /// An unnamed temporary file cannot be given a name here: start over with named ones.
     #[cfg_attr(windows, expect(dead_code, reason = "temporary files always have names there"))]
@@ -58,12 +58,12 @@ impl From<StoreError> for Halt {
     }
 }
 
-/// Reads to the end, whatever the size was said to be, but never more than `max`.
+/// Reads a file to its end, whatever size it was said to have. Fails if it has more than `max` bytes.
 pub(crate) fn read_whole(file: &File, size: u64, max: u64) -> Result<Vec<u8>, StoreError> {
     if size > max {
         return Err(StoreError::TooLarge { size, max });
     }
-    // One byte more than expected: the read that finds the end needs no other buffer.
+    // One byte more than expected, so that the read that finds the end needs no other buffer.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
     os::read_all(file, &mut bytes, max.saturating_add(1))
         .map_err(StoreError::when("read the file"))?;

@@ -1,4 +1,4 @@
-//! One call's time limit and its two off switches. No I/O here.
+//! A call's deadline, its cancellation and the server's stop signal. No I/O here.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use crate::StoreError;
 
-/// A switch that is thrown once and seen by every clone.
+/// A cancellation flag that is set once and seen by every clone.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -28,14 +28,14 @@ impl Cancel {
     }
 }
 
-/// What every operation of a store is given beside its arguments.
+/// The deadline and the signals of a call. Every operation of a store is given them beside its arguments.
 #[derive(Debug)]
 pub struct Call {
-    /// Honoured until publishing begins; after that the true outcome is awaited.
+    /// Deadline. Honoured until publishing begins; after that the true outcome is awaited.
     pub deadline: Instant,
-    /// The caller took the call back. Honoured until publishing begins.
+    /// Set when the caller cancels the call. Honoured until publishing begins.
     pub cancel: Cancel,
-    /// The server is stopping: a call that waits for a lock is refused, one that has it finishes.
+    /// Set when the server is stopping: a call that waits for a lock is refused, one that has it finishes.
     pub stop: Cancel,
     lock_wait_micros: AtomicU64,
     waits: AtomicBool,
@@ -52,12 +52,12 @@ impl Call {
         }
     }
 
-    /// A call nobody takes back.
+    /// Creates a call that has a deadline and is never cancelled or stopped.
     pub fn until(deadline: Instant) -> Call {
         Call::new(deadline, Cancel::new(), Cancel::new())
     }
 
-    /// Fails once the call was taken back or its time is up.
+    /// Fails if the call was cancelled or its deadline has passed.
     pub fn check(&self) -> Result<(), StoreError> {
         if self.cancel.is_set() {
             Err(StoreError::Cancelled)
@@ -68,7 +68,7 @@ impl Call {
         }
     }
 
-    /// Whether it waits for a lock that somebody else holds.
+    /// True while the call waits for a lock that is held elsewhere.
     pub fn is_waiting(&self) -> bool {
         self.waits.load(Ordering::Relaxed)
     }
@@ -77,12 +77,12 @@ impl Call {
         self.waits.store(waits, Ordering::Relaxed);
     }
 
-    /// How long this call has waited for locks so far.
+    /// Total time that this call has waited for locks so far.
     pub fn lock_wait(&self) -> Duration {
         Duration::from_micros(self.lock_wait_micros.load(Ordering::Relaxed))
     }
 
-    /// Waiting for one's turn before the lock counts too.
+    /// Adds to the time waited for locks. Waiting in a queue before the lock counts too.
     pub fn add_lock_wait(&self, waited: Duration) {
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         self.lock_wait_micros.fetch_add(micros, Ordering::Relaxed);

@@ -1,8 +1,9 @@
-//! The store on disk: open beneath the root, lock, write beside, publish by rename.
+//! The store on disk: opens files beneath the root, locks them, writes new versions beside them and publishes them.
 //!
 //! An update never touches a file in place. It locks the file, reads it, writes the new version to a temporary file in
-//! the same folder, and only when everything is ready and the file still is what was read does a rename publish it. A
-//! killed process leaves the old file or the new one. Readers take no lock: what they open is whole.
+//! the same folder, and publishes it by an exchange or a rename only when everything is ready and the file still is
+//! what was read. A killed process leaves the old file or the new one. Readers take no lock: a file that they open is
+//! whole.
 
 mod publish;
 
@@ -40,8 +41,8 @@ pub struct DiskOptions {
     pub durability: Durability,
 }
 
-/// How often folders are made anew because one they are in is gone: others who gave up a file take theirs away one by
-/// one. After that it is a link to nothing, or the root is gone.
+/// Number of tries to make folders when a parent disappears meanwhile, since other calls that gave up a file remove
+/// their folders one by one. If all fail, the path is a link to nothing, or the root is gone.
 const FOLDER_TRIES: usize = 16;
 
 #[derive(Debug)]
@@ -51,18 +52,18 @@ pub struct DiskStore {
     sweeps: Sweeps,
     landmarks: Landmarks,
     names: FolderNames,
-    /// Unnamed temporary files turned out not to work here.
+    /// Set once unnamed temporary files turned out not to work here.
     named_only: AtomicBool,
     /// The device of the root, if its file system keeps metadata in order.
     journaled_device: Option<u64>,
 }
 
-/// Longer than a program takes that saves a file in place. One that keeps the file open for good delays each edit of it
-/// by this.
+/// Time to wait for another program that has a file open for writing: longer than saving a file in place takes. A
+/// program that keeps the file open for good delays each edit of it by this.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 impl DiskStore {
-    /// To be opened before the sandbox closes.
+    /// Opens the store. Must be called before the sandbox closes, since it reads `/sys` and `/proc`.
     pub fn open(root: Arc<Root>, options: DiskOptions) -> DiskStore {
         let journaled_device = os::journaled_device(root.dir());
         DiskStore {
@@ -76,7 +77,7 @@ impl DiskStore {
         }
     }
 
-    /// For tests: as if the file system had no unnamed temporary files.
+    /// Uses named temporary files only, as on a file system that has no unnamed ones. For tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with_named_temps(self) -> DiskStore {
@@ -84,13 +85,14 @@ impl DiskStore {
         self
     }
 
-    /// Removes what killed servers left in the root. Other folders are swept when something is written there.
+    /// Removes temporary files that killed servers left in the root. Other folders are swept when a file is written
+    /// there.
     pub fn sweep_root(&self) {
         self.sweeps.sweep(self.root.dir(), Path::new(""));
     }
 
-    /// The same file by a path below the root that has no links in it, so that two paths of one file become one. Refuses
-    /// whatever is no file that could be read or made there, and a folder that is missing.
+    /// Returns the path of the same file below the root without links, so that two paths of one file become one.
+    /// Refuses a path at which no file could be read or made, and one whose folder is missing.
     pub fn locate(&self, at: &FilePath) -> Result<FilePath, StoreError> {
         let place = resolve(self.root.dir(), at.as_path())?;
         place.regular()?;
@@ -99,14 +101,14 @@ impl DiskStore {
             Folder::Inner(_) => uninterrupted(|| self.root.dir().canonicalize(&place.parent))
                 .map_err(StoreError::when("open the folder"))?,
         };
-        // The root itself is `.` there.
+        // `canonicalize` returns `.` for the root itself.
         let parent = parent.strip_prefix(".").unwrap_or(&parent);
         FilePath::below(&parent.join(&place.name))
             .map_err(|_| StoreError::denied("the path leads outside the root"))
     }
 
-    /// Makes `to` a copy of `from`, with its mode and owner: what others may not read there they may not read here. Whatever
-    /// `to` was is replaced. Only if `from` has the bytes that are expected; whether it had.
+    /// Copies `from` to `to`, replacing it, with its mode and owner: a user who may not read the one may not read the
+    /// other. Returns false, and copies nothing, if `from` does not have the `expected` bytes.
     pub fn copy(
         &self,
         from: &FilePath,
@@ -171,8 +173,8 @@ impl DiskStore {
         Ok(Some(Version::new(bytes, stat.stamp)))
     }
 
-    /// A regular file of the root's own folder; `None` if it is anything else, or odd. It was looked at a moment ago, so
-    /// it is opened without another look, and what was appended meanwhile is left alone.
+    /// Reads a regular file of the root's own folder; `None` if it is anything else, or unusual. It was listed a moment
+    /// ago, so it is opened without another check, and bytes appended meanwhile are not read.
     fn read_plain(&self, at: &FilePath, buffer: &mut Vec<u8>) -> Option<Stamp> {
         let path = at.as_path();
         if path.parent() != Some(Path::new("")) {
@@ -181,7 +183,7 @@ impl DiskStore {
         let file = os::open_read(self.root.dir(), path.file_name()?).ok()??;
         let stat = os::stat_open(&file).ok()?;
         let size = stat.stamp.size;
-        // Some file systems say 0 of what they make up as it is read.
+        // Some file systems report size 0 for files that they generate when they are read.
         if stat.kind != Kind::File || !(1..=self.options.max_size).contains(&size) {
             return None;
         }
@@ -217,14 +219,14 @@ impl DiskStore {
         Ok(slots.into_iter().map(|slot| saved[slot].clone()).collect())
     }
 
-    /// One target for each file, and for each path the index of its target: two paths may lead to one file.
+    /// Finds one target for each file, and for each path the index of its target: two paths may lead to one file.
     fn find_targets(&self, at: &[FilePath]) -> Result<(Vec<Target<'_>>, Vec<usize>), Halt> {
         let mut targets = Vec::with_capacity(at.len());
         let mut slots = Vec::with_capacity(at.len());
         let mut keys = Vec::new();
         for path in at {
             let place = resolve(self.root.dir(), path.as_path())?;
-            // One path has nothing to be compared with.
+            // A single path has nothing to be compared with.
             let key = (at.len() > 1).then(|| place.key()).transpose()?;
             let slot = keys.iter().position(|known| *known == key).unwrap_or(keys.len());
             if slot == keys.len() {
@@ -274,7 +276,7 @@ impl Store for DiskStore {
 
     fn excerpt(&self, at: &FilePath, lines: LineRange, call: &Call) -> Option<Excerpt> {
         let place = resolve(self.root.dir(), at.as_path()).ok()?;
-        // Most files are not worth opening for it.
+        // Most files are too small to be worth opening for an excerpt.
         if place.regular().ok()??.stamp.size < landmarks::LARGE {
             return None;
         }
@@ -314,7 +316,7 @@ impl Store for DiskStore {
             call.check()?;
             match self.attempt(at, call, change, temps, patience) {
                 Ok(saved) => {
-                    // Remembered only once named ones proved to work where unnamed ones did not.
+                    // Remembered only once named temporary files proved to work where unnamed ones did not.
                     if temps != self.temps() {
                         self.named_only.store(true, Ordering::Relaxed);
                     }
@@ -361,12 +363,12 @@ impl Store for DiskStore {
 }
 
 impl DiskStore {
-    /// Whether `folder` was missing and was made.
+    /// Makes `folder`. Returns false if it was there already.
     fn make_folder(&self, folder: &DirPath) -> Result<bool, Halt> {
         let (root, path) = (self.root.dir(), folder.as_path());
         match uninterrupted(|| root.create_dir(path)) {
             Ok(()) => {}
-            // Something else may be there, but that is for whoever opens it to find out.
+            // Something that is not a folder may be there; a caller that opens it will find out.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Halt::Retry),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -420,7 +422,7 @@ mod tests {
         assert_eq!(read_whole(&file, 0, 5).unwrap(), b"12345");
     }
 
-    /// Whoever saves a file in place empties it first.
+    /// A program that saves a file in place empties it first.
     #[test]
     fn a_file_that_was_emptied_just_now_is_given_a_moment() {
         let dir = tempfile::tempdir().unwrap();
@@ -434,7 +436,7 @@ mod tests {
             let (mut targets, _) = store.find_targets(std::slice::from_ref(&path))?;
             targets[0].load(8, Patience::Over)
         };
-        // It may take longer than that moment to look.
+        // The check itself may take longer than that moment.
         let is_given = || matches!(load_at(SystemTime::now()), Err(Halt::Retry));
         assert!((0..1000).any(|_| is_given()));
         assert!(load_at(SystemTime::now() - Duration::from_mins(1)).is_ok());

@@ -1,14 +1,13 @@
-//! A store over an editor's buffers, with all that is not saved in them.
+//! A store over an editor's buffers, with their unsaved changes.
 //!
-//! An editor has no lock and cannot write "only if it is still this", and a person may type at any time. So an update
-//! reads, changes, and reads again just before it writes: what was typed meanwhile is what the change is made from
-//! next. It is written only when two reads in a row found the same, and the last of them is the last message before the
-//! write. After the write it reads back. Whatever it notices of others is told by [`Saved::interference`].
+//! An editor has no lock and no conditional write, and a person may type at any time. So an update reads, changes, and
+//! reads again just before it writes; if the text changed meanwhile, the change is made again from the new text. It is
+//! written only when two reads in a row returned the same, and the last of them is the last message before the write.
+//! After the write the text is read back. Any interference that is noticed is reported by [`Saved::interference`].
 //!
-//! One window stays open: what is typed between the last read and the arrival of the write is overwritten. Nothing in
-//! the editor's answers would show that, so it is not noticed either. Several files are all read again before the first
-//! is written, and read back after the last; if one cannot be written, those before it are put back as far as that is
-//! possible.
+//! One gap remains: text typed between the last read and the arrival of the write is overwritten. Nothing in the
+//! editor's answers shows that, so it is not noticed either. Several files are all read again before the first is
+//! written, and read back after the last; if one cannot be written, those before it are restored as far as possible.
 //!
 //! Calls of one process take turns, by path. Two paths that lead to one file by links are two files here.
 
@@ -28,60 +27,61 @@ use crate::{
     Stamp, Stop, Store, StoreError, Version, lock,
 };
 
-/// How often a change is made anew because the text had changed. Somebody who types without a pause must not keep an
-/// update for ever, nor lose what was typed: then nothing is written.
+/// Number of times a change is made again because the text had changed. A person who types without a pause must not
+/// keep an update for ever, nor lose what was typed: then nothing is written.
 const RERUNS_MAX: usize = 8;
 
 const RESTLESS: &str = "somebody is changing it right now, without a pause; nothing was written, try again in a moment";
 
-/// What an editor offers: two messages, and whatever a person does between them.
+/// The two messages that an editor offers. A person may change the text between them.
 pub trait Editor: Send + Sync {
-    /// The whole text as the editor has it, saved or not; `None` when there is neither a buffer nor a file.
+    /// Reads the whole text as the editor has it, saved or not; `None` when there is neither a buffer nor a file.
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Replaces the whole text, of a buffer or of a file, new or not. Every error says that the text is as it was,
-    /// but for [`StoreError::TimedOut`]: the message was sent, and its answer did not come.
+    /// Replaces the whole text of a buffer or a file, new or not. Every error means that the text is as it was, except
+    /// [`StoreError::TimedOut`]: the message was sent, and its answer did not come.
     fn write(&self, at: &FilePath, bytes: &[u8], call: &Call) -> Result<(), StoreError>;
 }
 
-/// A store that asks an editor. It can neither list nor remove files: there are no messages for that.
+/// A store that asks an editor. It cannot list or remove files: there are no messages for that.
 #[derive(Debug)]
 pub struct EditorStore<E> {
     editor: E,
     max_size: u64,
     turns: Turns,
-    /// Where its files are, among those of all that share its turns.
+    /// Folder of its files, which tells them from files of other stores that share the turns.
     folder: PathBuf,
 }
 
-/// What some call is at, of one store or of several that share this.
+/// Paths of the files that calls are working on, in one store or in several that share this set.
 #[derive(Clone, Debug, Default)]
 pub struct Turns(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 /// One file of an update.
 struct Buffer<'a> {
     at: &'a FilePath,
-    /// As it was last read.
+    /// The file as it was last read.
     seen: Option<Version>,
-    /// What is to be written, if anything.
+    /// The text to write, if any.
     new: Option<Arc<Vec<u8>>>,
-    /// Somebody else's change was noticed.
+    /// True if another change to the file was noticed.
     contested: bool,
 }
 
-/// The right to be the only call at some files.
+/// The right to be the only call that works on some files. Released on drop.
 struct Turn<'a> {
     files: Vec<PathBuf>,
     turns: &'a Turns,
 }
 
 impl<E: Editor> EditorStore<E> {
-    /// `max_size` in bytes.
+    /// Creates a store with turns of its own. `max_size` is in bytes.
     pub fn new(editor: E, max_size: u64) -> EditorStore<E> {
         EditorStore { editor, max_size, turns: Turns::default(), folder: PathBuf::new() }
     }
 
-    /// With calls of others who have these turns no file is changed at the same time. The files are those of `root`.
+    /// Shares `turns` with other stores, so that no two calls change one file at the same time. The files are those of
+    /// `root`.
     #[must_use]
     pub fn sharing(self, turns: &Turns, root: &Root) -> EditorStore<E> {
         EditorStore { turns: turns.clone(), folder: root.resolved().to_owned(), ..self }
@@ -96,7 +96,7 @@ impl<E: Editor> EditorStore<E> {
         if size > max { Err(StoreError::TooLarge { size, max }) } else { Ok(()) }
     }
 
-    /// All at once or none, so that two calls never wait for each other.
+    /// Waits for a turn at all files at once, so that two calls never wait for each other.
     fn take_turn(&self, files: &[&FilePath], call: &Call) -> Result<Turn<'_>, StoreError> {
         let files: Vec<PathBuf> = files.iter().map(|at| self.folder.join(at.as_path())).collect();
         lock::wait(call, || {
@@ -117,12 +117,13 @@ impl<E: Editor> EditorStore<E> {
         Ok(bytes)
     }
 
-    /// Reads everything again, also what is kept, since the change was made from that too. Whether anything differs.
+    /// Reads everything again, also files that are kept, since the change was made from them too. True if anything
+    /// differs.
     fn look_again(&self, buffers: &mut [Buffer<'_>], call: &Call) -> Result<bool, StoreError> {
         let mut differs = false;
         for buffer in buffers {
             let now = self.ask(buffer.at, call)?;
-            // A write may be next, so nothing is done that need not be.
+            // A write may be next, so nothing is done here that can be avoided.
             if now.as_ref() != bytes(buffer.seen.as_ref()) {
                 buffer.seen = now.map(version);
                 buffer.contested = true;
@@ -132,8 +133,8 @@ impl<E: Editor> EditorStore<E> {
         Ok(differs)
     }
 
-    /// Asks what becomes of what was last read; whether anything is to be written. `slots` has the index of the buffer
-    /// for each path.
+    /// Runs `change` on the texts that were last read. True if anything is to be written. `slots` has the index of the
+    /// buffer for each path.
     fn decide(
         &self,
         buffers: &mut [Buffer<'_>],
@@ -164,12 +165,12 @@ impl<E: Editor> EditorStore<E> {
         Ok(buffers.iter().any(|buffer| buffer.new.is_some()))
     }
 
-    /// Writes one after another. No write is sent twice: when its answer is missing, it may have arrived.
+    /// Writes one file after another. No write is sent twice: when its answer is missing, it may have arrived.
     fn write_all(&self, buffers: &[Buffer<'_>], call: &Call) -> Result<(), StoreError> {
         let mut written = Vec::new();
         let (old, missing): (Vec<_>, Vec<_>) =
             buffers.iter().partition(|buffer| buffer.seen.is_some());
-        // What is new comes last, since it could not be taken back.
+        // New files come last, since they could not be removed again.
         for buffer in old.into_iter().chain(missing) {
             let Some(new) = &buffer.new else { continue };
             if let Err(error) = self.editor.write(buffer.at, new, call) {
@@ -184,7 +185,7 @@ impl<E: Editor> EditorStore<E> {
         Ok(())
     }
 
-    /// Undoes writes of which a later one failed, as well as it can: what somebody typed into meanwhile stays, and so
+    /// Undoes writes of which a later one failed, as far as possible: a text that was changed meanwhile stays, and so
     /// does a new file.
     fn put_back(&self, written: &[&Buffer<'_>], call: &Call) {
         for Buffer { at, seen, new, .. } in written.iter().rev() {
@@ -196,13 +197,13 @@ impl<E: Editor> EditorStore<E> {
         }
     }
 
-    /// Reads back what was written.
+    /// Reads back a file that was written, and returns the outcome.
     fn confirm(&self, buffer: &Buffer<'_>, call: &Call) -> Saved {
         let Buffer { at, seen, new: Some(new), contested } = buffer else {
             let stamp = buffer.seen.as_ref().map_or(Stamp::MISSING, |version| version.stamp);
             return Saved { interference: interference(buffer.contested), ..Saved::kept(stamp) };
         };
-        // It is written, so a read that fails now is no failure; it has noticed nobody.
+        // The file is written, so a read that fails now is no failure; it shows no interference.
         let now = self.editor.read(at, call).unwrap_or_else(|_| Some(new.to_vec()));
         let is_same = now.as_ref() == Some(&**new);
         let restyled = now.as_ref().filter(|now| !is_same && unstyled(now) == unstyled(new));
@@ -273,7 +274,7 @@ impl<E: Editor> Store for EditorStore<E> {
         if buffers.iter().any(|buffer| buffer.new.is_some()) {
             call.check()?;
         }
-        // What is sent cannot be taken back, so from here on only the deadline counts.
+        // A message that was sent cannot be cancelled, so from here on only the deadline counts.
         let publishing = Call::until(call.deadline);
         self.write_all(&buffers, &publishing)?;
         let saved: Vec<_> =
@@ -281,7 +282,7 @@ impl<E: Editor> Store for EditorStore<E> {
         Ok(slots.into_iter().map(|slot| saved[slot].clone()).collect())
     }
 
-    /// An editor makes a missing folder when it writes, or never.
+    /// Fails: an editor makes a missing folder when it writes, or never.
     fn make_folders(&self, _: &DirPath, _: &Call) -> Result<Vec<DirPath>, StoreError> {
         Err(StoreError::NoFolder)
     }
@@ -300,7 +301,7 @@ impl Drop for Turn<'_> {
 
 impl Turns {
     fn hold(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        // Nothing in here calls anybody else's code, so the set is whole.
+        // No foreign code runs under this lock, so the set is whole even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -314,12 +315,12 @@ fn version(bytes: Vec<u8>) -> Version {
     Version::new(bytes, stamp)
 }
 
-/// An editor tells nothing of a text but the text: two of the same contents have one stamp.
+/// Stamp of a text: a hash of it, since an editor tells nothing else. Equal texts have equal stamps.
 fn stamp(bytes: &[u8]) -> Stamp {
     Stamp { inode: xxh3_64(bytes), size: bytes.len() as u64, ..Stamp::MISSING }
 }
 
-/// A text without what editors change on their own: no byte order mark, and every line break as `\n`.
+/// Normalizes what editors change on their own: removes the byte order mark, and makes every line break `\n`.
 pub fn unstyled(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let Some(mut at) = memchr(b'\r', rest) else { return Cow::Borrowed(rest) };

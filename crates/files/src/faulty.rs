@@ -1,4 +1,4 @@
-//! A store that fails when told to, or lets an outsider meddle at the worst moment. For tests.
+//! A store that fails on request, or lets another program interfere at the worst moment. For tests.
 
 use std::{
     fmt,
@@ -8,14 +8,14 @@ use std::{
 
 use crate::{Call, Decide, DirPath, Entry, FilePath, Saved, Stop, Store, StoreError, Version};
 
-/// Where a fault can be put.
+/// A step of an operation at which a fault can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Read,
     List,
-    /// Before anything of an update is done.
+    /// Before an update does anything.
     Update,
-    /// After the change was decided, before it is published. Comes again when the change runs again.
+    /// After the change was decided, before it is published. Reached again when the change runs again.
     Publish,
 }
 
@@ -23,12 +23,12 @@ type Fault<S> = Box<dyn FnOnce(&S) -> Result<(), StoreError> + Send>;
 
 struct Planned<S> {
     step: Step,
-    /// How many times the step still goes well.
+    /// Number of times that the step still succeeds.
     after: usize,
     fault: Fault<S>,
 }
 
-/// For tests: a store with planned faults.
+/// A store with planned faults, for tests.
 pub struct Faulty<S> {
     inner: S,
     plan: Mutex<Vec<Planned<S>>>,
@@ -43,12 +43,13 @@ impl<S: Store> Faulty<S> {
         &self.inner
     }
 
-    /// Fails `step` with `error` once, after it went well `after` times.
+    /// Fails `step` with `error` once, after it succeeded `after` times.
     pub fn fail(&self, step: Step, after: usize, error: StoreError) {
         self.plan(step, after, Box::new(|_| Err(error)));
     }
 
-    /// Runs `hook` once at `step`, after it was passed `after` times: an outsider who uses the store beneath.
+    /// Runs `hook` once at `step`, after it succeeded `after` times: simulates another program that uses the store
+    /// beneath.
     pub fn meddle(&self, step: Step, after: usize, hook: impl FnOnce(&S) + Send + 'static) {
         self.plan(
             step,
@@ -82,7 +83,7 @@ impl<S: Store> Faulty<S> {
                 }
             }
         }
-        // Outside the lock: a hook may use this store.
+        // Run outside the lock, since a hook may use this store.
         due.into_iter().try_for_each(|fault| fault(&self.inner))
     }
 }

@@ -1,5 +1,6 @@
-//! The names in a folder, remembered as long as its stamp stays the same: every name that comes or goes changes it, where
-//! the file system dates its folders. To read a thousand names takes as long as to look at half of the files.
+//! A cache of the names in a folder, valid as long as the folder's stamp stays the same: every name that is added or
+//! removed changes it, where the file system dates its folders. Reading a thousand names takes as long as a `stat` of
+//! half of the files.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,15 +15,15 @@ use cap_std::fs::Dir;
 use crate::resolve::uninterrupted;
 use crate::{Stamp, os, temp_name};
 
-/// Names that are remembered, at most. About 60 bytes each.
+/// Maximum number of names that are cached. About 60 bytes each.
 const MOST: usize = 4096;
 
-/// What was in the folder that was listed last.
+/// Cached names of the folder that was listed last.
 #[derive(Debug, Default)]
 pub(crate) struct FolderNames(Mutex<Option<(Stamp, Arc<[OsString]>)>>);
 
 impl FolderNames {
-    /// What may be a file in the folder, hidden or not, in order.
+    /// Returns the names in the folder that may be files, hidden or not, in order.
     pub fn of(&self, folder: &Dir) -> io::Result<Arc<[OsString]>> {
         let stamp = os::stamp_of_folder(folder);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -43,11 +44,11 @@ impl FolderNames {
     }
 }
 
-/// A name and its first bytes, as a number that is less if they are: most names can be told apart by it at once.
+/// A name and its first bytes as a number that sorts like the name: most names are told apart by comparing it alone.
 type Name = (u128, OsString);
 
-/// What may be a file, hidden or not, in order. They are sorted here, where a name is small, so that it costs little to
-/// sort what becomes of them.
+/// Reads the names that may be files, hidden or not, in order. Sorting them here, where an element is small, makes it
+/// cheap to sort the entries later.
 fn names(folder: &Dir) -> io::Result<Vec<OsString>> {
     let mut names = unsorted_names(folder)?;
     names.sort_unstable();

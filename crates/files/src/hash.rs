@@ -1,4 +1,5 @@
-//! The hash an agent sees and sends back as `expected_hash`. It notices change, it is no defence against forgery.
+//! The hash that an agent sees and sends back as `expected_hash`. It detects changes, and is no defence against
+//! forgery.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +14,7 @@ impl Hash {
         Hash(xxh3_64(bytes))
     }
 
-    /// The same of bytes that were taken in piece by piece.
+    /// Returns the hash of bytes that were digested piece by piece.
     pub(crate) fn of_all(taken: &Xxh3) -> Hash {
         Hash(taken.digest())
     }
@@ -33,7 +34,7 @@ impl FromStr for Hash {
     type Err = HashError;
 
     fn from_str(digits: &str) -> Result<Hash, HashError> {
-        // `from_str_radix` would also take a leading plus sign.
+        // `from_str_radix` would also accept a leading plus sign.
         if digits.len() != 16 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(HashError);
         }

@@ -1,8 +1,8 @@
-//! Where the lines of large files are, remembered as long as their stamps stay the same: so that a few lines can be read
-//! without the rest, and still be told how many there are and what the hash of the whole file is.
+//! A cache of line positions in large files, valid as long as their stamps stay the same. With it a few lines are read
+//! without the rest, and still returned with the total number of lines and the hash of the whole file.
 //!
-//! A file that nothing is known of is read through once, in blocks that fit the processor's cache, and never held whole.
-//! Whatever is odd about it (young, not text, changing meanwhile) is left to whoever reads it whole.
+//! A file that is not cached is read through once, in blocks that fit the processor's cache, and never held whole. An
+//! unusual file (young, not text, changing meanwhile) is left to a caller that reads it whole.
 
 use std::{
     collections::VecDeque,
@@ -21,25 +21,25 @@ use crate::{
     os::{self, Kind},
 };
 
-/// A smaller file is read whole: that is as quick.
+/// Size in bytes from which on a file is large. A smaller file is read whole: that is as quick.
 pub(crate) const LARGE: u64 = 256 * 1024;
 
-/// Files that are remembered. What is known of one takes 2 KB at most.
+/// Maximum number of files that are cached. One takes 2 KB at most.
 const FILES: usize = 32;
 
-/// Marks in a file, at most, and bytes between two of them, at least.
+/// Maximum number of marks in a file, and minimum number of bytes between two of them.
 const MARKS: u64 = 128;
 const STRIDE: u64 = 64 * 1024;
 
-/// Bytes that are looked at together.
+/// Number of bytes that are read and scanned together.
 const BLOCK: usize = 32 * 1024;
 
-/// What is known of large files; the one that was used last comes last.
+/// Line positions of large files; the one that was used last comes last.
 #[derive(Debug, Default)]
 pub(crate) struct Landmarks(Mutex<VecDeque<Arc<Known>>>);
 
 impl Landmarks {
-    /// Lines of an open file of up to `max` bytes; `None` when it has to be read whole to tell.
+    /// Reads lines of an open file of up to `max` bytes; `None` when the whole file has to be read to tell.
     pub fn excerpt(&self, file: &File, max: u64, lines: LineRange, call: &Call) -> Option<Excerpt> {
         let stat = os::stat_open(file).ok()?;
         if stat.kind != Kind::File || !(LARGE..=max).contains(&stat.stamp.size) {
@@ -47,7 +47,7 @@ impl Landmarks {
         }
         let known = match self.find(stat.stamp) {
             Some(known) => known,
-            // To know the file first would not spare whoever asks for all the rest of it much.
+            // Reading the file through first would save little for a caller that asks for all the rest of it.
             None if lines.last == usize::MAX => return None,
             None if stat.stamp.is_settled(SystemTime::now()) => {
                 self.keep(survey(file, stat.stamp, call)?)
@@ -68,7 +68,7 @@ impl Landmarks {
     fn keep(&self, known: Known) -> Arc<Known> {
         let known = Arc::new(known);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another version of the file will not come back, and another call may have been as quick.
+        // Another version of the file will not come back, and another call may have cached the same one first.
         let id = |known: &Known| (known.stamp.device, known.stamp.inode);
         all.retain(|other| id(other) != id(&known));
         if all.len() >= FILES {
@@ -83,14 +83,14 @@ fn is_still(file: &File, stamp: Stamp) -> bool {
     os::stat_open(file).is_ok_and(|stat| stat.stamp == stamp)
 }
 
-/// What is known of a file that is text.
+/// Line positions, line count and hash of a file that is text.
 #[derive(Debug)]
 struct Known {
     stamp: Stamp,
     hash: Hash,
-    /// Lines of the whole file.
+    /// Number of lines of the whole file.
     total: usize,
-    /// In order. The first is where the text begins, behind a byte order mark.
+    /// Marks in order. The first is where the text begins, after a byte order mark.
     marks: Vec<Mark>,
 }
 
@@ -108,7 +108,8 @@ impl Known {
             return Some(Excerpt { text: Text::empty(), lines: 0..0, total, hash });
         }
         let (begin, end) = self.around(lines)?;
-        // A whole read finds the lines where it put them, and moves nothing.
+        // For more than half of the file a whole read is better: it leaves the lines where they were read, and moves
+        // nothing.
         if end - begin.at > self.stamp.size / 2 {
             return None;
         }
@@ -117,12 +118,12 @@ impl Known {
             return None;
         }
         let (text, lines) = cut(bytes, lines, begin.line)?;
-        // What was read belongs to what is known, if nobody has been there since.
+        // The bytes belong to the cached hash and total only if the file was not changed meanwhile.
         is_still(file, self.stamp).then_some(Excerpt { text, lines, total, hash })
     }
 
-    /// The mark before the first of these lines, and the nearest known place after the last of them where a line begins
-    /// or the file ends.
+    /// Returns the mark before the first of these lines, and the nearest known position after the last of them where a
+    /// line begins or the file ends.
     fn around(&self, LineRange { first, last }: LineRange) -> Option<(Mark, u64)> {
         let marks_up_to = |line| self.marks.partition_point(|mark| mark.line <= line);
         let begin = *self.marks[..marks_up_to(first)].last()?;
@@ -131,21 +132,21 @@ impl Known {
     }
 }
 
-/// The lines of `range` and which they are, from `bytes` that begin with the line `base`.
+/// Cuts the lines of `range` out of `bytes`, which begin with the line `base`. Returns them and their numbers.
 fn cut(bytes: Vec<u8>, range: LineRange, base: usize) -> Option<(Text, Range<usize>)> {
     let piece = String::from_utf8(bytes).ok()?;
     let from_base = LineRange { first: range.first - base, last: range.last - base };
     let found = lines::select(&piece, from_base)?;
-    // What is around them is let go of.
+    // Copied, so that the bytes around the lines are freed.
     let text = piece[found.bytes].to_owned();
     Some((Text::part(text).ok()?, base + found.first..base + found.last + 1))
 }
 
-/// Reads a file through; `None` if it is not text, or changes meanwhile.
+/// Reads a file through and marks its lines; `None` if it is not text, or changes meanwhile.
 fn survey(file: &File, stamp: Stamp, call: &Call) -> Option<Known> {
     let mut survey = Survey::new(STRIDE.max(stamp.size / MARKS));
     let mut block = vec![0; BLOCK];
-    // Bytes of a character of which the block before had but the beginning.
+    // Number of bytes carried over: the beginning of a character that the previous block cut off.
     let mut carried = 0;
     loop {
         call.check().ok()?;
@@ -162,7 +163,7 @@ fn survey(file: &File, stamp: Stamp, call: &Call) -> Option<Known> {
     }
 }
 
-/// As many bytes as there are, or as fit.
+/// Reads bytes from a position of a file, as many as there are or as fit.
 fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < into.len() {
@@ -176,7 +177,7 @@ fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(read)
 }
 
-/// How many bytes of `block` are left without a character at its end that is not all there.
+/// Returns how many bytes of `block` are left without an incomplete character at its end.
 fn whole_characters(block: &[u8]) -> usize {
     let lead = block.iter().rev().take(4).position(|&byte| !is_continuation(byte));
     let Some(behind) = lead else { return block.len() };
@@ -196,17 +197,17 @@ const fn is_continuation(byte: u8) -> bool {
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// A file that is being read through.
+/// State of reading a file through.
 struct Survey {
     hash: Xxh3,
-    /// Bytes so far, and the last of them.
+    /// Number of bytes read so far, and the last of them.
     seen: u64,
     last: Option<u8>,
-    /// Line ends so far. A `\r` is one whatever comes, and a `\n` behind it is none.
+    /// Number of line ends so far. A `\r` counts at once, and a `\n` after it does not count.
     ends: usize,
     marks: Vec<Mark>,
     stride: u64,
-    /// From this byte on the next mark may be set.
+    /// Byte from which on the next mark may be set.
     due: u64,
 }
 
@@ -216,7 +217,7 @@ impl Survey {
         Survey { hash: Xxh3::new(), seen: 0, last: None, ends: 0, marks, stride, due: stride }
     }
 
-    /// `None`: it is not text. The block has whole characters.
+    /// Adds a block, which has whole characters only. `None` if it is not text.
     fn take(&mut self, block: &[u8]) -> Option<()> {
         simdutf8::basic::from_utf8(block).ok()?;
         if memchr::memchr(0, block).is_some() {
@@ -238,9 +239,9 @@ impl Survey {
         Some(())
     }
 
-    /// Marks the last beginning of a line in `block`, whose line ends are counted; whether there is one.
+    /// Marks the last beginning of a line in `block`, whose line ends are counted. True if there is one.
     fn mark(&mut self, block: &[u8]) -> bool {
-        // Whether the next line begins behind a `\r` at the very end cannot be told yet.
+        // A `\r` at the very end may be followed by a `\n`, so the beginning of the next line is not known yet.
         let (told, untold) = match block {
             [told @ .., b'\r'] => (told, 1),
             told => (told, 0),
@@ -275,7 +276,7 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    /// Takes in `text` in blocks that end where `cuts` say, as far as characters do.
+    /// Reads `text` through in blocks that end where `cuts` say, as far as characters allow.
     fn surveyed(text: &str, cuts: &[usize], stride: u64) -> Known {
         let mut survey = Survey::new(stride);
         let mut rest = text;
@@ -288,7 +289,7 @@ mod tests {
         survey.finish(Stamp { size: text.len() as u64, ..Stamp::MISSING })
     }
 
-    /// What [`Known::excerpt`] makes of a file, of a text.
+    /// Does for a text in memory what [`Known::excerpt`] does for a file.
     fn excerpt(known: &Known, text: &str, lines: LineRange) -> Option<(String, Range<usize>)> {
         let (begin, end) = known.around(lines)?;
         let piece =
@@ -386,7 +387,7 @@ mod tests {
         assert_eq!(read_rest(), Some(39_998..40_000));
         assert_eq!(read(u64::MAX), Some(40_000));
 
-        // Somebody writes after the file was found to be known: in place, the same number of bytes.
+        // Another program writes into the file after it was found in the cache: in place, the same number of bytes.
         let before = Arc::clone(&landmarks.0.lock().unwrap()[0]);
         let again = fs::OpenOptions::new().read(true).write(true).open(file.path()).unwrap();
         let first = LineRange { first: 0, last: 0 };

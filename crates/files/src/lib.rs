@@ -1,12 +1,12 @@
 //! The only crate that touches the OS file system.
 //!
-//! Everything goes through a [`Store`]: read a file, list a folder, or run a [`Store::update`], which reads, lets the
-//! caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] keeps files on disk,
-//! [`EditorStore`] asks an editor for its buffers; [`MemoryStore`] and [`Faulty`] stand in for them in tests. A path can
-//! only be made by [`Root`], and a [`Stage`] puts the caller's own error type around an update.
+//! Everything is done through a [`Store`]: read a file, list a folder, or run a [`Store::update`], which reads, lets
+//! the caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] keeps files on
+//! disk, [`EditorStore`] asks an editor for its buffers; [`MemoryStore`] and [`Faulty`] replace them in tests. A path
+//! can only be made by [`Root`], and a [`Stage`] adds the caller's own error type to an update.
 //!
-//! The crate is synchronous and knows nothing of text beyond counting lines, nor of protocols. Messages carry no file
-//! names: whoever asked has them.
+//! The crate is synchronous and knows nothing of text beyond counting lines, nor of protocols. Messages contain no file
+//! names: the caller has them.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
@@ -59,7 +59,7 @@ pub use store::{
     Change, Decide, Durable, Entry, Excerpt, Interference, Saved, Stamp, Stop, Store, Version,
 };
 
-/// Why a store could not do what was asked. Every file is as it was, unless the variant says otherwise.
+/// An error of a store. Every file is as it was, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("permission denied{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
@@ -69,41 +69,41 @@ pub enum StoreError {
     NotRegular,
     #[error("a folder")]
     IsFolder,
-    /// The folder the file would be in is missing.
+    /// The folder of the file is missing.
     #[error("the folder does not exist")]
     NoFolder,
-    /// Sizes in bytes.
+    /// Sizes are in bytes.
     #[error("{size} bytes exceed the maximum of {max}")]
     TooLarge { size: u64, max: u64 },
     /// Two paths of one update are one file, and the changes to it disagree.
     #[error("two of the paths are the same file")]
     SameFile,
-    /// `holder`: the process that took the lock, where the system tells.
+    /// `holder` is the process that holds the lock, where the system tells.
     #[error("failed to acquire file lock within timeout")]
     LockTimeout { holder: Option<u32> },
     /// The deadline passed before publishing began.
     #[error("operation timed out")]
     TimedOut,
-    /// The caller took the call back before publishing began.
+    /// The caller cancelled the call before publishing began.
     #[error("operation cancelled")]
     Cancelled,
     /// The server is stopping, and the call was waiting for a lock.
     #[error("the server is stopping")]
     Stopping,
-    /// Editing without a lock could lose edits, so it is refused.
+    /// Locks do not work here. Editing without one could lose edits, so it is refused.
     #[error("the file system ({file_system}) has no working file locks")]
     NoLocks { file_system: String },
     #[error("no space left on device")]
     DiskFull,
     #[error("read-only file system")]
     ReadOnly,
-    /// The file is not what the caller can have seen; `current` is the hash of what it is.
+    /// The file is not the one that the caller has seen; `current` is the hash of the present one.
     #[error("{why}")]
     Stale { why: &'static str, current: Option<Hash> },
-    /// The store was told to save, and did not say whether it did.
+    /// The store was asked to save, and did not confirm or deny that it did.
     #[error("the outcome is unknown")]
     Unconfirmed,
-    /// The change gave up; whoever wrote it knows why.
+    /// The closure of an update gave up; its caller knows the reason.
     #[error("the change was given up")]
     Stopped,
     /// The new version could not be written.
@@ -118,11 +118,11 @@ impl StoreError {
         StoreError::Denied { reason: Some(Cow::Borrowed(reason)) }
     }
 
-    /// Sorts an OS error; `doing` says what failed when no other variant fits.
+    /// Classifies an OS error; `doing` names the failed action if no other variant fits.
     pub(crate) fn os(doing: &'static str, source: io::Error) -> StoreError {
         use io::ErrorKind as Kind;
         match source.kind() {
-            // cap-std makes this error itself, without an OS code, when a path leaves the root.
+            // cap-std creates this error itself, without an OS code, when a path leaves the root.
             Kind::PermissionDenied if source.raw_os_error().is_none() => {
                 StoreError::denied("the path leads outside the root")
             }
@@ -134,7 +134,7 @@ impl StoreError {
         }
     }
 
-    /// The same for what happens to a new version before it is published.
+    /// Classifies an OS error about a new version that is not published yet.
     pub(crate) fn unwritten(doing: &'static str, source: io::Error) -> StoreError {
         match StoreError::os(doing, source) {
             StoreError::Io { doing, source } => StoreError::Write { doing, source },
@@ -142,7 +142,7 @@ impl StoreError {
         }
     }
 
-    /// [`StoreError::os`] in the shape `map_err` takes.
+    /// Returns [`StoreError::os`] as a closure for `map_err`.
     pub(crate) fn when<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> StoreError {
         move |source| StoreError::os(doing, source.into())
     }
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(StoreError::os("look", source).to_string(), expected);
         };
         check(Errno::ACCESS.into(), "permission denied");
-        // Nobody but cap-std makes one without a number.
+        // Only cap-std creates an error without an OS code.
         let outside = io::ErrorKind::PermissionDenied.into();
         check(outside, "permission denied: the path leads outside the root");
         check(Errno::LOOP.into(), "permission denied: too many links");

@@ -1,4 +1,4 @@
-//! How many lines listed files have, remembered as long as their stamps stay the same.
+//! A cache of line counts of listed files, valid as long as their stamps stay the same.
 
 use std::{
     collections::HashMap,
@@ -13,18 +13,18 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::{Call, Entry, FilePath, Stamp, Store};
 
-/// Counts kept before the older half is dropped. About 50 bytes each.
+/// Maximum number of counts in one of two generations. About 50 bytes each.
 const GENERATION: usize = 32_768;
 
-/// A bounded cache of line counts. A file younger than two seconds is counted each time: it may change again without
-/// its times telling.
+/// A bounded cache of line counts. A file younger than two seconds is counted each time: it may change again while its
+/// times stay the same.
 #[derive(Debug, Default)]
 pub struct LineCounts(Mutex<Generations>);
 
-/// `None`: not text.
+/// Number of lines; `None` if the file is not text.
 type Count = Option<u32>;
 
-/// Stands for a stamp, at a third of its size. That two stamps have the same is as likely as a fault of the machine.
+/// Hash that replaces a stamp, at a third of its size. Two stamps share one as rarely as the hardware fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key(u64, u64);
 
@@ -49,7 +49,7 @@ impl Hash for Key {
     }
 }
 
-/// For keys that are hashes themselves.
+/// A hasher for keys that are hashes themselves.
 #[derive(Debug, Default)]
 struct AsItIs(u64);
 
@@ -69,7 +69,7 @@ impl Hasher for AsItIs {
 
 type Counts = HashMap<Key, Count, BuildHasherDefault<AsItIs>>;
 
-/// What is found in the old generation moves to the young one; when that is full it becomes the old one.
+/// Two generations of counts. A count found in the old one moves to the young one, which becomes the old one when full.
 #[derive(Debug, Default)]
 struct Generations {
     young: Counts,
@@ -81,8 +81,8 @@ impl LineCounts {
         LineCounts::default()
     }
 
-    /// The lines of each file that is listed, by its path from the root; `None` for one that is too large, not text, or
-    /// cannot be read. Ask [`Call::check`] afterwards whether time ran out.
+    /// Counts the lines of each listed file, whose name is its path from the root; `None` for one that is too large,
+    /// not text, or cannot be read. Use [`Call::check`] afterwards to learn if the time ran out.
     pub fn count(&self, store: &dyn Store, entries: &[Entry], call: &Call) -> Vec<Option<usize>> {
         let keys: Vec<_> = entries.iter().map(|entry| Key::of(&entry.stamp)).collect();
         let known = self.find(&keys);
@@ -116,7 +116,7 @@ impl LineCounts {
     }
 
     fn keep(&self, stamp: &Stamp, count: Option<usize>) {
-        // Nobody has a file of so many lines that they are not worth another look.
+        // A file with more lines than fit into `u32` is too rare to be worth caching.
         if let Ok(count) = count.map(u32::try_from).transpose() {
             self.generations().insert(Key::of(stamp), count);
         }
@@ -145,7 +145,7 @@ impl Generations {
     }
 }
 
-/// `None` for what is not text. A byte order mark is not part of the first line.
+/// Counts lines; `None` if the bytes are not text. A byte order mark is not part of the first line.
 fn count_lines(bytes: &[u8]) -> Option<usize> {
     if memchr::memchr(0, bytes).is_some() {
         return None;

@@ -1,6 +1,6 @@
-//! Waiting for a lock that another process may hold: tries, sleeps a little, tries again, so that a waiting call can
-//! be taken back and leaves no thread behind. What is locked, and how, is each OS's own (`os::Claim`). There is no queue
-//! here: calls of one process line up before they get here.
+//! Waits for a lock that another process may hold: tries, sleeps a little and tries again, so that a waiting call can
+//! be cancelled and leaves no thread behind. The lock itself is specific to each OS (`os::Claim`). There is no queue
+//! here: calls of one process are queued before they get here.
 
 use std::{
     thread,
@@ -9,13 +9,13 @@ use std::{
 
 use crate::{Call, StoreError, temp_name};
 
-/// The longest a call waits for one lock, however late its deadline is.
+/// Longest time that a call waits for one lock, even if its deadline is later.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 const PAUSE_FIRST: Duration = Duration::from_micros(200);
 const PAUSE_LAST: Duration = Duration::from_millis(4);
 
-/// Pauses that double from 0.2 to 4 ms, each shortened by chance so that waiters do not march in step.
+/// Pauses that double from 0.2 to 4 ms, each shortened at random so that waiters do not retry in step.
 pub(crate) struct Backoff(Duration);
 
 impl Backoff {
@@ -23,13 +23,13 @@ impl Backoff {
         Backoff(PAUSE_FIRST)
     }
 
-    /// Sleeps, but not past `limit`.
+    /// Sleeps for the next pause, but not past `limit`.
     pub fn pause(&mut self, limit: Instant) {
         let pause = self.next(temp_name::random());
         thread::sleep(pause.min(limit.saturating_duration_since(Instant::now())));
     }
 
-    /// At least half of it.
+    /// Returns the next pause: half of the current length, and a random share of the other half.
     fn next(&mut self, chance: u64) -> Duration {
         let half = self.0 / 2;
         let share = u32::try_from(chance % 1024).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Backoff {
     }
 }
 
-/// Calls `try_lock` until it says yes.
+/// Calls `try_lock` until it returns true. Fails at the deadline, or when the call is cancelled or stopped.
 pub(crate) fn wait(
     call: &Call,
     mut try_lock: impl FnMut() -> Result<bool, StoreError>,

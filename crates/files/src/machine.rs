@@ -1,5 +1,5 @@
-//! Single looks at what is outside any root: a file that a person named, a program that is to be started. Nothing is
-//! changed here, and nothing read but names.
+//! Checks of single paths outside any root: a file that a person named, a program that is to be started. Nothing is
+//! changed here, and nothing read but names and metadata.
 
 use std::{
     ffi::OsString,
@@ -7,18 +7,20 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// As many links as Linux follows.
+/// Maximum number of links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
 
-/// What a path leads to in the end, if it is a link: whoever edits that leaves the link as it is. It need not exist.
+/// Follows a link to the path that it finally leads to, so that an edit of that leaves the link as it is. It need not
+/// exist.
 pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..=LINKS_MAX {
-        // Not a link, or nothing.
+        // The path is not a link, or nothing is there.
         let Ok(target) = fs::read_link(&path) else { return Ok(path) };
         path.pop();
         path.push(target);
-        // A link may go up, which means something only where it is. A folder that is missing is for others to refuse.
+        // A link may contain `..`, which depends on the real folder of the link. A missing folder is left to callers to
+        // refuse.
         if let Some((folder, name)) = path.parent().zip(path.file_name())
             && let Ok(folder) = folder.canonicalize()
         {
@@ -28,10 +30,10 @@ pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links"))
 }
 
-/// Why a path below a folder is not followed.
+/// An error of following links below a folder.
 #[derive(Debug)]
 pub enum LinkError {
-    /// A link on the way leads out of the folder, whether or not anything is there.
+    /// A link on the way leads out of the folder; its target may exist or not.
     Outside {
         link: PathBuf,
         target: PathBuf,
@@ -45,8 +47,8 @@ impl From<io::Error> for LinkError {
     }
 }
 
-/// The path from `folder` that `path`, which is below it, leads to once every link is followed, those of the folders on
-/// the way too. It need not exist. Whoever opens it does so beneath the folder's handle: links may change meanwhile.
+/// Follows every link in `path`, which is below `folder`, those of its folders too, and returns the path from `folder`
+/// that it leads to. It need not exist. Callers must open it beneath the folder's handle: links may change meanwhile.
 pub fn follow_links_inside(folder: &Path, path: &Path) -> Result<PathBuf, LinkError> {
     let mut ahead = names_reversed(path);
     let mut followed = PathBuf::new();
@@ -84,19 +86,19 @@ pub fn follow_links_inside(folder: &Path, path: &Path) -> Result<PathBuf, LinkEr
 }
 
 impl LinkError {
-    /// `last`: the last link and its target. Without one it is the path itself that leads out.
+    /// Creates the error from the last link and its target. Without one, the path itself leads out.
     fn outside(last: Option<(PathBuf, PathBuf)>, path: &Path) -> LinkError {
         let (link, target) = last.unwrap_or_else(|| (path.into(), path.into()));
         LinkError::Outside { link, target }
     }
 }
 
-/// True for what Windows takes for a path of its own too: `\a`, `c:a`.
+/// True if a path is absolute, or has a root or a drive of its own on Windows: `\a`, `c:a`.
 fn is_from_root(path: &Path) -> bool {
     matches!(path.components().next(), Some(Component::Prefix(_) | Component::RootDir))
 }
 
-/// The last name first, `..` among them.
+/// Splits a path into its names, the last one first, `..` among them.
 fn names_reversed(path: &Path) -> Vec<OsString> {
     let names = path.components().filter(|part| *part != Component::CurDir);
     let mut names: Vec<_> = names.map(|part| part.as_os_str().to_os_string()).collect();
@@ -104,7 +106,7 @@ fn names_reversed(path: &Path) -> Vec<OsString> {
     names
 }
 
-/// An absolute path as it is from the folder, if it is below it by its names or without links.
+/// Makes an absolute path relative to `folder`, if it is below it by its names or once links are followed.
 fn below(folder: &Path, path: &Path) -> Option<PathBuf> {
     let root = folder.canonicalize().ok()?;
     if let Ok(below) = path.strip_prefix(folder).or_else(|_| path.strip_prefix(&root)) {
@@ -115,7 +117,7 @@ fn below(folder: &Path, path: &Path) -> Option<PathBuf> {
     Some(there.canonicalize().ok()?.strip_prefix(root).ok()?.join(rest))
 }
 
-/// True for a link, whatever it leads to.
+/// True if the path is a link, whatever it leads to.
 pub fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
@@ -128,34 +130,34 @@ pub fn is_file(path: &Path) -> bool {
     path.is_file()
 }
 
-/// Whether there is something of that name, if only a link to nothing.
+/// True if anything has this name, even a link to nothing.
 pub fn is_anything(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// Whether we have the right to read it, and the folders above it.
+/// True unless the process has no right to read the file, or to enter the folders above it.
 #[cfg(unix)]
 pub fn is_readable(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::READ_OK) != Err(rustix::io::Errno::ACCESS)
 }
 
-/// Rights are not looked at here.
+/// True: rights are not checked here.
 #[cfg(windows)]
 pub fn is_readable(_: &Path) -> bool {
     true
 }
 
-/// What there is of a program.
+/// State of a program: if it can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// It can be started.
+    /// The program can be started.
     Ready,
-    /// There is a file, which cannot be started.
+    /// The file exists, but cannot be started.
     NotExecutable,
     Missing,
 }
 
-/// Looks at a program by its path; by its name alone it is looked for in the folders of `PATH`.
+/// Checks a program by its path. A name alone is searched for in the folders of `PATH`.
 pub fn program(command: &str) -> Program {
     let path = Path::new(command);
     if path.components().count() > 1 || path.is_absolute() {
@@ -253,7 +255,7 @@ mod tests {
         inside("inner/up", "top");
         inside("folder/file", "inner/deep/file");
         inside("chain", "inner/deep/file");
-        // `..` is that of the folder a link leads to.
+        // `..` is relative to the folder that a link leads to.
         inside("folder-up", "inner/file");
         inside("absolute", "inner/none");
         inside("by-another-name", "inner/none");
@@ -267,7 +269,7 @@ mod tests {
         outside("up", "up", "../outside");
         outside("inner/out", "inner/out", "../../outside/deep");
         outside("away/file", "away", "..");
-        // It leaves and comes back, which means something only as long as nobody renames the folder.
+        // The link leaves and comes back, which is valid only as long as nobody renames the folder.
         outside("back", "back", "../project/top");
         outside("nowhere", "nowhere", "/nowhere/at/all");
         let circle = follow_links_inside(&project, Path::new("circle"));
@@ -283,7 +285,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert_eq!(look(&file), (false, true, true));
         assert_eq!(look(dir.path()), (true, false, true));
-        // What is missing is not for want of rights.
+        // A missing file does not count as one without the right to read.
         assert!(is_readable(&file) && is_readable(dir.path()) && is_readable(Path::new("none")));
     }
 
@@ -300,7 +302,7 @@ mod tests {
             assert_eq!(program(text.to_str().unwrap()), Program::NotExecutable);
             assert_eq!(program(dir.path().to_str().unwrap()), Program::NotExecutable);
             assert_eq!(program("ls"), Program::Ready);
-            // Only a name is looked for elsewhere.
+            // Only a name alone is searched for in `PATH`.
             assert_eq!(program("src/lib.rs"), Program::NotExecutable);
             fs::write(dir.path().join("none.exe"), "").unwrap();
             assert_eq!(program(dir.path().join("none").to_str().unwrap()), Program::Missing);

@@ -1,4 +1,4 @@
-//! A store in memory, for tests. It works as an optimistic store does: it compares before it saves, and retries.
+//! A store in memory, for tests. It is optimistic: it compares before it saves, and retries.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use crate::{
     walk::is_shown,
 };
 
-/// For tests: files in memory. There are no links, and every folder is there.
+/// Files in memory, for tests. There are no links, and every folder exists.
 #[derive(Debug)]
 pub struct MemoryStore {
     files: Mutex<Files>,
@@ -22,23 +22,23 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Files {
     versions: BTreeMap<FilePath, (Version, SystemTime)>,
-    /// How many versions there have been: the inode of the next one.
+    /// Number of versions so far. The newest one has it as its inode.
     count: u64,
 }
 
 impl MemoryStore {
-    /// `max_size` in bytes.
+    /// Creates an empty store. `max_size` is in bytes.
     pub fn new(max_size: u64) -> MemoryStore {
         MemoryStore { files: Mutex::default(), max_size }
     }
 
-    /// Writes as someone would who does not go through [`Store::update`].
+    /// Writes a file as another program would that does not use [`Store::update`].
     pub fn put(&self, at: &FilePath, bytes: impl Into<Vec<u8>>) {
         self.files().put(at, bytes.into());
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
-        // A panic in a test's closure never happens inside the lock, so the map is whole.
+        // The closure of a test never panics under the lock, so the map is whole.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,7 +61,7 @@ impl Files {
         self.versions.get(at).map(|(version, _)| version.clone())
     }
 
-    /// Copies, so that whoever gets them may use the store.
+    /// Returns copies, so that the caller may use the store meanwhile.
     fn entries(&self) -> Vec<Entry> {
         let entry = |(at, (version, modified)): (&FilePath, &(Version, SystemTime))| Entry {
             name: at.to_string().replace(std::path::MAIN_SEPARATOR, "/").into(),

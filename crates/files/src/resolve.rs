@@ -1,4 +1,4 @@
-//! From a path to the folder handle and name it stands for, links followed one by one from the root's handle.
+//! Resolves a path to a folder handle and a name, following links one by one from the root's handle.
 //!
 //! A link's target is appended to the link's folder and `..` is never folded: `a/../b` is not `b` when `a` is a link.
 //! cap-std opens the folder and proves that it lies beneath the root; the last name is never opened through a link.
@@ -18,10 +18,10 @@ use crate::{
     temp_name,
 };
 
-/// As many links as Linux follows.
+/// Maximum number of links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
 
-/// A folder inside the root, the root itself without opening it again.
+/// A folder inside the root. The root itself is not opened again.
 pub(crate) enum Folder<'r> {
     Root(&'r Dir),
     Inner(Dir),
@@ -38,24 +38,24 @@ impl Deref for Folder<'_> {
     }
 }
 
-/// Where a path ends once every link is followed.
+/// A path with every link followed: its folder and its name there.
 pub(crate) struct Place<'r> {
     pub folder: Folder<'r>,
-    /// The folder's path from the root: a key, and not a way to the file.
+    /// Path of the folder from the root. It serves as a key, and never to open the file.
     pub parent: PathBuf,
     pub name: OsString,
-    /// What was there a moment ago: not a link, `None` for nothing.
+    /// State of the file a moment ago, which is not a link; `None` if it was missing.
     pub stat: Option<Stat>,
 }
 
 impl Place<'_> {
-    /// Equal for two paths that lead to one name.
+    /// Returns a key that is equal for two paths that lead to one name.
     pub fn key(&self) -> Result<((u64, u64), OsString), StoreError> {
         let folder = os::identity(&self.folder).map_err(StoreError::when("look at the folder"))?;
         Ok((folder, self.name.clone()))
     }
 
-    /// Whether the folder's path still leads to it: somebody may have moved it, out of the root even.
+    /// True if the folder's path still leads to it: another program may have moved it, even out of the root.
     pub fn is_reached_from(&self, root: &Dir) -> Result<bool, StoreError> {
         if matches!(self.folder, Folder::Root(_)) {
             return Ok(true);
@@ -69,7 +69,7 @@ impl Place<'_> {
         }
     }
 
-    /// The regular file that was there a moment ago.
+    /// Returns the regular file that was there a moment ago. Refuses a folder, or any other kind of file.
     pub fn regular(&self) -> Result<Option<&Stat>, StoreError> {
         match &self.stat {
             Some(Stat { kind: Kind::Folder, .. }) => Err(StoreError::IsFolder),
@@ -89,7 +89,7 @@ pub(crate) fn open_folder<'r>(root: &'r Dir, path: &Path) -> Result<Folder<'r>, 
     })
 }
 
-/// Tries again what a signal interrupted: cap-std leaves that to whoever calls it.
+/// Repeats a call that a signal interrupted: cap-std leaves that to its callers.
 pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -103,14 +103,14 @@ pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, Store
     let mut path = path.to_path_buf();
     for _ in 0..=LINKS_MAX {
         let Some(name) = path.file_name().map(OsString::from) else {
-            // It ends in `..`: a folder, if it is inside at all.
+            // The path ends in `..`: a folder, if it is inside at all.
             return open_folder(root, &path).and(Err(StoreError::IsFolder));
         };
         let parent = path.parent().map(PathBuf::from).unwrap_or_default();
         let folder = open_folder(root, &parent)?;
         let stat = os::stat(&folder, &name).map_err(StoreError::when("look at the file"))?;
         if stat.as_ref().is_none_or(|stat| stat.kind != Kind::Link) {
-            // A sweep would remove what a link made of it.
+            // A sweep would remove a file that is made under this name through a link.
             if temp_name::is_ours(&name) {
                 return Err(StoreError::denied("it leads to a temporary file of the server"));
             }
@@ -124,19 +124,19 @@ pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, Store
                 return open_folder(root, &parent.join(target)).and(Err(StoreError::IsFolder));
             }
             Some(target) => path = parent.join(target),
-            // It is no link any more: look again.
+            // No longer a link: check the name again.
             None => {}
         }
     }
     Err(StoreError::denied("too many links"))
 }
 
-/// Also what Windows takes for a path of its own: `\a`, `c:a`.
+/// True if a path is absolute, or has a root or a drive of its own on Windows: `\a`, `c:a`.
 fn is_absolute(path: &Path) -> bool {
     path.has_root() || matches!(path.components().next(), Some(std::path::Component::Prefix(_)))
 }
 
-/// `f/` and `f/.` name a folder even where `Path` would drop the ending.
+/// True if a path ends as only a folder's does: `f/` and `f/.`, even where `Path` would drop the ending.
 fn names_a_folder(path: &Path) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
     let bytes = bytes.strip_suffix(b".").unwrap_or(bytes);

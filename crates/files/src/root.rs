@@ -1,4 +1,4 @@
-//! The folder we may work under, and the only way to make a path that will be opened.
+//! The root folder, and the only way to make a path that will be opened.
 //!
 //! A [`FilePath`] is lexically inside: relative, and no `..` in it leads above the root. That it is truly inside is
 //! proved when it is opened, always from the root's own handle (`resolve.rs`).
@@ -17,7 +17,7 @@ use crate::{os, temp_name};
 const NAME_MAX: usize = 255;
 pub(crate) const PATH_MAX: usize = 4095;
 
-/// A folder opened once; everything is reached from that handle, so nobody can swap the folder under us.
+/// The root folder, opened once. Everything is opened from that handle, so that the folder cannot be swapped meanwhile.
 #[derive(Debug)]
 pub struct Root {
     dir: Dir,
@@ -43,23 +43,23 @@ impl Root {
         &self.resolved
     }
 
-    /// Whether files can be made in the folder itself.
+    /// True if files can be made in the root itself.
     pub fn is_writable(&self) -> bool {
         os::is_writable(&self.dir)
     }
 
-    /// A file directly in the root: `[a-zA-Z0-9._-]`, 1 to 255 bytes.
+    /// Makes the path of a file directly in the root: `[a-zA-Z0-9._-]`, 1 to 255 bytes.
     pub fn flat_name(&self, name: &str) -> Result<FilePath, PathError> {
         FilePath::flat(name)
     }
 
-    /// Whether [`Root::flat_name`] takes the name.
+    /// True if [`Root::flat_name`] accepts the name.
     pub fn takes_flat_name(&self, name: &str) -> bool {
         FilePath::check_flat(name).is_ok()
     }
 
-    /// A file anywhere below the root, by an absolute path that begins with the root as it was given or as it is
-    /// without links. `..` is kept, not folded: what it means depends on what is a link.
+    /// Makes the path of a file anywhere below the root from an absolute path, which begins with the root as it was
+    /// given or with its path without links. `..` is kept, not folded: its meaning depends on links.
     pub fn absolute(&self, path: &str) -> Result<FilePath, PathError> {
         if !Path::new(path).is_absolute() {
             return Err(PathError::Relative);
@@ -67,14 +67,14 @@ impl Root {
         self.relative(path)
     }
 
-    /// A file anywhere below the root, by its path from there or by an absolute one.
+    /// Makes the path of a file anywhere below the root from its path from there, or from an absolute one.
     pub fn relative(&self, path: &str) -> Result<FilePath, PathError> {
         check_bytes(path)?;
         let below = FilePath::below(self.strip(Path::new(path))?)?;
         if names_a_folder(path) { Err(PathError::Folder) } else { Ok(below) }
     }
 
-    /// What follows the root in an absolute path; a path from there as it is.
+    /// Strips the root from an absolute path. A relative path is returned as it is.
     fn strip<'a>(&self, path: &'a Path) -> Result<&'a Path, PathError> {
         if !path.is_absolute() {
             return Ok(path);
@@ -83,8 +83,8 @@ impl Root {
         below(&self.path).or_else(|| below(&self.resolved)).ok_or(PathError::Outside)
     }
 
-    /// A folder below the root, by its path from there or by an absolute one; `""` and `.` are the root itself. `..` is
-    /// refused: what it means depends on what is a link.
+    /// Makes the path of a folder below the root from its path from there, or from an absolute one; `""` and `.` are
+    /// the root itself. `..` is refused: its meaning depends on links.
     pub fn folder(&self, path: &str) -> Result<DirPath, PathError> {
         check_bytes(path)?;
         let path = Path::new(path);
@@ -99,7 +99,7 @@ impl Root {
         Ok(DirPath(below))
     }
 
-    /// Where a file is, for whoever is told rather than opens it.
+    /// Returns the absolute path of a file, to be shown and not to be opened.
     pub fn path_of(&self, at: &FilePath) -> PathBuf {
         self.path.join(&at.0)
     }
@@ -117,13 +117,13 @@ fn check_bytes(path: &str) -> Result<(), PathError> {
     }
 }
 
-/// Whether `path` says itself that it is no file: `Path` would drop such an ending.
+/// True if `path` ends as only a folder's does: `Path` would drop such an ending.
 fn names_a_folder(path: &str) -> bool {
     let last = path.rsplit(std::path::is_separator).next();
     last.is_some_and(|last| matches!(last, "" | "." | ".."))
 }
 
-/// Why a name or a path cannot be a file's.
+/// An error of a name or a path that cannot be a file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     #[error("a name has 1 to 255 bytes, a path at most 4095")]
@@ -149,7 +149,7 @@ pub enum PathError {
 pub struct FilePath(PathBuf);
 
 impl FilePath {
-    /// What [`Root::flat_name`] makes; the rules are the same in every root.
+    /// Makes a path like [`Root::flat_name`]; the rules are the same in every root.
     pub fn flat(name: &str) -> Result<FilePath, PathError> {
         FilePath::check_flat(name).map(|()| FilePath(PathBuf::from(name)))
     }
@@ -168,7 +168,7 @@ impl FilePath {
         }
     }
 
-    /// `path`, relative to the root.
+    /// Makes a path from `path`, which is relative to the root.
     pub(crate) fn below(path: &Path) -> Result<FilePath, PathError> {
         let mut depth = 0_usize;
         for component in path.components() {
@@ -190,17 +190,17 @@ impl FilePath {
         }
     }
 
-    /// From the root, with `/` between names.
+    /// Returns the path from the root, with `/` between names.
     pub fn shown(&self) -> String {
         with_slashes(&self.0)
     }
 
-    /// Its own name.
+    /// Returns the name of the file.
     pub fn name(&self) -> String {
         self.0.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The folder it is in.
+    /// Returns the folder of the file.
     pub fn parent(&self) -> DirPath {
         DirPath(self.0.parent().map(PathBuf::from).unwrap_or_default())
     }
@@ -221,17 +221,17 @@ impl fmt::Display for FilePath {
 pub struct DirPath(PathBuf);
 
 impl DirPath {
-    /// From the root, with `/` between names.
+    /// Returns the path from the root, with `/` between names.
     pub fn shown(&self) -> String {
         with_slashes(&self.0)
     }
 
-    /// The root itself.
+    /// Returns the root itself.
     pub fn root() -> DirPath {
         DirPath(PathBuf::new())
     }
 
-    /// This folder and those it is in, outermost first, without the root.
+    /// Returns this folder and its parents, outermost first, without the root.
     pub(crate) fn with_parents(&self) -> impl Iterator<Item = DirPath> {
         let mut folders: Vec<_> = self.0.ancestors().map(|path| DirPath(path.into())).collect();
         folders.pop(); // the root
@@ -249,7 +249,7 @@ impl fmt::Display for DirPath {
     }
 }
 
-/// Whether a file of this system can have the name.
+/// Refuses a name that no file of this system can have.
 fn check_for_system(name: &OsStr) -> Result<(), PathError> {
     (!cfg!(windows) || is_plain_on_windows(name)).then_some(()).ok_or(PathError::Reserved)
 }
@@ -260,8 +260,8 @@ fn is_plain_on_windows(name: &OsStr) -> bool {
     })
 }
 
-/// Devices keep their names in every folder and with any extension, and a trailing dot is dropped: both would open
-/// something other than the file asked for.
+/// True for device names, which are devices in every folder and with any extension, and for a trailing dot, which is
+/// dropped: both would open something other than the requested file.
 fn is_reserved_on_windows(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().to_ascii_uppercase();
     let is_port = |port: &str| {

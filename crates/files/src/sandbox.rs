@@ -1,51 +1,50 @@
-//! A second wall around the root, kept by the kernel: Landlock, on Linux.
+//! Landlock sandbox: the Linux kernel confines the process to the root.
 //!
-//! The first one is ours: a path is resolved from the root's handle and never leaves it. This one stands should ours
-//! ever have a hole: from [`Sandbox::enter`] on the process can open, make or remove nothing outside the root, run no
-//! program, connect to nobody over TCP and signal nobody. What is open already stays open: the root, stdin and stdout,
-//! a port that is listened on. Who is to be called all the same is said before: a [`Callee`]. What Landlock cannot
-//! refuse: to look at a file without opening it, to change its mode, owner, times or attributes, UDP, and before Linux
-//! 7.1 to connect to a socket that is a file.
+//! It is a second protection, should path resolution, which never leaves the root's handle, ever have a hole. From
+//! [`Sandbox::enter`] on the process can open, make or remove nothing outside the root, run no program, connect to no
+//! TCP port and signal no other process. Open handles stay open: the root, stdin and stdout, a listening port. A
+//! service that has to be called all the same is given before, as a [`Callee`]. Landlock cannot refuse a `stat`, a
+//! change of mode, owner, times or attributes, UDP, and before Linux 7.1 a connection to a socket that is a file.
 
 use std::fmt;
 
 use crate::Root;
 
-/// What may be done to the files of a root.
+/// Access to the files of a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     ReadWrite,
     ReadOnly,
 }
 
-/// Somebody who may still be called from behind the wall.
+/// A service that may still be called from inside the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callee {
-    /// TCP. Landlock knows ports only, so whoever listens there, on any machine, may be called.
+    /// TCP port. Landlock knows only ports, so a service that listens on it on any machine may be called.
     pub port: u16,
     pub known_by: KnownBy,
 }
 
-/// What is known of somebody who is to be called.
+/// Form in which the host of a callee is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownBy {
-    /// The host has to be looked up at each call, for which the files of the system's resolver are read.
+    /// A host name, which is looked up at each call. For that the files of the system's resolver are read.
     Name,
     Address,
 }
 
-/// What became of the second wall.
+/// Outcome of entering the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sandbox {
-    /// Everything promised is kept.
+    /// All restrictions that are promised are enforced.
     Landlock,
-    /// An older kernel keeps the part that it knows of: files, and perhaps TCP.
+    /// An older kernel enforces the part that it knows of: files, and perhaps TCP.
     Partly,
-    /// It was not wanted.
+    /// The sandbox was not requested.
     Off,
-    /// The system has none.
+    /// The system has no sandbox.
     Unavailable,
-    /// The system has one and did not let us in; why.
+    /// The system has one and refused it; the reason.
     Failed(String),
 }
 
@@ -62,19 +61,19 @@ impl fmt::Display for Sandbox {
 }
 
 impl Sandbox {
-    /// Takes from the calling thread, and from all that it will ever start, what it does not need to work below `root`.
-    /// Threads that are there already keep theirs. There is no way back.
+    /// Restricts the calling thread, and all that it will ever start, to what it needs to work below `root`. Threads
+    /// that exist already keep their rights. It cannot be undone.
     #[must_use]
     pub fn enter(root: &Root, access: Access) -> Sandbox {
         Sandbox::enter_to_call(root, access, None)
     }
 
-    /// The same, but that one callee can still be called.
+    /// Enters the sandbox, but leaves one callee that can still be called.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn enter_to_call(root: &Root, access: Access, callee: Option<Callee>) -> Sandbox {
-        // What we would read of the system later is no longer ours to open then. A rule could allow it, but holds on to
-        // one inode, and `/proc` makes a new one whenever it has forgotten the last.
+        // Opens the system's files that are read later, since they cannot be opened then. A rule could allow it, but
+        // holds on to one inode, and `/proc` makes a new one whenever it has forgotten the last.
         let _ = crate::usage::sources();
         let _ = crate::os::umask();
         let _ = crate::os::lock_table();
@@ -84,7 +83,7 @@ impl Sandbox {
         }
     }
 
-    /// There is none here.
+    /// Returns [`Sandbox::Unavailable`]: there is no sandbox here.
     #[cfg(not(target_os = "linux"))]
     #[must_use]
     pub fn enter_to_call(_: &Root, _: Access, _: Option<Callee>) -> Sandbox {
@@ -104,14 +103,14 @@ mod linux {
     use super::{Access, Callee, KnownBy, Sandbox};
     use crate::Root;
 
-    /// Everything up to here is taken away, as far as the kernel knows of it.
+    /// Newest version of Landlock whose restrictions are requested, as far as the kernel knows them.
     const NEWEST: ABI = ABI::V9;
 
-    /// Files, TCP, signals, sockets without a file: Linux 6.12. What came later (calls to sockets that are files) is a
-    /// gain where it is there.
+    /// Version of Landlock whose restrictions are promised: files, TCP, signals, sockets without a file (Linux 6.12).
+    /// Later ones (connections to sockets that are files) are a gain where they exist.
     const PROMISED: ABI = ABI::V6;
 
-    /// What glibc reads to look up a name. Where one of them is a link it is what that leads to.
+    /// Files that glibc reads to look up a name. If one of them is a link, its target is meant.
     const RESOLVER: &[&str] = &[
         "/etc/nsswitch.conf",
         "/etc/host.conf",
@@ -126,7 +125,7 @@ mod linux {
         callee: Option<Callee>,
     ) -> Result<LandlockStatus, RulesetError> {
         let reading = make_bitflags!(AccessFs::{ReadFile | ReadDir});
-        // To empty a file is not among them: none is ever changed in place.
+        // Truncating a file is not among them: none is ever changed in place.
         let writing =
             make_bitflags!(AccessFs::{WriteFile | MakeReg | RemoveFile | MakeDir | RemoveDir});
         let below_root = match access {
@@ -141,7 +140,7 @@ mod linux {
             .add_rule(PathBeneath::new(root.dir(), below_root))?
             .add_rules(read_to_call(callee))?
             .add_rules(callee.map(allow_port))?
-            // Nothing else is opened later, and nobody else is called: whatever is to be, gets its rule here.
+            // Nothing else is opened or called later: whatever is needed gets its rule above.
             .restrict_self()?;
         Ok(status.landlock)
     }
@@ -163,7 +162,7 @@ mod linux {
         Ok(NetPort::new(callee.port, AccessNet::ConnectTcp))
     }
 
-    /// How much of it a kernel keeps.
+    /// Converts the kernel's status to the part of the sandbox that it enforces.
     pub(super) fn kept(kernel: LandlockStatus) -> Sandbox {
         match kernel {
             LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => Sandbox::Unavailable,

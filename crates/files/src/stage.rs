@@ -1,33 +1,33 @@
-//! Read, change in memory, save all or nothing, with the caller's own error type: what gave up inside the closure comes
-//! out as [`StageError::Change`].
+//! Updates with the caller's own error type: read, change in memory, save all or nothing. An error of the closure is
+//! returned as [`StageError::Change`].
 
 use std::ops::ControlFlow;
 use std::slice;
 
 use crate::{Call, Change, DirPath, FilePath, Saved, Stamp, Stop, Store, StoreError, Version};
 
-/// A store seen by someone who edits.
+/// A store for a caller that edits.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     store: &'a dyn Store,
     folders: Folders,
 }
 
-/// What becomes of a file whose folder is missing.
+/// Handling of a file whose folder is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folders {
-    /// It is refused: [`StoreError::NoFolder`].
+    /// The file is refused: [`StoreError::NoFolder`].
     Found,
-    /// The folder is made, and taken away again if the file is not written after all.
+    /// The folder is made, and removed again if the file is not written after all.
     Made,
 }
 
-/// Why nothing was saved.
+/// Reason why nothing was saved.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError<E> {
     #[error(transparent)]
     Store(StoreError),
-    /// The change itself gave up.
+    /// The closure gave up, with this error.
     #[error("{0}")]
     Change(E),
 }
@@ -42,8 +42,8 @@ impl<'a> Stage<'a> {
         Stage { folders, ..self }
     }
 
-    /// Changes one file. `change` also gives back a value of its own, which is returned once its change is saved; it
-    /// may run more than once, and the last run counts.
+    /// Changes one file. `change` also returns a value of its own, which is returned once its change is saved; it may
+    /// run more than once, and the last run counts.
     pub fn update_one<T, E>(
         &self,
         at: &FilePath,
@@ -58,7 +58,7 @@ impl<'a> Stage<'a> {
         outcome
     }
 
-    /// `made`: the folders made on the way.
+    /// Changes one file, and adds the folders that are made for it to `made`.
     fn update_in_folder<T, E>(
         &self,
         at: &FilePath,
@@ -89,7 +89,7 @@ impl<'a> Stage<'a> {
                 return Ok((Saved::kept(Stamp::MISSING), value));
             }
             let now = self.store.make_folders(&at.parent(), call).map_err(StageError::Store)?;
-            // Nothing was missing: somebody else made it a moment ago, or something is in the way that is no folder.
+            // Nothing was missing: another call made it a moment ago, or something that is not a folder is in the way.
             if now.is_empty() && std::mem::replace(&mut found_all, true) {
                 return Err(StageError::Store(StoreError::NoFolder));
             }
@@ -97,7 +97,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Whether a file is where a folder would have to be made.
+    /// True if a file has the name of a folder that would have to be made.
     fn is_barred(&self, folder: &DirPath, call: &Call) -> bool {
         let mut above = DirPath::root();
         for folder in folder.with_parents() {

@@ -1,4 +1,4 @@
-//! What a store is: the trait and the values that go in and out. No I/O here.
+//! The trait [`Store`] and the values that it takes and returns. No I/O here.
 
 use std::{
     ffi::OsString,
@@ -11,19 +11,20 @@ use text::{LineRange, Text};
 
 use crate::{Call, DirPath, FilePath, Hash, StoreError};
 
-/// A place for files. Disk holds a lock while it changes one, an editor or an object store compares and retries; the
-/// closure of [`Store::update`] serves them all.
+/// A store of files. A disk holds a lock while it changes one, an editor or an object store compares and retries; the
+/// closure of [`Store::update`] fits them all.
 pub trait Store: Send + Sync {
-    /// The whole file; `None` when it is missing. Never waits for a lock.
+    /// Reads the whole file; `None` when it is missing. Never waits for a lock.
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError>;
 
-    /// The same for whoever is about to change the file: refuses what [`Store::update`] would refuse before it asks its
-    /// change.
+    /// Reads the whole file for a caller that is about to change it. A store that can refuses here what
+    /// [`Store::update`] would refuse before it calls its closure; the default is a plain read.
     fn look(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
         self.read(at, call)
     }
 
-    /// Reads a file that was listed a moment ago into `buffer`, for whoever looks at many and keeps none; its stamp.
+    /// Reads a file that was listed a moment ago into `buffer`, for callers that read many and keep none. Returns its
+    /// stamp.
     fn read_listed(
         &self,
         at: &FilePath,
@@ -33,24 +34,25 @@ pub trait Store: Send + Sync {
         Ok(self.read(at, call)?.map(|version| version.move_into(buffer)))
     }
 
-    /// How many bytes a file has, where that can be told without reading it. It may be another number by the time it is.
+    /// Returns the size of a file in bytes, if it is known without reading it. It may have changed by the time it is
+    /// read.
     fn size(&self, _at: &FilePath) -> Option<u64> {
         None
     }
 
-    /// Whether an update comes back only when the disk has what it wrote, which takes longer than all the rest of it.
+    /// True if an update returns only when its bytes are on the disk, which takes longer than all the rest of it.
     fn waits_for_disk(&self) -> bool {
         true
     }
 
-    /// Lines of a file that is text, where that takes less than to read all of it. `None` where it does not, and for
-    /// whatever is odd: [`Store::read`] tells.
+    /// Reads a line range of a text file without reading the whole file. `None` if that would not be cheaper, and for
+    /// an unusual file; then use [`Store::read`].
     fn excerpt(&self, _at: &FilePath, _lines: LineRange, _call: &Call) -> Option<Excerpt> {
         None
     }
 
-    /// Every regular file of one folder and every link that leads to one inside the root, in no order. Hidden files
-    /// are there too; our own temporary files are not.
+    /// Lists every regular file of one folder and every link that leads to one inside the root, in no order. Includes
+    /// hidden files, but not our own temporary files.
     fn list(
         &self,
         at: &DirPath,
@@ -58,10 +60,10 @@ pub trait Store: Send + Sync {
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// Every file that [`Store::list`] has, of this folder and all below it, but for those that are hidden, are in a
-    /// hidden folder or have a name that cannot be written down. An entry's name is its path, with `/` between names;
-    /// they come in the order of the bytes of that, from the first after `after` on, which need not be there (any more).
-    /// Links to folders are not followed.
+    /// Lists every file that [`Store::list`] has, of the root and all folders below it, except files that are hidden,
+    /// are in a hidden folder, or have a name that is not UTF-8 or has a control character. An entry's name is its
+    /// path, with `/` between names. Entries come in byte order of their paths, starting after the path `after`, which
+    /// need not exist (any more). Links to folders are not followed.
     fn walk(
         &self,
         after: &str,
@@ -69,7 +71,7 @@ pub trait Store: Send + Sync {
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// Reads the files, asks `change` what becomes of each and saves all of it or nothing.
+    /// Reads the files, asks `change` for a change of each and saves all of them or nothing.
     ///
     /// `change` must be pure: it runs again whenever a file turned out to have changed meanwhile. It returns one change
     /// for each path, in the order of `at`.
@@ -80,14 +82,14 @@ pub trait Store: Send + Sync {
         change: &mut Decide<'_>,
     ) -> Result<Vec<Saved>, StoreError>;
 
-    /// Makes `folder` and those it is in, as far as they are missing; answers those it made, outermost first.
+    /// Makes `folder` and its parents, as far as they are missing. Returns those it made, outermost first.
     fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError>;
 
-    /// Takes back what [`Store::make_folders`] made, as far as nothing is in there by now.
+    /// Removes folders that [`Store::make_folders`] made, as far as they are empty.
     fn remove_folders(&self, made: &[DirPath]);
 }
 
-/// Decides, from what the files are, what becomes of each.
+/// The closure of an update: decides from the versions of the files what to change in each.
 pub type Decide<'a> = dyn FnMut(&[Option<Version>]) -> Result<Vec<Change>, Stop> + 'a;
 
 /// A file as it was when it was read.
@@ -95,7 +97,7 @@ pub type Decide<'a> = dyn FnMut(&[Option<Version>]) -> Result<Vec<Change>, Stop>
 pub struct Version {
     pub bytes: Arc<Vec<u8>>,
     pub stamp: Stamp,
-    /// What whoever reads it should know besides.
+    /// Note that a reader of the file should see besides its bytes.
     pub note: Option<&'static str>,
 }
 
@@ -110,20 +112,20 @@ impl Version {
     }
 }
 
-/// Lines of a file, and what is known of the rest of it.
+/// Lines of a file, with the line count and the hash of the whole file.
 #[derive(Clone, Debug)]
 pub struct Excerpt {
-    /// With all their terminators, and without the byte order mark of the file.
+    /// The lines with all their terminators, without the byte order mark of the file.
     pub text: Text,
-    /// Which lines these are, counted from 0: those that were asked for, as far as there are any.
+    /// Range of the lines, counted from 0: the requested ones, as far as they exist.
     pub lines: Range<usize>,
-    /// Lines of the whole file.
+    /// Number of lines of the whole file.
     pub total: usize,
-    /// Of the whole file.
+    /// Hash of the whole file.
     pub hash: Hash,
 }
 
-/// What becomes of a file.
+/// A change to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Keep,
@@ -133,33 +135,34 @@ pub enum Change {
 }
 
 impl Change {
-    /// These are the new contents.
+    /// Creates a change that writes these contents.
     pub fn write(bytes: impl Into<Vec<u8>>) -> Change {
         Change::Write(Arc::new(bytes.into()))
     }
 }
 
-/// The change gave up. Its reason stays with whoever wrote the closure; see [`crate::Stage`].
+/// Result of a closure that gave up. Its reason stays with the caller that made the closure; see [`crate::Stage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop;
 
-/// What was done to one file.
+/// Outcome of an update for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// The file was missing, and this call is the one that made it.
+    /// True if the file was missing, and this call is the one that made it.
     pub created: bool,
-    /// The file as it is now; [`Stamp::MISSING`] if there is none.
+    /// Stamp of the file now; [`Stamp::MISSING`] if there is none.
     pub stamp: Stamp,
     pub durable: Durable,
-    /// How many other hard links of the replaced file keep the old text.
+    /// Number of other hard links of the replaced file, which keep the old text.
     pub links: u64,
-    /// What the new version could not be given: "owner", "group", "access list", "extended attributes".
+    /// Attributes that the new version could not be given: "owner", "group", "access list", "extended attributes",
+    /// "mode".
     pub lost: Vec<&'static str>,
-    /// The file had a setuid or setgid bit or capabilities, and has them no more.
+    /// True if the file had a setuid or setgid bit or capabilities, and has them no more.
     pub drops_privileges: bool,
     pub interference: Interference,
-    /// The store keeps the same text with other line breaks than it was given, or without a byte order mark: the hash of
-    /// what it has.
+    /// Hash of the stored text, if the store keeps it with other line breaks than it was given, or without a byte order
+    /// mark.
     pub restyled: Option<Hash>,
 }
 
@@ -169,7 +172,7 @@ impl Saved {
         self.interference == Interference::Contested
     }
 
-    /// Nothing had to be saved.
+    /// Returns the outcome of an update that had nothing to save.
     pub fn kept(stamp: Stamp) -> Saved {
         Saved {
             created: false,
@@ -184,78 +187,78 @@ impl Saved {
     }
 }
 
-/// Another program at the file during the update, in a store that cannot keep it out.
+/// Interference by another program during the update, in a store that cannot keep it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interference {
     None,
-    /// It has the file open for writing. What it writes from now on goes to the version that was replaced.
+    /// Another program has the file open for writing. Its further writes reach the version that was replaced.
     OpenElsewhere,
-    /// It changed the file, and its change is lost or mixed with ours.
+    /// Another program changed the file, and its change is lost or mixed with ours.
     Contested,
 }
 
-/// Whether the change survives a power cut.
+/// Durability of a change in a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
-    /// It does, or nothing had to be saved.
+    /// The change survives, or nothing had to be saved.
     Yes,
-    /// Not for certain: it was not asked for.
+    /// The change may be lost: durability was not requested.
     No,
-    /// It was asked for, and the last step of it failed after the change became visible.
+    /// Durability was requested, and its last step failed after the change became visible.
     Unknown,
 }
 
-/// Tells two states of a file apart. Opaque: only compared.
+/// A stamp tells two states of a file apart. Opaque: only compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
-    /// Nanoseconds since 1970.
+    /// Time of the last write, in nanoseconds since 1970.
     pub(crate) modified: i128,
-    /// Nanoseconds since 1970. Unlike `modified` nobody can set it back.
+    /// Time of the last change, in nanoseconds since 1970. Unlike `modified` it cannot be set back.
     pub(crate) changed: i128,
 }
 
-/// A file younger than this may change again without its times telling.
+/// Age below which a file may change again while its times stay the same.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// Longer than it takes to fill a file that was emptied for that.
+/// Age below which an empty file may still be filled: longer than a program takes that emptied it to fill it again.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// Longer than the clock that dates changes takes from one tick to the next.
+/// Longer than one tick of the clock that dates changes.
 const TICKS: Duration = Duration::from_millis(20);
 
 impl Stamp {
-    /// The stamp of no file.
+    /// The stamp of a missing file.
     pub const MISSING: Stamp = Stamp { device: 0, inode: 0, size: 0, modified: 0, changed: 0 };
 
-    /// When the file was last written to.
+    /// Returns the time of the last write to the file.
     pub fn modified(&self) -> SystemTime {
         system_time(self.modified)
     }
 
-    /// Whether any change after `now` gives the file another stamp. Many systems take the time of a change from a clock
-    /// that ticks a hundred times a second, and some file systems keep whole seconds only.
+    /// True if any change after `now` gives the file another stamp. Many systems date changes by a clock that ticks a
+    /// hundred times a second, and some file systems keep whole seconds only.
     pub(crate) fn tells_changes(&self, now: SystemTime) -> bool {
         let has_whole_seconds = self.changed % 1_000_000_000 == 0;
         let step = if has_whole_seconds { SETTLED_AFTER } else { TICKS };
         now.checked_sub(step).is_some_and(|limit| system_time(self.changed) <= limit)
     }
 
-    /// Whether the file was written to a moment ago.
+    /// True if the file was written to a moment ago.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
         let age = now.duration_since(system_time(self.modified));
         age.is_ok_and(|age| age < FRESH)
     }
 
-    /// Whether the file has been left alone long enough for its stamp to stand for its contents.
+    /// True if the file has been unchanged long enough for its stamp to stand for its contents.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         now.checked_sub(SETTLED_AFTER).is_some_and(|limit| system_time(self.changed) <= limit)
     }
 }
 
-/// A time given in nanoseconds since 1970; one no clock can show becomes 1970.
+/// Converts nanoseconds since 1970 to a time. One that no clock can show becomes 1970.
 pub(crate) fn system_time(nanos: i128) -> SystemTime {
     let time = span(nanos.unsigned_abs()).and_then(|span| {
         if nanos < 0 {
@@ -268,7 +271,7 @@ pub(crate) fn system_time(nanos: i128) -> SystemTime {
 }
 
 fn span(nanos: u128) -> Option<Duration> {
-    // Up to the year 2554, and many times as quick.
+    // Covers times up to the year 2554, and is many times as quick.
     if let Ok(nanos) = u64::try_from(nanos) {
         return Some(Duration::from_nanos(nanos));
     }
@@ -279,9 +282,9 @@ fn span(nanos: u128) -> Option<Duration> {
 /// One row of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// As the OS has it: not always UTF-8, and not always a name [`crate::Root`] takes.
+    /// Name as the OS has it: not always UTF-8, and not always one that [`crate::Root`] accepts.
     pub name: OsString,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     pub modified: SystemTime,
     pub stamp: Stamp,

@@ -1,9 +1,10 @@
-//! Removes temporary files that a killed server left behind: exactly our pattern, regular, and locked by nobody. A living
-//! server holds the lock of its temporary file from before others can see it.
+//! Sweeps folders: removes temporary files that a killed server left behind. A file is removed only if its name matches
+//! our pattern exactly, and it is regular and not locked. A running server holds the lock of its temporary file from
+//! before other programs can see it.
 //!
-//! A folder is swept at the first write there, and again at a write when somebody else has changed it since: a folder's
-//! times tell. What others do in the middle of a change of our own they do not tell, so whoever works alone looks again
-//! now and then.
+//! A folder is swept at the first write there, and again at a write when another program has changed it since, as the
+//! folder's times show. They do not show what another program does in the middle of a change of our own, so a server
+//! that works alone sweeps again now and then.
 
 use std::{
     collections::HashMap,
@@ -16,38 +17,39 @@ use cap_std::fs::Dir;
 
 use crate::{Stamp, os, temp_name};
 
-/// Where many work, a large folder is not listed all the time: after a sweep it rests so many times as long as that took.
+/// Rest of a large folder after a sweep, as a multiple of the sweep's duration. Where many programs work, it is not
+/// listed all the time.
 const REST: u32 = 8;
-/// Names from which on a folder is large.
+/// Number of names from which on a folder is large.
 const LARGE: usize = 1000;
 
-/// Folders that are known at once: to look once more costs little, to know them all for ever does not.
+/// Maximum number of folders that are remembered: sweeping one again costs little, remembering all for ever does not.
 const REMEMBERED: usize = 4096;
 
-/// How long a folder counts as clean that was changed by us since it was looked at.
+/// Time for which a folder counts as clean that we changed since its last sweep.
 const TRUST: Duration = Duration::from_secs(1);
 
-/// What this process knows of the folders it writes in.
+/// State of the folders that this process writes in.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps(Mutex<HashMap<PathBuf, Folder>>);
 
 #[derive(Debug)]
 struct Folder {
-    /// What the folder was when nothing but files was in it; `None` if there was more, or that is not known.
+    /// Stamp of the folder when no temporary file was in it; `None` if there was one, or that is not known.
     clean: Option<Stamp>,
-    /// Set once it was changed by us: somebody else may have left something in the same moment.
+    /// End of trust, set once we changed the folder: another program may have left a file in the same moment.
     trusted_until: Option<Instant>,
     rests_until: Instant,
 }
 
 impl Folder {
-    /// What is found by a sweep that began and ended then.
+    /// Creates the state after a sweep that began and ended at these times.
     fn swept(clean: Option<Stamp>, names: usize, began: Instant, ended: Instant) -> Folder {
         let rest = if names < LARGE { Duration::ZERO } else { (ended - began) * REST };
         Folder { clean, trusted_until: None, rests_until: ended + rest }
     }
 
-    /// Whether it need not be swept.
+    /// True if the folder need not be swept.
     fn is_passed_by(&self, found: Option<Stamp>, now: Instant) -> bool {
         now < self.rests_until || self.is_clean(found, now)
     }
@@ -58,7 +60,7 @@ impl Folder {
 }
 
 impl Sweeps {
-    /// Sweeps `dir` if somebody else may have left something there; `path` is what tells folders apart.
+    /// Sweeps `dir` if another program may have left a file there; `path` tells folders apart.
     pub fn sweep(&self, dir: &Dir, path: &Path) {
         let found = os::stamp_of_folder(dir);
         let began = Instant::now();
@@ -77,7 +79,7 @@ impl Sweeps {
         folders.insert(path.into(), folder);
     }
 
-    /// What the folder was before a change of our own, and what it is now: as clean as it was.
+    /// Records a change of our own: a folder that was clean with the stamp `before` is clean with its present stamp.
     pub fn changed_by_us(&self, dir: &Dir, path: &Path, before: Option<&Stamp>) {
         if let Some(folder) = self.folders().get_mut(path)
             && before.is_some()
@@ -95,12 +97,12 @@ impl Sweeps {
 
 struct Found {
     names: usize,
-    /// Nothing was there to sweep, nor anything that may have to be one day: a living server's file is left alone, and
-    /// it may be killed yet.
+    /// True if no temporary file was there. That of a running server is left alone, and may have to be removed later:
+    /// the server may still be killed.
     is_clean: bool,
 }
 
-/// A folder that cannot be swept is left as it is: litter is no reason to refuse work.
+/// Sweeps a folder. One that cannot be swept is left as it is: leftover files are no reason to refuse work.
 fn sweep(dir: &Dir) -> Found {
     let mut found = Found { names: 0, is_clean: true };
     let Ok(entries) = dir.entries() else { return Found { names: 0, is_clean: false } };
@@ -177,20 +179,20 @@ mod tests {
         sweeps.sweep(&folder, path);
         let before = os::stamp_of_folder(&folder);
         assert_eq!(sweeps.folders()[path].clean, before);
-        // A change of our own: it stays clean, for a while.
+        // A change of our own: the folder stays clean, for a while.
         fs::write(dir.path().join("ours"), "").unwrap();
         let now = Instant::now();
         sweeps.changed_by_us(&folder, path, before.as_ref());
         assert_eq!(sweeps.folders()[path].clean, os::stamp_of_folder(&folder));
         assert!(before.is_none() || trust(&sweeps).is_some_and(|until| until >= now + TRUST));
-        // One that was not what we changed is not known.
+        // A change from a stamp that is not the recorded one is not recorded.
         sweeps.changed_by_us(&folder, path, Some(&Stamp::MISSING));
         assert_eq!(sweeps.folders()[path].clean, os::stamp_of_folder(&folder));
         sweeps.changed_by_us(&folder, Path::new("elsewhere"), before.as_ref());
         assert_eq!(sweeps.folders().len(), 1);
         sweeps.sweep(&folder, Path::new("elsewhere"));
         assert_eq!(sweeps.folders().len(), 2);
-        // The clock of a file system may tick a hundred times a second only.
+        // The clock of a file system may tick only a hundred times a second.
         std::thread::sleep(Duration::from_millis(30));
         fs::write(dir.path().join(".fe-1-0123456789abcdef.tmp"), "").unwrap();
         sweeps.sweep(&folder, path);

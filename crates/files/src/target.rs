@@ -1,4 +1,4 @@
-//! One file on its way through an update: claimed, locked, read, given its change, checked.
+//! One file of an update: claimed, locked, read, given its change, checked.
 
 use std::{io, time::SystemTime};
 
@@ -16,31 +16,31 @@ use crate::{
 pub(crate) struct Target<'r> {
     pub place: Place<'r>,
     claim: Claim,
-    /// What the file was under the lock; `None` for missing, as in `version`.
+    /// State of the file under the lock; `None` if it is missing, as in `version`.
     pub stat: Option<Stat>,
     pub version: Option<Version>,
-    /// Whether a change since would show in the file's times.
+    /// Tells if a change since the read would show in the file's times.
     times: Times,
-    /// What is to become of it.
+    /// The change to make.
     pub change: Change,
 }
 
-/// What the times of a file tell.
+/// Reliability of the times of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Telling,
-    /// It was changed so short a time before it was read that another change may have the same time. Or a program has it
-    /// mapped, and may change it without changing its times.
+    /// Another change may have the same time, since the file was changed shortly before it was read. Or a program has
+    /// it mapped, and may change it without changing its times.
     Coarse,
 }
 
-/// What keeps other programs from writing into a file while it is replaced.
+/// Protection of a file from writes by other programs while it is replaced.
 pub(crate) enum Guard<'t> {
-    /// None has it open for writing, and one that opens it now waits.
+    /// No program has the file open for writing, and one that opens it now has to wait.
     Lease(Lease<'t>),
-    /// Nothing does, and a program has it open for writing.
+    /// No protection: a program has the file open for writing.
     OpenElsewhere,
-    /// Nothing does.
+    /// No protection.
     None,
 }
 
@@ -73,9 +73,9 @@ impl<'r> Target<'r> {
         })
     }
 
-    /// Reads what the lock now protects.
+    /// Reads the file, which is protected by the lock now.
     pub fn load(&mut self, max: u64, patience: Patience) -> Result<(), Halt> {
-        // Half a save is nothing to edit.
+        // A file that is only half saved must not be edited.
         if let Some(Writers::Present) = self.claim.writers() {
             patience.for_writer()?;
             self.times = Times::Coarse;
@@ -83,7 +83,7 @@ impl<'r> Target<'r> {
         match self.claim.look(&self.place)? {
             Look::Moved => return Err(Halt::Retry),
             Look::Missing => {}
-            // Whoever saves a file in place empties it first: in a moment it will be filled.
+            // A program that saves a file in place empties it first: in a moment it will be filled.
             Look::Present(stat)
                 if stat.stamp.size == 0 && stat.stamp.is_fresh(SystemTime::now()) =>
             {
@@ -104,8 +104,8 @@ impl<'r> Target<'r> {
         Ok(())
     }
 
-    /// What was read is not all there is: somebody changed the file meanwhile, or the system did not give all of it.
-    /// An edit of half a text would lose the other half.
+    /// Returns the error for a read that did not return the whole file: another program changed it meanwhile, or the
+    /// system did not return all of it. An edit of half a text would lose the other half.
     fn misread(&mut self, stat: &Stat) -> Halt {
         match self.claim.look(&self.place) {
             Ok(Look::Present(now)) if now.stamp == stat.stamp => {
@@ -117,7 +117,7 @@ impl<'r> Target<'r> {
         }
     }
 
-    /// Takes over a change, if it is one.
+    /// Sets the change, if it changes anything. Refuses a second one that differs.
     pub fn plan(&mut self, change: Change, max: u64) -> Result<(), StoreError> {
         let change = match (change, &self.version) {
             (Change::Remove, None) => Change::Keep,
@@ -137,7 +137,7 @@ impl<'r> Target<'r> {
         Ok(())
     }
 
-    /// Bytes of the file as it was read.
+    /// Returns the size of the file as it was read, in bytes.
     pub fn size(&self) -> u64 {
         self.version.as_ref().map_or(0, |version| version.bytes.len() as u64)
     }
@@ -150,7 +150,7 @@ impl<'r> Target<'r> {
         self.claim.can_exchange()
     }
 
-    /// Keeps other programs from writing into the file, as far as the system can.
+    /// Prevents other programs from writing into the file, as far as the system can.
     pub fn guard(&self, patience: Patience) -> Result<Guard<'_>, Halt> {
         match self.claim.writers() {
             Some(Writers::None(lease)) if self.change != Change::Keep => Ok(Guard::Lease(lease)),
@@ -159,7 +159,7 @@ impl<'r> Target<'r> {
         }
     }
 
-    /// What was written into the file after [`Target::check_unchanged`], and before it was replaced.
+    /// Returns what was written into the file after [`Target::check_unchanged`], and before it was replaced.
     pub fn written_late(&self, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
         self.stat.as_ref().map_or(Ok(None), |stat| self.claim.written_since(stat, max))
     }
@@ -175,19 +175,19 @@ impl<'r> Target<'r> {
         !matches!(self.written_late(max), Ok(None)) || is_changed()
     }
 
-    /// Notices whoever moves folders.
+    /// Fails with [`Halt::Retry`] if another program moved the folder.
     pub fn check_unmoved(&self, root: &Dir) -> Result<(), Halt> {
         if self.place.is_reached_from(root)? { Ok(()) } else { Err(Halt::Retry) }
     }
 
-    /// Notices whoever changes files without asking for the lock.
+    /// Fails with [`Halt::Retry`] if another program changed the file without taking the lock.
     pub fn check_unchanged(&self) -> Result<(), Halt> {
         if let (Times::Coarse, Some(version)) = (self.times, &self.version)
             && !self.claim.begins_with(&self.place, version)?
         {
             return Err(Halt::Retry);
         }
-        // The last look is one call, and the next one publishes.
+        // The last check is one system call, and the next one publishes.
         let now = os::stat(&self.place.folder, &self.place.name)
             .map_err(StoreError::when("look at the file"))?;
         let stamp = |stat: Option<&Stat>| stat.map(|stat| stat.stamp);
@@ -195,7 +195,7 @@ impl<'r> Target<'r> {
     }
 }
 
-/// Everybody locks in the same order, so that two calls never wait for each other.
+/// Locks all targets, always in the same order, so that two calls never wait for each other.
 pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), StoreError> {
     if let [target] = targets {
         return target.lock(call);
@@ -205,7 +205,7 @@ pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), St
         order.push((target.claim.key()?, index));
     }
     order.sort_unstable();
-    // Two names of one file have one lock between them.
+    // Two names of one file share one lock.
     order.dedup_by(|one, other| one.0 == other.0);
     order.into_iter().try_for_each(|(_, index)| targets[index].lock(call))
 }
@@ -216,7 +216,7 @@ mod tests {
     use crate::{Root, resolve::resolve};
     use std::{fs, path::Path};
 
-    /// Whether the times tell depends on the system, so the stamp is made to look as if they did not.
+    /// Times hide a change only on some systems, so the test sets the stamp by hand.
     #[test]
     fn a_change_that_the_times_do_not_tell_is_found_by_reading() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The names of our temporary files: `.fe-<pid>-<16 hex digits>.tmp`. Only names of exactly this form are refused to
-//! callers and swept; nothing else is ever taken for ours.
+//! Names of temporary files: `.fe-<pid>-<16 hex digits>.tmp`. Only names of exactly this form are refused to callers
+//! and swept; no other file is ever treated as ours.
 
 use std::{
     ffi::OsStr,
@@ -7,12 +7,12 @@ use std::{
     process,
 };
 
-/// A name no file has, but for a chance of one in 2^64.
+/// Returns a name that no file has, except by a chance of one in 2^64.
 pub(crate) fn fresh() -> String {
     format!(".fe-{}-{:016x}.tmp", process::id(), random())
 }
 
-/// 64 bits nobody can foresee, from the keys the standard library draws for its hash maps.
+/// Returns 64 bits that cannot be predicted, from the keys that the standard library draws for its hash maps.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }

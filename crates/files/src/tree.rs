@@ -1,12 +1,13 @@
-//! Every file below a folder that is worth looking at, given to several threads at once: what searches and ranks.
+//! Visits every file below a folder on several threads, for searching and ranking.
 //!
-//! Left out is what is ignored (`.gitignore`, `.ignore` and `.git/info/exclude` of every folder from the root down;
-//! nothing above the root is read, and it need not be a repository), hidden, or a link: the file behind a link inside the
-//! root is found where it is. Globs have the last word, as with ripgrep's `-g`.
+//! Ignored files (`.gitignore`, `.ignore` and `.git/info/exclude` of every folder from the root down; nothing above the
+//! root is read, and it need not be a repository), hidden files and links are left out: the file behind a link inside
+//! the root is visited at its own path. Globs override the rules for ignored and hidden files, as with
+//! ripgrep's `-g`.
 //!
-//! There is no order. What is held does not grow with the number of files: folders that are still to be read, of each
-//! level the walk is in, and a few names of files. Every folder is opened from the root's handle, and every file from its
-//! folder's, never through a link.
+//! Files are visited in no order. Memory does not grow with their number: it holds folders that are still to be read,
+//! of each level of the walk, and a few names of files. Every folder is opened from the root's handle, and every file
+//! from its folder's, never through a link.
 
 mod glob;
 mod globs;
@@ -36,48 +37,49 @@ pub use globs::{GlobError, Globs};
 use rules::Rules;
 use work::{Rest, Task, Work};
 
-/// More threads would wait for each other.
+/// Maximum number of threads: more would wait for each other.
 const THREADS_MAX: usize = 8;
 
-/// Files of one folder that are handed to another thread at once.
+/// Number of files of one folder that are handed to another thread at once.
 const BATCH: usize = 64;
 
-/// Folders in one folder that wait at a time; it is read on when they are done.
+/// Maximum number of folders in one folder that wait at a time; it is read on when they are done.
 const FOLDERS_WAITING: usize = 4096;
 
-/// Files larger than this are looked at one at a time, and their memory is given back, so that not each thread holds one.
+/// Size above which files are visited one at a time and their memory is freed, so that not each thread holds one.
 const LARGE: u64 = 1 << 20;
 
-/// Bytes that are read at first: if there is a NUL among them, the rest does not matter.
+/// Number of bytes that are read first: if there is a NUL among them, the rest does not matter.
 const BEGINNING: usize = 64 * 1024;
 
-/// Which files are visited.
+/// Options that select the files to visit.
 #[derive(Clone, Debug)]
 pub struct TreeOptions {
-    /// The folder to walk through, even if it is ignored or hidden itself. If it is a file, that one is visited.
+    /// Folder to walk through, even if it is ignored or hidden itself. If it is a file, that file is visited.
     pub within: DirPath,
     pub globs: Globs,
-    /// Hidden files and folders too. `.git` is never entered.
+    /// True to visit hidden files and folders too. `.git` is never entered.
     pub hidden: bool,
-    /// Ignored ones too.
+    /// True to visit ignored files and folders too.
     pub ignored: bool,
-    /// Larger files are not read, in bytes.
+    /// Largest file that is read, in bytes.
     pub max_size: u64,
 }
 
-/// What was there and was not visited, or could not be read when it was.
+/// Counts of what was not visited, or could not be read when it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Files and folders that ignore files or globs leave out. What is in such a folder is not counted.
+    /// Files and folders that ignore files or globs leave out. The contents of such a folder are not counted.
     pub ignored: u64,
-    /// Files and folders.
+    /// Hidden files and folders.
     pub hidden: u64,
-    /// Links, and whatever is neither a file nor a folder.
+    /// Links, and anything else that is neither a file nor a folder.
     pub special: u64,
     pub too_large: u64,
-    /// Files that were asked for as text and are none.
+    /// Files that were requested as text and are not text.
     pub binary: u64,
-    /// Files and folders that could not be opened or read, or have a name that cannot be written down.
+    /// Files and folders that could not be opened or read, whose path is too long, or whose name is not UTF-8 or has
+    /// control characters.
     pub unreadable: u64,
     /// Rules of ignore files that are too long or too many.
     pub ignore_rules: u64,
@@ -95,16 +97,16 @@ impl AddAssign for Skipped {
     }
 }
 
-/// What became of a walk.
+/// The result of a walk.
 #[derive(Debug)]
 pub struct Visited<S> {
-    /// What each thread ended with.
+    /// The final state of each thread.
     pub states: Vec<S>,
     pub skipped: Skipped,
 }
 
-/// Visits every file, on several threads. Each begins with a state of its own and gives it to `each` with every file, so
-/// that none has to wait for another; [`ControlFlow::Break`] ends the walk for all.
+/// Visits every file, on several threads. Each has a state of its own, which it passes to `each` with every file, so
+/// that no thread waits for another; [`ControlFlow::Break`] ends the walk for all.
 pub fn visit<S: Send>(
     root: &Root,
     options: &TreeOptions,
@@ -134,7 +136,7 @@ pub fn visit<S: Send>(
         visited.skipped += skipped;
     };
     thread::scope(|scope| {
-        // Where no more threads can be had, those that there are do all of it.
+        // If no more threads can be started, the existing ones do all the work.
         let others: Vec<_> = (1..threads)
             .map_while(|_| thread::Builder::new().spawn_scoped(scope, run).ok())
             .collect();
@@ -159,35 +161,36 @@ pub struct TreeFile<'a> {
     buffer: &'a mut Vec<u8>,
     skipped: &'a mut Skipped,
     turn: &'a Mutex<()>,
-    /// A large file has its turn for as long as it is held.
+    /// Held for a large file as long as it is in memory.
     has_turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl<'a> TreeFile<'a> {
-    /// From the root, with `/` between names.
+    /// Returns the path from the root, with `/` between names.
     pub fn path(&self) -> &'a str {
         self.path
     }
 
-    /// In bytes, as it is now. `None` if it is gone.
+    /// Returns the size in bytes, as it is now. `None` if the file is gone.
     pub fn size(&self) -> Option<u64> {
         let stat = os::stat(self.folder, self.name).ok()??;
         (stat.kind == Kind::File).then_some(stat.stamp.size)
     }
 
-    /// All of it. `None`, and counted, if it is too large or cannot be read; not counted if it is gone.
+    /// Reads the whole file. `None`, and counted, if it is too large or cannot be read; not counted if it is gone.
     pub fn read(&mut self) -> Option<&[u8]> {
         let Loaded { length, .. } = self.load(|_| false)?;
         self.buffer.get(..length)
     }
 
-    /// All of it, with its byte order mark. `None`, and counted, also if it is not text: not UTF-8, or with a NUL in it.
+    /// Reads the whole file as text, with its byte order mark. `None`, and counted, also if it is not UTF-8 or has a
+    /// NUL.
     pub fn text(&mut self) -> Option<&str> {
         let has_nul = |bytes: &[u8]| memchr(0, bytes).is_some();
         let Loaded { beginning, length } = self.load(has_nul)?;
         let bytes = &self.buffer[..length];
         let text = simdutf8::basic::from_utf8(bytes).ok();
-        // Its beginning is known to have none.
+        // The beginning is known to have no NUL.
         let text = text.filter(|_| !has_nul(&bytes[beginning..]));
         if text.is_none() {
             self.skipped.binary += 1;
@@ -195,13 +198,13 @@ impl<'a> TreeFile<'a> {
         text
     }
 
-    /// Reads it into the buffer, unless its beginning tells that it is binary.
+    /// Reads the file into the buffer, unless its beginning shows that it is binary.
     fn load(&mut self, is_binary: impl Fn(&[u8]) -> bool) -> Option<Loaded> {
         let Ok(file) = os::open_read(self.folder, self.name) else {
             self.skipped.unreadable += 1;
             return None;
         };
-        // Gone, or something else by now.
+        // The file is gone, or something else by now.
         let file = file?;
         let Ok(stat) = os::stat_open(&file) else {
             self.skipped.unreadable += 1;
@@ -222,7 +225,7 @@ impl<'a> TreeFile<'a> {
                 self.skipped.too_large += 1;
                 return None;
             }
-            // One byte more than it should have tells that this is the end; or else that there is no telling.
+            // Reading one byte more than the size shows the end of the file. A file that is longer has no known size.
             let room =
                 if length > size { length.saturating_mul(2) } else { size.saturating_add(1) };
             let room = room.min(self.max_size.saturating_add(1));
@@ -249,14 +252,14 @@ impl<'a> TreeFile<'a> {
     }
 }
 
-/// Bytes that were read of a file: at first, and in all.
+/// Number of bytes that were read of a file: at first, and in all.
 struct Loaded {
     beginning: usize,
     length: usize,
 }
 
 impl Drop for TreeFile<'_> {
-    /// Gives the memory back before the turn.
+    /// Frees the memory before another thread may read a large file.
     fn drop(&mut self) {
         if self.has_turn.is_some() {
             *self.buffer = Vec::new();
@@ -264,7 +267,7 @@ impl Drop for TreeFile<'_> {
     }
 }
 
-/// Makes room for `length` bytes. It is never made smaller, so that the next file need not clear it again.
+/// Grows the buffer to `length` bytes. It never shrinks, so that the next file need not clear it again.
 fn grow(buffer: &mut Vec<u8>, length: usize) {
     if buffer.len() < length {
         let length = length.next_multiple_of(BEGINNING);
@@ -273,13 +276,13 @@ fn grow(buffer: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// What all threads share.
+/// State that all threads share.
 struct Walk<'w> {
     root: &'w Dir,
     options: &'w TreeOptions,
     call: &'w Call,
     work: Work<'w>,
-    /// Whoever holds it may hold a large file.
+    /// Locked by the thread that may hold a large file.
     turn: Mutex<()>,
 }
 
@@ -303,7 +306,7 @@ impl Walk<'_> {
         Ok(skipped)
     }
 
-    /// The rules for what is in the folder at `path`.
+    /// Returns the ignore rules for the contents of the folder at `path`.
     fn rules(
         &self,
         folder: &Dir,
@@ -317,7 +320,7 @@ impl Walk<'_> {
         Rules::within(folder, path, outer, &mut skipped.ignore_rules)
     }
 
-    /// Visits the one file that was asked for by its path.
+    /// Visits a single file, which was requested by its path.
     fn visit_one(&self, each: &mut Each<'_>) -> Result<Skipped, StoreError> {
         let at = self.options.within.as_path();
         let place = resolve(self.root, at).map_err(|error| match error {
@@ -328,7 +331,7 @@ impl Walk<'_> {
         let path = at.to_str().filter(|_| is_file).ok_or(StoreError::NoFolder)?;
         let path = path.replace(std::path::MAIN_SEPARATOR, "/");
         let mut worker = Worker::new(self, each);
-        // There is no other file for it to stop at.
+        // A break changes nothing: there is no other file.
         let _ = worker.visit(&place.folder, &place.name, &path);
         Ok(worker.skipped)
     }
@@ -336,10 +339,10 @@ impl Walk<'_> {
 
 type Each<'e> = dyn FnMut(&mut TreeFile<'_>) -> ControlFlow<()> + 'e;
 
-/// Why a thread does not go on: it was told to stop, or failed.
+/// Reason why a thread stops: an error, or `None` if it was asked to.
 type Halt = Option<StoreError>;
 
-/// What may become of a name in a folder.
+/// Decision about a name in a folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Shown,
@@ -347,7 +350,7 @@ enum Verdict {
     Hidden,
 }
 
-/// One of the threads.
+/// A thread of the walk.
 struct Worker<'a, 'w, 'e> {
     walk: &'a Walk<'w>,
     each: &'e mut Each<'e>,
@@ -402,7 +405,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         let (mut names, mut folders) = (Vec::new(), Vec::new());
         let mut is_read = false;
         while folders.len() < FOLDERS_WAITING {
-            // Even to look at one name takes some time, if there are many rules.
+            // Checking even one name takes some time if there are many rules.
             self.walk.call.check()?;
             let Some(entry) = rest.entries.next() else {
                 is_read = true;
@@ -413,7 +416,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
             match self.verdict(rules.as_deref(), &path, kind) {
                 Verdict::Ignored => self.skipped.ignored += 1,
                 Verdict::Hidden => self.skipped.hidden += 1,
-                // Nobody could name it.
+                // The path is too long for callers to use.
                 Verdict::Shown if path.len() > PATH_MAX => self.skipped.unreadable += 1,
                 Verdict::Shown if kind == Kind::Folder => folders.push(name.into_boxed_str()),
                 Verdict::Shown => names.push(name),
@@ -432,7 +435,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         self.visit_all(&folder, &path, &names)
     }
 
-    /// The name of an entry that may be shown, and whether it is a file's or a folder's.
+    /// Returns the name of an entry that may be visited, and its kind: a file or a folder.
     fn take(&mut self, folder: &Dir, entry: io::Result<DirEntry>) -> Option<(String, Kind)> {
         let name =
             entry.ok().and_then(|entry| Some((entry.file_name().into_string().ok()?, entry)));
@@ -449,12 +452,12 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
                 self.skipped.special += 1;
                 None
             }
-            // Gone.
+            // The entry is gone.
             None => None,
         }
     }
 
-    /// Globs come first, then ignore files; only then does it matter whether a name is hidden.
+    /// Decides about a path: globs come first, then ignore files, then hidden names. `.git` is always hidden.
     fn verdict(&self, rules: Option<&Rules>, path: &str, kind: Kind) -> Verdict {
         let is_folder = kind == Kind::Folder;
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -472,7 +475,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         }
     }
 
-    /// Leaves files of a folder to another thread, or visits them if all have enough to do.
+    /// Hands files of a folder to another thread, or visits them if all threads have enough to do.
     fn share(
         &mut self,
         folder: &Arc<Folder<'w>>,

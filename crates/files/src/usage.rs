@@ -1,11 +1,11 @@
-//! What this process takes of the machine. Linux only; elsewhere there is nothing to tell.
+//! CPU time and memory that this process uses. Linux only; other systems do not tell.
 
 use std::time::Duration;
 
-/// One look at the process.
+/// Usage of the process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Since the machine started.
+    /// Time of the measurement, since the machine started.
     pub at: Duration,
     /// CPU time used so far, by all threads.
     pub cpu: Duration,
@@ -13,7 +13,7 @@ pub struct Usage {
     pub memory: u64,
     /// Memory the process may hold, in bytes: what it has, and what is free within the machine and its control group.
     pub memory_available: u64,
-    /// How many cores it may use, as at the start.
+    /// Number of cores that it may use, as at the start.
     pub cores: u32,
 }
 
@@ -22,20 +22,20 @@ pub fn now() -> Option<Usage> {
     None
 }
 
-/// `None` where `/proc` does not tell.
+/// Measures the process; `None` where `/proc` does not tell.
 #[cfg(target_os = "linux")]
 pub fn now() -> Option<Usage> {
     sources()?.look()
 }
 
-/// The processes that this one is the parent of.
+/// Returns the ids of the child processes of this one.
 #[cfg(target_os = "linux")]
 pub fn children() -> Vec<i32> {
     let ours = std::process::id().to_string();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_ours = |id: &i32| {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        // A name may hold anything, blanks and brackets too; what follows it may not.
+        // A process name may contain anything, blanks and brackets too; what follows it may not.
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         rest.split_whitespace().nth(1) == Some(&ours)
     };
@@ -54,7 +54,7 @@ mod linux {
 
     use super::Usage;
 
-    /// What tells about the process. Opened once and read again and again: behind the sandbox nothing of it can be
+    /// Files that describe the process. Opened once and read again and again: inside the sandbox none of them can be
     /// opened.
     pub(crate) struct Sources {
         status: File,
@@ -63,7 +63,7 @@ mod linux {
         cores: u32,
     }
 
-    /// Opened by the first who asks.
+    /// Opens the files on the first call.
     pub(crate) fn sources() -> Option<&'static Sources> {
         static SOURCES: OnceLock<Option<Sources>> = OnceLock::new();
         SOURCES.get_or_init(Sources::open).as_ref()
@@ -96,7 +96,7 @@ mod linux {
         }
     }
 
-    /// A file of `/proc` as it is now: the system makes it anew for whoever reads from its beginning.
+    /// Reads a file of `/proc` as it is now: the system makes it anew for each read from its beginning.
     pub(crate) fn read_from_start(file: &File) -> Option<String> {
         let mut bytes = Vec::new();
         let mut part = [0; 4096];
@@ -108,7 +108,7 @@ mod linux {
         }
     }
 
-    /// The number after `name` in a file of `name: number kB` lines, in bytes.
+    /// Returns the number after `name` in a file of `name: number kB` lines, in bytes.
     fn kilobytes(text: &str, name: &str) -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)

@@ -1,5 +1,5 @@
-//! Listing one folder, and walking through all of them. Which names of one folder to show, and in what order, is the
-//! tools' business; a walk has an order and rules of its own, since it goes on where another one ended.
+//! Lists one folder, and walks through all of them. The tools decide which names of one folder to show, and in what
+//! order; a walk has an order and rules of its own, since it continues where another one ended.
 
 use std::{
     collections::BinaryHeap,
@@ -20,10 +20,10 @@ use crate::{
     store::system_time,
 };
 
-/// Names that a walk holds at once, of all the folders it is in. It reads a folder again for more.
+/// Maximum number of names that a walk holds at once, of all the folders it is in. It reads a folder again for more.
 const HELD: usize = 1024;
 
-/// Files that are looked at between two looks at the clock.
+/// Number of files that are checked between two looks at the clock.
 const UNCHECKED: usize = 32;
 
 pub(crate) fn list(
@@ -43,7 +43,7 @@ pub(crate) fn list(
         if index % UNCHECKED == 0 {
             call.check()?;
         }
-        // What vanished meanwhile, leads outside or cannot be looked at is not a file one could read.
+        // A file that vanished meanwhile, leads outside or has no readable state could not be read either.
         let stat = match os::stat(&folder, name) {
             Ok(Some(stat)) if stat.kind == Kind::Link => {
                 resolve(root, &at.as_path().join(name)).ok().and_then(|place| place.stat)
@@ -59,13 +59,14 @@ pub(crate) fn list(
     Ok(())
 }
 
-/// The row of a regular file.
+/// Returns the entry of a regular file.
 fn entry(name: OsString, stat: &Stat) -> Option<Entry> {
     let Stat { kind: Kind::File, stamp, .. } = *stat else { return None };
     Some(Entry { name, size: stamp.size, modified: system_time(stamp.modified), stamp })
 }
 
-/// Whether a walk shows what has this name, or goes into it: not what is hidden, and not what would not stay on its line.
+/// True if a walk shows files of this name and enters folders of it: neither hidden nor with a control character, which
+/// would break its line.
 pub(crate) fn is_shown(name: &str) -> bool {
     !name.starts_with('.') && !name.contains(char::is_control)
 }
@@ -73,15 +74,15 @@ pub(crate) fn is_shown(name: &str) -> bool {
 /// A folder that a walk is in.
 #[derive(Default)]
 struct Level {
-    /// Bytes of the path of the folder it is in.
+    /// Length of the path of its parent, in bytes.
     outer: usize,
-    /// The path in it after which the walk begins, then the name that it last went past.
+    /// Path in the folder after which the walk begins, then the last name that it passed.
     after: String,
     has_begun: bool,
-    /// The next names, in reverse. Those of folders end with `/`, as they do in the paths below: so names in their order
-    /// lead to paths in theirs.
+    /// Next names, in reverse. Those of folders end with `/`, as they do in the paths below, so that names in order
+    /// lead to paths in order.
     names: Vec<String>,
-    /// There are, or may be, more after these.
+    /// True if there are, or may be, more names after these.
     has_more: bool,
 }
 
@@ -90,13 +91,13 @@ impl Level {
         Level { outer, after, has_more: true, ..Level::default() }
     }
 
-    /// Whether there may be something to show by this name. A walk that begins in the midst of a folder goes into it again.
+    /// True if this name may have something to show. A walk that begins in the middle of a folder enters it again.
     fn is_ahead(&self, name: &str) -> bool {
         let begins_in = || !self.has_begun && name.ends_with('/') && self.after.starts_with(name);
         name > self.after.as_str() || begins_in()
     }
 
-    /// The next name, and where to begin in it, if it is a folder's.
+    /// Returns the next name, and the path in it to begin after, if it is a folder's.
     fn next(&mut self) -> Option<(String, String)> {
         let name = self.names.pop()?;
         let begin = self.after.strip_prefix(&name).unwrap_or_default().to_owned();
@@ -105,7 +106,7 @@ impl Level {
         Some((name, begin))
     }
 
-    /// Reads the folder at `path` for what comes next.
+    /// Reads the next names of the folder at `path`.
     fn read(&mut self, root: &Dir, path: &str, call: &Call) -> Result<(), StoreError> {
         self.has_more = false;
         let folder = open_folder(root, Path::new(path))?;
@@ -123,7 +124,8 @@ impl Level {
     }
 }
 
-/// The first [`HELD`] names that are ahead, in reverse, and whether there are more. It is cut short when the call is.
+/// Returns the first [`HELD`] names that are ahead, in reverse, and true if there are more. Stops early if the call
+/// does.
 fn first_names(
     folder: &Dir,
     is_ahead: impl Fn(&str) -> bool,
@@ -153,13 +155,13 @@ fn first_names(
         }
     }
     let mut names = first.into_sorted_vec();
-    // Whatever is renamed while we read may be there twice.
+    // A name that is renamed during the read may be there twice.
     names.dedup();
     names.reverse();
     Ok((names, has_more))
 }
 
-/// What an entry of a folder is. Some file systems do not tell there. `None`: it is gone.
+/// Returns the kind of a folder's entry. Some file systems tell it only when asked for the name. `None` if it is gone.
 pub(crate) fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<Kind> {
     match entry.file_type() {
         Ok(kind) if kind.is_file() => Some(Kind::File),
@@ -169,14 +171,15 @@ pub(crate) fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<Kind>
     }
 }
 
-/// No handle stays open and no more than [`HELD`] names are kept, however deep and large the folders are.
+/// Walks through all folders. No handle stays open and no more than [`HELD`] names are kept, however deep and large
+/// they are.
 pub(crate) fn walk(
     root: &Dir,
     after: &str,
     call: &Call,
     each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    // Of the folder it is in: empty, or ending with `/`.
+    // Path of the current folder: empty, or ending with `/`.
     let mut path = String::new();
     let mut levels = vec![Level::new(0, after.to_owned())];
     while let Some(level) = levels.last_mut() {
@@ -184,7 +187,7 @@ pub(crate) fn walk(
         let Some((name, begin)) = level.next() else {
             if level.has_more {
                 match level.read(root, &path, call) {
-                    // What is gone by now, or is not for us to look into, has no file one could read.
+                    // A folder that is gone by now, or that we may not read, has no file that could be read.
                     Err(StoreError::NoFolder | StoreError::Denied { .. }) if !path.is_empty() => {}
                     read => read?,
                 }
@@ -197,7 +200,7 @@ pub(crate) fn walk(
         };
         let outer = path.len();
         path.push_str(&name);
-        // Nobody could name it.
+        // The path is too long for callers to use.
         if path.len() > PATH_MAX {
             path.truncate(outer);
             continue;
@@ -208,7 +211,7 @@ pub(crate) fn walk(
         }
         let stat = match resolve(root, Path::new(&path)) {
             Ok(place) => place.stat,
-            // Missing from the list it would be as if it were not there.
+            // An error is returned: a list without the file would say that it does not exist.
             Err(error @ StoreError::Io { .. }) => return Err(error),
             Err(_) => None,
         };

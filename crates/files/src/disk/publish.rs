@@ -51,7 +51,7 @@ struct Published<'t, 'r> {
     contested: bool,
 }
 
-/// How a file got its new version.
+/// The way in which a file got its new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     Unchanged,
@@ -62,7 +62,7 @@ enum How {
 }
 
 impl DiskStore {
-    /// Writes the new versions, checks for the last time, publishes. What is published stays locked until all is.
+    /// Writes the new versions, checks the files a last time, and publishes. Published files stay locked until all are.
     pub(super) fn save(
         &self,
         targets: &[Target<'_>],
@@ -91,7 +91,8 @@ impl DiskStore {
             for target in targets {
                 target.check_unchanged()?;
             }
-            // Nothing stops the call after this. It costs no call of the system, so the last look is still the last one.
+            // The last check of the call: nothing stops it after this. It makes no system call, so the last check of
+            // the file still is the last step before publishing.
             call.check()?;
         }
 
@@ -100,7 +101,7 @@ impl DiskStore {
             match self.publish(target, temp, guard, locks.is_some()) {
                 Ok(one) => published.push(one),
                 Err(halt) => {
-                    // What stays published must not be made once more.
+                    // The update must not run again while a file stays published.
                     let is_undone = self.undo(&mut published) == published.len();
                     return Err(if is_undone { halt } else { StoreError::Unconfirmed.into() });
                 }
@@ -122,7 +123,7 @@ impl DiskStore {
         let (saved, are_clean): (Vec<_>, Vec<_>) = finished.unzip();
         for ((target, before), is_clean) in targets.iter().zip(&folders).zip(are_clean) {
             let Place { folder, parent, .. } = &target.place;
-            // A temporary file that could not be removed is for the next sweep.
+            // A temporary file that could not be removed is left to the next sweep.
             if is_clean {
                 self.sweeps.changed_by_us(folder, parent, before.as_ref());
             }
@@ -141,7 +142,7 @@ impl DiskStore {
         Temp::write(folder, bytes, target.original(), temps).map(Some)
     }
 
-    /// Makes a new version durable, and gives it the name that it is renamed from, if it replaces a file.
+    /// Makes a new version durable, and gives it a temporary name to be renamed from if it replaces a file.
     fn sync(&self, target: &Target<'_>, temp: &mut Temp<'_>) -> Result<(), Halt> {
         let durability = self.options.durability;
         if target.stat.is_none() {
@@ -194,13 +195,13 @@ impl DiskStore {
         Ok(Published { target, temp, guard, how, stamp, contested })
     }
 
-    /// After a rename: gives back what another program wrote into the old file since the last look, and starts over.
-    /// True if that cannot be.
+    /// Restores, after a rename, what another program wrote into the old file since the last check, and starts over.
+    /// True if that is impossible, false if nothing was written.
     fn bring_back_late_writes(&self, target: &Target<'_>, published: Stamp) -> Result<bool, Halt> {
         match target.written_late(self.options.max_size) {
             Ok(None) => Ok(false),
-            // Not if it is less than there was: a program that emptied the file to fill it anew will fill the one that is
-            // gone, and then all would be.
+            // Fewer bytes than there were are not restored: a program that emptied the file to fill it again will write
+            // into the one that is gone, and then everything would be lost.
             Ok(Some(bytes))
                 if bytes.len() as u64 >= target.size()
                     && self.restore(target, published, Some(&bytes)).is_ok() =>
@@ -211,7 +212,7 @@ impl DiskStore {
         }
     }
 
-    /// Undoes what was published, the last one first, as far as nobody has changed it since; how many are as they were.
+    /// Undoes publishing, last file first, except for files changed since. Returns how many files are as they were.
     fn undo(&self, published: &mut [Published<'_, '_>]) -> usize {
         let undone = published.iter_mut().rev().filter_map(|file| {
             let Published { target, temp, how, stamp, .. } = file;
@@ -228,7 +229,7 @@ impl DiskStore {
         undone.count()
     }
 
-    /// Makes a file that was published just now what it was; `None` for missing. Not if somebody has been there since.
+    /// Restores a file that was published just now; `None` removes it. Fails if the file was changed since.
     fn restore(
         &self,
         target: &Target<'_>,
@@ -250,7 +251,7 @@ impl DiskStore {
         .map(drop)
     }
 
-    /// What was done, and whether the temporary file is gone.
+    /// Completes publishing: syncs and removes the temporary file. Returns the outcome, and true if that file is gone.
     fn finish(&self, file: Published<'_, '_>) -> (Saved, bool) {
         let Published { target, temp, guard, how, stamp, contested } = file;
         if how == How::Unchanged {
@@ -266,16 +267,16 @@ impl DiskStore {
             }
             _ => true,
         };
-        // With the temporary name, which is the old file's by now.
+        // Removes the old file with the temporary name, which it has by now.
         let is_clean = temp.is_none_or(Temp::clean_up);
         let durable = match is_full {
             false => Durable::No,
             true if is_name_synced && self.sync_folders(target).is_ok() => Durable::Yes,
-            // The change is there for all to see, so this is no failure.
+            // The change is visible to all programs, so this is no failure.
             true => Durable::Unknown,
         };
-        // A program that had found the file before it was replaced may open it only now. The lease shows it, too late to
-        // undo anything.
+        // A program that had found the file before it was replaced may open it only now. The lease shows it, too late
+        // to undo anything.
         let is_replaced = target.stat.is_some();
         let is_contested = contested || (is_replaced && guard.is_broken());
         let saved = Saved {
@@ -295,7 +296,8 @@ impl DiskStore {
         (saved, is_clean)
     }
 
-    /// A file's name is on the disk with its folder; that of a new file may be in a folder that is new itself.
+    /// Syncs the folder, which makes a file's name durable. For a new file also its parents: the folder may be new
+    /// itself.
     fn sync_folders(&self, target: &Target<'_>) -> io::Result<()> {
         os::sync_dir(&target.place.folder)?;
         let parents = target.place.parent.ancestors().skip(1);
@@ -317,7 +319,7 @@ impl Published<'_, '_> {
     }
 }
 
-/// Refuses to go on if a published file is no longer what it was then.
+/// Fails with [`Halt::Retry`] if a published file is no longer what it was then.
 fn check_untouched(target: &Target<'_>, published: Stamp) -> Result<(), Halt> {
     let Place { folder, name, .. } = &target.place;
     let now = os::stat(folder, name).map_err(StoreError::when("look at the file"))?;
@@ -328,7 +330,7 @@ fn check_untouched(target: &Target<'_>, published: Stamp) -> Result<(), Halt> {
     }
 }
 
-/// Locks the folders in which files are replaced. `None` if that cannot be had: nothing is exchanged then.
+/// Locks the folders in which files are replaced. `None` if a lock is not available: then nothing is exchanged.
 fn lock_folders(targets: &[Target<'_>]) -> Result<Option<Vec<FolderLock>>, StoreError> {
     let is_replaced = |target: &&Target<'_>| target.stat.is_some() && target.change != Change::Keep;
     if !targets.iter().filter(is_replaced).all(Target::can_exchange) {
@@ -343,7 +345,7 @@ fn lock_folders(targets: &[Target<'_>]) -> Result<Option<Vec<FolderLock>>, Store
         .map(identify)
         .collect::<io::Result<_>>()
         .map_err(StoreError::when("look at the folder"))?;
-    // Everybody locks in the same order.
+    // All servers lock in the same order, so that no two wait for each other.
     folders.sort_unstable_by_key(|(identity, _)| *identity);
     folders.dedup_by_key(|(identity, _)| *identity);
     Ok(folders.into_iter().map(|(_, folder)| FolderLock::take(folder)).collect())
@@ -381,7 +383,7 @@ mod tests {
         targets
     }
 
-    /// Publishes the new version of a file after `meanwhile`, which comes after the last look.
+    /// Publishes the new version of a file after running `meanwhile`, which comes after the last check.
     fn publish<'t, 's>(
         store: &DiskStore,
         target: &'t Target<'s>,
@@ -396,7 +398,7 @@ mod tests {
         store.publish(target, temp, Guard::None, is_folder_locked)
     }
 
-    /// No later step can be made to fail at will, so the undoing is run by itself.
+    /// Later steps cannot be made to fail at will, so the undo is run by itself.
     #[test]
     fn files_already_published_are_put_back() {
         for is_folder_locked in [false, true] {
@@ -430,7 +432,7 @@ mod tests {
         }
     }
 
-    /// Nobody can be made to write at will between the last look and the rename, so that step is run by itself.
+    /// A write between the last check and the rename cannot be timed at will, so that step is run by itself.
     #[cfg(unix)]
     #[test]
     fn bytes_written_into_a_file_as_it_is_renamed_over_are_put_back_or_told() {
@@ -438,7 +440,7 @@ mod tests {
             ("old", "new", false),
             ("old, and more", "old, and more", false),
             ("odd", "odd", false),
-            // Emptied to be filled anew: the writer has another file now.
+            // Emptied to be filled again: the writer has another file open now.
             ("", "new", true),
         ] {
             let dir = tempfile::tempdir().unwrap();

@@ -1,17 +1,17 @@
-//! One glob, written as in `.gitignore`, and whether a path fits it.
+//! Parses a glob in the syntax of `.gitignore`, and matches paths against it.
 //!
 //! The crates `globset` and `ignore` compile globs to regular expressions: up to 1.5 KB of memory for each byte of text
-//! that may be hostile, on a stack as deep as its braces. This matcher keeps the text in pieces. It needs no recursion, and
-//! at most as many steps as the glob has bytes times the path.
+//! that may be hostile, on a stack as deep as its braces. This matcher keeps the text in pieces. It needs no recursion,
+//! and at most as many steps as the glob has bytes times the path.
 
 use std::iter;
 
 /// Longest glob, in bytes.
 pub(super) const LENGTH_MAX: usize = 1024;
-/// Most globs that the braces of one may stand for.
+/// Maximum number of globs that the braces of one may expand to.
 const ALTERNATIVES_MAX: usize = 256;
 
-/// Why a text is not a glob.
+/// Reason why a text is not a glob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Invalid {
     #[error("it has more than {LENGTH_MAX} bytes")]
@@ -40,14 +40,14 @@ impl Invalid {
 /// A line of an ignore file, or one glob of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Glob {
-    /// It began with `!`.
+    /// True if the glob began with `!`.
     pub is_negated: bool,
-    /// It ended with `/`.
+    /// True if the glob ended with `/`.
     pub folders_only: bool,
     segments: Box<[Segment]>,
 }
 
-/// What a glob has between two `/`.
+/// Part of a glob between two `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
     /// `**`: any number of names.
@@ -69,16 +69,16 @@ enum Piece {
     },
 }
 
-/// A glob that fits many paths, or none, by their names alone. Such globs are looked up instead of tried.
+/// A glob that matches paths by their names alone. Such globs are looked up in a table instead of tried.
 pub(super) enum ByName<'g> {
     /// `name`
     Name(&'g str),
-    /// `*.extension`, with its point
+    /// `*.extension`, with its dot
     Extension(&'g str),
 }
 
 impl Glob {
-    /// Reads a line without its terminator. `None` if it is blank or a comment.
+    /// Parses a line without its terminator. `None` if it is blank or a comment.
     pub fn parse(line: &str) -> Result<Option<Glob>, Invalid> {
         let line = if line.ends_with("\\ ") { line } else { line.trim_end() };
         if line.is_empty() || line.starts_with('#') {
@@ -92,12 +92,12 @@ impl Glob {
             None => (false, line),
         };
         let (folders_only, line) = match line.strip_suffix('/') {
-            // A `/` needs no escape.
+            // An escape before the `/` has no effect.
             Some(rest) => (true, rest.strip_suffix('\\').unwrap_or(rest)),
             None => (false, line),
         };
         let mut segments = Vec::new();
-        // Without a `/` it is about names, wherever they are.
+        // A glob without a `/` matches names in any folder.
         if !line.contains('/') {
             segments.push(Segment::Any);
         }
@@ -109,20 +109,20 @@ impl Glob {
             }
             rest = following;
         }
-        // What is in a folder, and not the folder.
+        // `a/**` matches the contents of a folder, and not the folder.
         if segments.len() > 1 && segments.last() == Some(&Segment::Any) {
             segments.push(Segment::Name([Piece::Characters].into()));
         }
         Ok(Some(Glob { is_negated, folders_only, segments: segments.into() }))
     }
 
-    /// True if the glob fits a path, which has `/` between its names.
+    /// True if the glob matches a path, which has `/` between its names.
     pub fn fits(&self, path: &str) -> bool {
         if let [Segment::Any, Segment::Name(pieces)] = &*self.segments {
             return fits_name(pieces, name_of(path));
         }
-        // Where to go on, and what of the path is left there. After a mismatch the last `**` takes one more name: what
-        // those before it take need not be tried again.
+        // Next segment, and rest of the path that it has to match. After a mismatch the last `**` matches one more
+        // name: earlier ones need not be tried again.
         let (mut next, mut rest) = (0, Some(path));
         let mut retry = None;
         loop {
@@ -161,7 +161,7 @@ impl Glob {
 }
 
 impl Segment {
-    /// Reads as far as the next `/`, and gives what is behind it.
+    /// Parses up to the next `/`, and returns the text after it.
     fn parse(text: &str) -> Result<(Segment, Option<&str>), Invalid> {
         let (mut pieces, mut plain) = (Vec::new(), String::new());
         let mut is_any = false;
@@ -207,7 +207,7 @@ impl Segment {
     }
 }
 
-/// Reads what follows a `[`, and gives what is behind the `]`.
+/// Parses what follows a `[`, and returns the text after the `]`.
 fn parse_class(text: &str) -> Result<(Piece, &str), Invalid> {
     let mut rest = text.strip_prefix(['!', '^']).unwrap_or(text).chars().peekable();
     let is_negated = rest.clone().count() < text.chars().count();
@@ -237,7 +237,7 @@ fn parse_class(text: &str) -> Result<(Piece, &str), Invalid> {
     Ok((class, &text[text.len() - behind..]))
 }
 
-/// True if the pieces fit a whole name. After a mismatch the last `*` takes one more character.
+/// True if the pieces match a whole name. After a mismatch the last `*` matches one more character.
 fn fits_name(pieces: &[Piece], name: &str) -> bool {
     let (mut next, mut rest) = (0, name);
     let mut retry = None;
@@ -271,7 +271,7 @@ fn fits_name(pieces: &[Piece], name: &str) -> bool {
 }
 
 impl Piece {
-    /// The text without this piece, if it begins with it. [`Piece::Characters`] has no length of its own.
+    /// Returns the text without this piece, if it begins with it. [`Piece::Characters`] has no length of its own.
     fn strip<'t>(&self, text: &'t str) -> Option<&'t str> {
         let (is_negated, ranges) = match self {
             Piece::Text(plain) => return text.strip_prefix(&**plain),
@@ -286,7 +286,7 @@ impl Piece {
     }
 }
 
-/// The first name of a path, and what follows it.
+/// Splits a path into its first name and the rest.
 fn first_name(path: &str) -> (&str, Option<&str>) {
     path.split_once('/').map_or((path, None), |(name, rest)| (name, Some(rest)))
 }
@@ -295,7 +295,7 @@ pub(super) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The globs that one with braces stands for: `a{b,c}` for `ab` and `ac`. Ignore files have no braces.
+/// Expands the braces of a glob: `a{b,c}` to `ab` and `ac`. Ignore files have no braces.
 pub(super) fn alternatives(glob: &str) -> Result<Vec<String>, Invalid> {
     if glob.len() > LENGTH_MAX {
         return Err(Invalid::TooLong);
@@ -308,7 +308,7 @@ pub(super) fn alternatives(glob: &str) -> Result<Vec<String>, Invalid> {
             Some(Braces { start, commas, end }) => {
                 let starts = iter::once(start).chain(commas.iter().copied());
                 let ends = commas.iter().copied().chain([end]);
-                // The last one pushed is the first one that is looked at.
+                // The last one pushed is expanded first.
                 let mut choices: Vec<_> = starts
                     .zip(ends)
                     .map(|(start, end)| &glob[start + 1..end])
@@ -325,7 +325,7 @@ pub(super) fn alternatives(glob: &str) -> Result<Vec<String>, Invalid> {
     Ok(plain)
 }
 
-/// Where the outermost braces are that come first, and the commas in them.
+/// Positions of the first pair of outermost braces, and of the commas in it.
 struct Braces {
     start: usize,
     commas: Vec<usize>,
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(alternatives(&nested).unwrap(), [""]);
     }
 
-    /// The plainest matcher there is.
+    /// The simplest possible matcher, to compare with.
     fn fits_simply(glob: &[char], path: &[char]) -> bool {
         match (glob, path) {
             ([], []) => true,

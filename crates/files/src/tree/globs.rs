@@ -1,20 +1,21 @@
-//! Sets of globs, of which the last that fits a path decides.
+//! Sets of globs, in which the last one that matches a path decides.
 
 use std::{collections::HashMap, sync::Arc};
 
 use super::glob::{self, ByName, Glob, Invalid};
 
-/// Which files are wanted, as with ripgrep's `-g`: those that fit a glob, if there is one without `!`, and none that fits
-/// one with it; the last that fits decides. A glob is written as in `.gitignore`, from the root on, and may have braces. It
-/// has its way with files that are ignored or hidden too, though not with what is in a folder that is.
+/// Globs that select files, as with ripgrep's `-g`. The last one that matches a file decides: one with `!` leaves the
+/// file out, one without selects it. If there is one without `!`, files that none matches are left out. Globs are
+/// written as in `.gitignore`, from the root on, and may have braces. They also select ignored and hidden files, though
+/// not the contents of a folder that is left out.
 #[derive(Clone, Debug, Default)]
 pub struct Globs {
     set: Arc<GlobSet>,
-    /// There is one without `!`.
+    /// True if there is a glob without `!`.
     wants: bool,
 }
 
-/// Why globs cannot be used.
+/// An error of globs that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("in `{}`: {reason}", shown(.glob))]
 pub struct GlobError {
@@ -32,12 +33,12 @@ enum Reason {
     TooMany,
 }
 
-/// Most globs of one set.
+/// Maximum number of globs of one set.
 pub(super) const GLOBS_MAX: usize = 10_000;
-/// Most bytes of globs that are tried one by one, since no table finds those that fit: each is a step for each byte of a
-/// path, at worst.
+/// Maximum number of bytes of globs that are tried one by one, since no table finds those that match: each byte is
+/// a step for each byte of a path, at worst.
 pub(super) const TRIED_MAX: usize = 32 * 1024;
-/// Characters of a glob that are shown.
+/// Number of characters of a glob that an error shows.
 const SHOWN: usize = 80;
 
 impl Globs {
@@ -58,7 +59,7 @@ impl Globs {
         Ok(Globs { set: Arc::new(set), wants })
     }
 
-    /// Whether the path is not wanted; `None` if it does not matter to any glob.
+    /// Returns true if the path is left out, false if it is selected, and `None` if no glob decides.
     pub(super) fn leave_out(&self, path: &str, is_folder: bool) -> Option<bool> {
         match self.set.last(path, is_folder) {
             Some(fitting) => Some(fitting.is_negated),
@@ -67,14 +68,14 @@ impl Globs {
     }
 }
 
-/// How much of its bounds a set has used up.
+/// Amounts of its bounds that a set has used up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Size {
     globs: usize,
     tried: usize,
 }
 
-/// Globs in their order.
+/// A set of globs, in their order.
 #[derive(Debug, Default)]
 pub(super) struct GlobSet {
     count: usize,
@@ -83,7 +84,7 @@ pub(super) struct GlobSet {
     tried: Vec<(Glob, Fitting)>,
 }
 
-/// A glob that fits a name, if it is one of a folder or need not be.
+/// A glob that matches a name, unless it is for folders only and the name is a file's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fitting {
     index: usize,
@@ -92,7 +93,7 @@ pub(super) struct Fitting {
 }
 
 impl GlobSet {
-    /// False if there is no more room for it.
+    /// Adds a glob. False if that would exceed a bound.
     pub fn add(&mut self, glob: Glob, length: usize, size: &mut Size) -> bool {
         let Glob { is_negated, folders_only, .. } = glob;
         let fitting = Fitting { index: self.count, is_negated, folders_only };
@@ -119,7 +120,7 @@ impl GlobSet {
         self.count == 0
     }
 
-    /// The last glob that fits.
+    /// Returns the last glob that matches.
     pub fn last(&self, path: &str, is_folder: bool) -> Option<Fitting> {
         let name = glob::name_of(path);
         let extension = name.rfind('.').and_then(|point| self.by_extension.get(&name[point..]));

@@ -10,23 +10,23 @@ use super::{
 };
 use crate::os::{self, Kind};
 
-/// Most bytes of ignore files that are read for a folder and all it is in.
+/// Maximum number of bytes of ignore files that are read for a folder and all its parents.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// The rules of a folder that has some, and of those it is in.
+/// Ignore rules of a folder that has some, and those of its parents.
 pub(super) struct Rules {
     outer: Option<Arc<Rules>>,
-    /// Bytes of the folder's path, with the `/` after it.
+    /// Length of the folder's path in bytes, with the `/` after it.
     depth: usize,
     ignore: GlobSet,
     gitignore: GlobSet,
     exclude: GlobSet,
-    /// What is around a repository does not matter to git in it.
+    /// True if the folder is a repository: git ignores rules from outside it.
     is_repository: bool,
     used: Used,
 }
 
-/// How much of their bounds the rules of a folder and all it is in have used up.
+/// Amounts of their bounds that the rules of a folder and all its parents have used up.
 #[derive(Clone, Copy, Default)]
 struct Used {
     bytes: usize,
@@ -34,8 +34,8 @@ struct Used {
 }
 
 impl Rules {
-    /// The rules for what is in the folder at `path`, which is empty or ends with `/`. Rules over a bound are left out, and
-    /// counted in `skipped`.
+    /// Returns the rules for the contents of the folder at `path`, which is empty or ends with `/`. Rules over a bound
+    /// are left out, and counted in `skipped`.
     pub fn within(
         folder: &Dir,
         path: &str,
@@ -56,8 +56,8 @@ impl Rules {
         Some(Arc::new(Rules { outer, depth, ignore, gitignore, exclude, is_repository, used }))
     }
 
-    /// Whether a path is ignored; `None` if no rule is about it. Those of the inner folders come first, and `.ignore`
-    /// before what is git's.
+    /// Returns true if a path is ignored; `None` if no rule matches it. Rules of inner folders come first, and
+    /// `.ignore` before those of git.
     pub fn leave_out(&self, path: &str, is_folder: bool) -> Option<bool> {
         let by = |rules: &GlobSet, depth: usize| {
             rules.last(&path[depth..], is_folder).map(|rule| !rule.is_negated)
@@ -71,7 +71,7 @@ impl Rules {
         self.levels().find_map(by)
     }
 
-    /// The same up to the top of the repository.
+    /// Returns the decision of the first folder that has one, up to the top of the repository.
     fn git(&self, by: impl Fn(&Rules) -> Option<bool>) -> Option<bool> {
         for level in self.levels() {
             let decided = by(level);
@@ -82,19 +82,19 @@ impl Rules {
         None
     }
 
-    /// From the innermost outwards.
+    /// Iterates over the rules of the folders, from the innermost outwards.
     fn levels(&self) -> impl Iterator<Item = &Rules> {
         std::iter::successors(Some(self), |rules| rules.outer.as_deref())
     }
 }
 
-/// The rules in a file, if it is one, as far as there is room for it.
+/// Reads the rules of a regular file, as far as the bounds allow.
 fn read(folder: &Dir, name: &OsStr, used: &mut Used, skipped: &mut u64) -> GlobSet {
     let mut rules = GlobSet::default();
     let Some(contents) = contents(folder, name, BYTES_MAX - used.bytes) else { return rules };
     used.bytes += contents.read.len();
     let text = contents.read.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&contents.read);
-    // Half a line is no rule.
+    // An incomplete line is no rule.
     let end = memchr::memrchr(b'\n', text).filter(|_| contents.is_cut).unwrap_or(text.len());
     *skipped += u64::from(contents.is_cut);
     for line in text[..end].split(|byte| *byte == b'\n') {
@@ -103,7 +103,7 @@ fn read(folder: &Dir, name: &OsStr, used: &mut Used, skipped: &mut u64) -> GlobS
         let is_kept = match Glob::parse(line) {
             Ok(Some(glob)) => rules.add(glob, line.len(), &mut used.size),
             Ok(None) => true,
-            // A rule that is none does nothing, as in git.
+            // An invalid rule has no effect, as in git.
             Err(invalid) => !invalid.is_over_a_bound(),
         };
         *skipped += u64::from(!is_kept);
@@ -111,10 +111,10 @@ fn read(folder: &Dir, name: &OsStr, used: &mut Used, skipped: &mut u64) -> GlobS
     rules
 }
 
-/// Bytes of a file from its beginning.
+/// Bytes from the beginning of a file.
 struct Contents {
     read: Vec<u8>,
-    /// There are more.
+    /// True if the file has more bytes.
     is_cut: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the threads of a walk still have to do, and how they learn that it is over.
+//! The tasks of a walk that its threads share, and the signal that it is over.
 
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -10,12 +10,12 @@ use cap_std::fs::ReadDir;
 use super::rules::Rules;
 use crate::{StoreError, resolve::Folder};
 
-/// Batches of files that wait for a thread. Each keeps its folder open.
+/// Maximum number of batches of files that wait for a thread. Each keeps its folder open.
 const BATCHES_MAX: usize = 16;
 
-/// Paths of folders are empty, or end with `/`.
+/// A task of a walk. Paths of folders are empty, or end with `/`.
 pub(super) enum Task<'w> {
-    /// A folder that is not open yet: the folder it is in, with its rules, and its name, which is empty for the first one.
+    /// A folder that is not open yet: its parent, with its rules, and its name, which is empty for the first one.
     Folder {
         parent: Arc<str>,
         name: Box<str>,
@@ -29,7 +29,7 @@ pub(super) enum Task<'w> {
     },
 }
 
-/// A folder that is open, and read to its end or not.
+/// An open folder, with the entries that were not read yet.
 pub(super) struct Rest<'w> {
     pub folder: Arc<Folder<'w>>,
     pub path: Arc<str>,
@@ -46,7 +46,7 @@ pub(super) struct Work<'w> {
 
 #[derive(Default)]
 struct State<'w> {
-    /// The last comes first: so a walk goes into the depth, and few folders wait.
+    /// Folders to read. The last one is read first, so that a walk reaches deep folders early, and few folders wait.
     folders: Vec<Task<'w>>,
     files: Vec<Task<'w>>,
     workers: usize,
@@ -55,7 +55,7 @@ struct State<'w> {
 }
 
 impl<'w> Work<'w> {
-    /// Adds folders; the last one comes first.
+    /// Adds folders; the last one is read first.
     pub fn add(&self, folders: impl IntoIterator<Item = Task<'w>>) {
         let mut state = self.state();
         let before = state.folders.len();
@@ -67,7 +67,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Takes files to be visited by whoever is free; gives them back if enough of them wait already.
+    /// Offers files to the next idle thread. Returns them if enough of them wait already.
     pub fn offer(&self, files: Task<'w>) -> Option<Task<'w>> {
         let mut state = self.state();
         if state.files.len() == BATCHES_MAX {
@@ -92,12 +92,12 @@ impl<'w> Work<'w> {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Once all threads are done.
+    /// Returns the failure of the walk, if any. Called once all threads are done.
     pub fn outcome(&self) -> Result<(), StoreError> {
         self.state().failure.take().map_or(Ok(()), Err)
     }
 
-    /// One more thread takes part.
+    /// Registers one more thread.
     pub fn enter(&self) -> Place<'_, 'w> {
         self.state().workers += 1;
         Place(self)
@@ -114,11 +114,11 @@ impl<'w> Work<'w> {
     }
 }
 
-/// A thread's place among those that take part.
+/// Registration of a thread with the walk.
 pub(super) struct Place<'p, 'w>(&'p Work<'w>);
 
 impl<'w> Place<'_, 'w> {
-    /// Waits for something to do; `None` once there will be nothing any more.
+    /// Waits for a task; `None` once there will be no more.
     pub fn next(&self) -> Option<Task<'w>> {
         let work = self.0;
         let mut state = work.state();
@@ -129,7 +129,7 @@ impl<'w> Place<'_, 'w> {
             if let Some(task) = state.files.pop().or_else(|| state.folders.pop()) {
                 return Some(task);
             }
-            // Nobody is left who could find more.
+            // No other thread is left that could find more.
             if state.idle + 1 == state.workers {
                 work.is_stopped.store(true, Ordering::Relaxed);
                 work.changed.notify_all();
@@ -143,7 +143,7 @@ impl<'w> Place<'_, 'w> {
 }
 
 impl Drop for Place<'_, '_> {
-    /// A thread that panicked finds nothing more, and the others must not wait for it.
+    /// Stops the walk if the thread panicked: it handles no more tasks, and the others must not wait for it.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.stop(None);
@@ -171,7 +171,7 @@ mod tests {
                     done.send(parent).unwrap();
                 }
             });
-            // Should this fail, its end ends the other one as well.
+            // If this thread fails, dropping `busy` ends the other one as well.
             let busy = busy;
             for path in ["one", "two"] {
                 while work.state().idle == 0 && !work.is_stopped() {

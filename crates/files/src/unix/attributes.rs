@@ -1,7 +1,8 @@
-//! Makes a new file look like the one it replaces: owner, extended attributes (ACLs are among them), mode.
+//! Copies the attributes of a file to the one that replaces it: owner, extended attributes (ACLs are among them), mode.
 //!
-//! As much as we are allowed to: what cannot be kept does not stop an edit, but it never gives anyone more rights. What
-//! makes a file run with the rights of its owner goes, as with any write: other contents were trusted with it.
+//! An attribute that this user may not set does not stop an edit, but its loss never gives anyone more rights. Setuid,
+//! setgid and capabilities, which make a file run with the rights of its owner, are dropped as with any write: they
+//! were meant for other contents.
 
 use std::{fs::File, io::Read as _, sync::OnceLock};
 
@@ -13,25 +14,25 @@ use rustix::{
 
 use super::{Stat, stat_open};
 
-/// What became of the attributes.
+/// Outcome of copying the attributes.
 pub(super) struct Copied {
-    /// The mode the new file should have now, and whether it took it.
+    /// Mode that the new file should have now, and the result of setting it.
     pub mode: Mode,
     pub mode_set: Result<(), Errno>,
-    /// What could not be kept.
+    /// Names of the attributes that could not be kept.
     pub lost: Vec<&'static str>,
-    /// The original had a setuid or setgid bit, or file capabilities.
+    /// True if the original had a setuid or setgid bit, or file capabilities.
     pub was_privileged: bool,
 }
 
-/// Bits by which a file runs with the rights of its owner or group.
+/// Mode bits by which a file runs with the rights of its owner or group.
 const PRIVILEGED: Mode = Mode::SUID.union(Mode::SGID);
 
-/// Gives `temp` the attributes of `original`. The mode comes last: the other steps clear or widen bits of it. Fails if
-/// the folder's default list gave `temp` an access list that cannot be removed.
+/// Copies the attributes of `original` to `temp`. The mode comes last: the other steps clear or widen bits of it. Fails
+/// if the folder's default list gave `temp` an access list that cannot be removed.
 pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Result<Copied, Errno> {
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
-    // The right owner is mostly there from the start, also where nobody is allowed to change it.
+    // The right owner is mostly set from the start, also where nobody is allowed to change it.
     let new = stat_open(temp).ok();
     let has = |fits: fn(&Stat, &Stat) -> bool| new.as_ref().is_some_and(|new| fits(new, stat));
     let owner_kept = has(|new, stat| (new.uid, new.gid) == (stat.uid, stat.gid))
@@ -45,7 +46,8 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Result<Copied, 
     let unprivileged = stat.mode.difference(PRIVILEGED);
     let mut mode = unprivileged;
     if !group_kept || !acl_kept {
-        // The group bits were meant for another group, or bound an ACL that is lost: the group gets what all get.
+        // The group bits were meant for another group, or bound an ACL that is lost: the group gets no more than all
+        // others.
         for (group, all) in
             [(Mode::RGRP, Mode::ROTH), (Mode::WGRP, Mode::WOTH), (Mode::XGRP, Mode::XOTH)]
         {
@@ -74,12 +76,12 @@ pub(super) fn set_mode(file: &File, mode: Mode) -> Result<(), Errno> {
     retry_on_intr(|| fchmod(file, mode))
 }
 
-/// Where the mode of a new file comes from.
+/// Source of the mode of a new file.
 #[derive(Clone, Copy)]
 pub(super) enum NewMode {
-    /// What a program asks for, less the umask.
+    /// The mode that a program requests, less the umask.
     Known(Mode),
-    /// The folder's default access list, which the kernel applies to what is asked for at creation.
+    /// The folder's default access list, which the kernel applies to the requested mode at creation.
     FromFolder(Mode),
 }
 
@@ -91,21 +93,21 @@ pub(super) fn mode_of_new_file(dir: &Dir) -> NewMode {
     NewMode::Known(asked.difference(umask()))
 }
 
-/// The process's own, asked for once: nothing here changes it, and behind the sandbox it could not be read.
+/// Returns the umask of the process, read once: nothing here changes it, and inside the sandbox it could not be read.
 pub(crate) fn umask() -> Mode {
     static UMASK: OnceLock<Mode> = OnceLock::new();
     *UMASK.get_or_init(|| {
         if let Some(bits) = told_umask() {
             return Mode::from_bits_truncate(bits.into());
         }
-        // Elsewhere it can only be asked for by setting it: for a moment, to something strict.
+        // Other systems return the umask only when it is set: for a moment, to something strict.
         let umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
         rustix::process::umask(umask);
         umask
     })
 }
 
-/// As Linux tells it, in the second line.
+/// Reads the umask from `/proc/self/status`, which has it in the second line. Linux only.
 fn told_umask() -> Option<u16> {
     let mut head = [0; 128];
     let read = File::open("/proc/self/status").ok()?.read(&mut head).ok()?;
@@ -133,15 +135,15 @@ mod xattr {
     const ACL: &CStr = c"system.posix_acl_access";
     const CAPABILITIES: &CStr = c"security.capability";
 
-    /// Signatures of the old bytes: on other bytes they would make the file unreadable.
+    /// Signatures of the old bytes: with other bytes they would make the file unreadable.
     const OF_THE_BYTES: [&CStr; 2] = [c"security.ima", c"security.evm"];
 
-    /// Whether new files of a folder get an access list. Where that cannot be told, they might: a mode of ours could
-    /// give more rights than it would.
+    /// True if new files of a folder get an access list, and also if that is not known: a mode set by us could give
+    /// more rights than the list.
     pub(super) fn may_have_default_acl(dir: &Dir) -> bool {
         let size = open_again(dir)
             .and_then(|dir| retry_on_intr(|| fgetxattr_query(&dir, c"system.posix_acl_default")));
-        // Only Linux has them.
+        // Only Linux has default access lists.
         cfg!(target_os = "linux")
             && !matches!(size, Ok(0) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS))
     }
@@ -152,8 +154,8 @@ mod xattr {
         pub had_capabilities: bool,
     }
 
-    /// Copies what can be copied. What cannot even be listed may have held an access list. Fails if `to` has an access
-    /// list of the folder's that cannot be removed.
+    /// Copies the extended attributes that can be copied. A file whose attributes cannot be listed may have had an
+    /// access list. Fails if `to` has an access list from the folder that cannot be removed.
     pub(super) fn copy(from: &File, to: &File) -> Result<Kept, Errno> {
         let Some(names) = list(from) else {
             remove_acl(to)?;
@@ -182,10 +184,10 @@ mod xattr {
         Ok(all)
     }
 
-    /// Removes the access list that the folder's default list may have given a new file. With it the file would be open
-    /// to whoever is named there.
+    /// Removes the access list that the folder's default list may have given a new file. It would open the file to the
+    /// users named in it.
     fn remove_acl(file: &File) -> Result<(), Errno> {
-        // To look costs less than to remove nothing.
+        // Checking costs less than removing nothing.
         match retry_on_intr(|| fgetxattr_query(file, ACL)) {
             Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             _ => match retry_on_intr(|| fremovexattr(file, ACL)) {
@@ -195,7 +197,8 @@ mod xattr {
         }
     }
 
-    /// Names, each ended by a zero byte; none where the file system has no attributes. `None`: they cannot be told.
+    /// Lists attribute names, each ended by a zero byte; none where the file system has no attributes. `None` if it
+    /// fails.
     fn list(file: &File) -> Option<Vec<u8>> {
         let mut names = Vec::new();
         match retry_on_intr(|| flistxattr_query(file)) {

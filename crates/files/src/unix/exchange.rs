@@ -1,7 +1,7 @@
-//! Two files of a folder change names, and change back.
+//! Exchanges the names of two files of a folder, and undoes that.
 //!
-//! A rename destroys whatever has the name at that moment, and nobody can tell afterwards what that was. An exchange
-//! keeps it under the other name, where it can be looked at.
+//! A rename destroys the file that has the name at that moment, and nobody can tell afterwards what it was. An exchange
+//! keeps it under the other name, where it can be checked.
 
 use std::ffi::OsStr;
 
@@ -10,13 +10,13 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::{Stat, stat};
 
-/// Each one needs a rename by another program within microseconds of the last.
+/// Maximum number of exchanges to undo one. Each needs a rename by another program within microseconds of the last.
 const EXCHANGES_MAX: usize = 16;
 
-/// The files `name` and `temp` change names.
+/// Exchanges the names of the files `name` and `temp`.
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
 pub(super) fn exchange(dir: &Dir, name: &OsStr, temp: &OsStr) -> Result<(), Errno> {
-    // Watchers of the folder are told of two moves. In this order the last one says that `name` is there.
+    // Watchers of the folder see two moves. In this order the last one says that `name` is there.
     retry_on_intr(|| {
         rustix::fs::renameat_with(dir, name, dir, temp, rustix::fs::RenameFlags::EXCHANGE)
     })
@@ -27,16 +27,16 @@ pub(super) fn exchange(_: &Dir, _: &OsStr, _: &OsStr) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
-/// Undoes an exchange that gave `name` to the file `published`. Afterwards `temp` is a file that nobody misses.
+/// Undoes an exchange that gave `name` to the file `published`. Afterwards `temp` is a file that no program needs.
 ///
-/// No other server may exchange files of this folder meanwhile, or both could undo what the other did. Programs that
-/// take no lock may: the file that one of them puts there is newer than the one that goes back, and stays.
+/// No other server may exchange files of this folder meanwhile, or both could undo what the other did. Programs without
+/// the lock may: the file that one of them puts there is newer than the one that is put back, and stays.
 pub(super) fn undo(dir: &Dir, name: &OsStr, temp: &OsStr, published: &Stat) -> std::io::Result<()> {
     let mut put_there = published.clone();
     for _ in 0..EXCHANGES_MAX {
         let Some(going_back) = stat(dir, temp)? else { break };
         match exchange(dir, name, temp) {
-            // Another program removed the file, whichever of the two it was.
+            // Another program removed one of the two files.
             Err(Errno::NOENT) => return Ok(()),
             outcome => outcome?,
         }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_newest_file_of_another_program_stays() {
-        // Whether another program replaces or removes the published file before the exchange is undone.
+        // Action of another program on the published file before the exchange is undone.
         for (then, expected) in
             [(None, Some("theirs")), (Some("rename"), Some("newer")), (Some("remove"), None)]
         {

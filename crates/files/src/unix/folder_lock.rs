@@ -1,7 +1,7 @@
-//! A lock on a folder, held by a server for the few calls in which it replaces files there.
+//! A lock on a folder that a server holds for the few system calls in which it replaces files there.
 //!
-//! Replacing a file by an exchange may have to be undone: another program put a file there in that very moment. To undo
-//! it is safe only while no other server exchanges files of the same folder. See `disk/publish.rs`.
+//! Replacing a file by an exchange may have to be undone, if another program put a file there in that very moment. The
+//! undo is safe only while no other server exchanges files of the same folder. See `disk/publish.rs`.
 
 use std::{
     os::fd::OwnedFd,
@@ -17,17 +17,18 @@ use rustix::{
 
 use super::open_again;
 
-/// Servers hold the lock for microseconds. Another program may hold one for its own reasons, for as long as it likes.
+/// Longest wait for the lock. Servers hold it for microseconds, but another program may hold it for as long as it
+/// likes.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Released on drop.
+/// The lock of a folder. Released on drop.
 pub(crate) struct FolderLock {
     _folder: OwnedFd,
 }
 
 impl FolderLock {
-    /// `None` if another program keeps the lock, or the file system has none.
+    /// Locks a folder. `None` if another program keeps the lock, or the file system has none.
     pub fn take(folder: &Dir) -> Option<FolderLock> {
         let folder = open_again(folder).ok()?;
         let mut limit = None;

@@ -1,13 +1,13 @@
-//! Journals: whether a file system keeps a link and the rename that follows it in order after a power cut.
+//! Detects journals: file systems that keep a link and the rename that follows it in order after a power cut.
 //!
-//! With a journal a temporary file may be synced before it has a name: the link reaches the disk no later than the rename
-//! does. ext4 without a journal writes both whenever it likes. Then a power cut may leave the new file in the folder with
-//! a link count of 0, and repair removes it.
+//! With a journal a temporary file may be synced before it has a name: the link reaches the disk no later than the
+//! rename does. ext4 without a journal writes the two in any order. Then a power cut may leave the new file in the
+//! folder with a link count of 0, and repair removes it.
 
 use cap_std::fs::Dir;
 
-/// The device that a folder is on, if its file system surely has a journal or does without one by copying on write. To be
-/// called before the sandbox closes: it reads `/sys` and `/proc`.
+/// Returns the device of a folder if its file system surely has a journal or does without one by copying on write. Must
+/// be called before the sandbox closes: it reads `/sys` and `/proc`.
 #[cfg(target_os = "linux")]
 pub(crate) fn journaled_device(dir: &Dir) -> Option<u64> {
     let stat = rustix::fs::fstat(dir).ok()?;
@@ -32,6 +32,6 @@ fn has_ext4_journal(device: u64) -> Option<bool> {
     let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
     let name = link.file_name()?.to_str()?;
     let options = fs::read_to_string(format!("/proc/fs/ext4/{name}/options")).ok()?;
-    // How data and journal go together; without a journal there is no such option.
+    // Option that relates data to the journal; without a journal it is missing.
     Some(options.lines().any(|option| option.starts_with("data=")))
 }

@@ -1,4 +1,4 @@
-//! The kernel's lock table: which process took the lock of a file. Linux only.
+//! The kernel's lock table, which shows the process that holds the lock of a file. Linux only.
 
 use std::{fs::File, sync::OnceLock};
 
@@ -7,22 +7,22 @@ use rustix::fs::{major, minor};
 use super::stat_open;
 use crate::usage::read_from_start;
 
-/// The table, opened by the first who asks: behind the sandbox it can be read, but not opened.
+/// Opens the table on the first call: inside the sandbox it can be read, but not opened.
 pub(crate) fn table() -> Option<&'static File> {
     static TABLE: OnceLock<Option<File>> = OnceLock::new();
     TABLE.get_or_init(|| File::open("/proc/locks").ok()).as_ref()
 }
 
-/// The process that took the `flock` of the file. `None` if it is in another container, on another machine or this
-/// process itself.
+/// Returns the process that holds the `flock` of the file. `None` if it is in another container, on another machine or
+/// this process itself.
 pub(super) fn holder(file: &File) -> Option<u32> {
     let stamp = stat_open(file).ok()?.stamp;
     let table = read_from_start(table()?)?;
     find(&table, stamp.device, stamp.inode).filter(|process| *process != std::process::id())
 }
 
-/// A line is `12: FLOCK  ADVISORY  WRITE 4242 fd:01:1234 0 EOF`. One with an arrow after the number is of a process
-/// that waits.
+/// Finds the holder of a lock in the table. A line is `12: FLOCK  ADVISORY  WRITE 4242 fd:01:1234 0 EOF`. One with an
+/// arrow after the number is for a process that waits.
 fn find(table: &str, device: u64, inode: u64) -> Option<u32> {
     let place = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
     table.lines().find_map(|line| {
@@ -31,7 +31,7 @@ fn find(table: &str, device: u64, inode: u64) -> Option<u32> {
             return None;
         }
         let (process, at) = (words.nth(2)?, words.next()?);
-        // What it cannot name is 0 or -1.
+        // A process that the table cannot name is 0 or -1.
         (at == place).then(|| process.parse().ok()).flatten().filter(|process| *process > 0)
     })
 }

@@ -1,7 +1,7 @@
-//! A new file written beside the one it will replace, and the moment it takes the name.
+//! The temporary file: a new version written beside the file that it will replace, and published under its name.
 //!
-//! Linux writes it without a name, so that a killed process leaves nothing; it gets a temporary name only to be synced
-//! and to replace a file. Elsewhere, and where the file system cannot, it has that name from the start.
+//! On Linux it is unnamed, so that a killed process leaves nothing; it gets a temporary name only to replace a file. On
+//! other systems, and where the file system has no unnamed files, it has that name from the start.
 
 use std::{
     ffi::OsStr,
@@ -27,13 +27,13 @@ use crate::{
     temp_name,
 };
 
-/// Its owner's alone.
+/// Mode for which only the owner may read and write.
 const FIRST_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 pub(crate) struct Temp<'d> {
     dir: &'d Dir,
     file: File,
-    /// Removed on drop, whichever file has it by then.
+    /// Temporary name. Removed on drop, whichever file has it by then.
     name: Option<String>,
     stamp: Stamp,
     lost: Vec<&'static str>,
@@ -41,7 +41,7 @@ pub(crate) struct Temp<'d> {
 }
 
 impl<'d> Temp<'d> {
-    /// Writes `bytes`, with the attributes of `original` if there is one.
+    /// Writes `bytes` to a new file, with the attributes of `original` if there is one.
     pub fn write(
         dir: &'d Dir,
         bytes: &[u8],
@@ -49,14 +49,16 @@ impl<'d> Temp<'d> {
         temps: Temps,
     ) -> Result<Temp<'d>, Halt> {
         let original = original.and_then(|(claim, stat)| claim.file().zip(Some(stat)));
-        // Until it has its own mode nobody else may read it; only an access list of the folder has to be there first.
+        // Until the file has its own mode no other user may read it; only an access list of the folder has to be set at
+        // creation.
         let new_mode = original.is_none().then(|| attributes::mode_of_new_file(dir));
         let mode = match new_mode {
             Some(NewMode::FromFolder(mode)) => mode,
             _ => FIRST_MODE,
         };
         let mut temp = Temp::open(dir, mode, temps)?;
-        // Locked before others can see it: no sweep takes it, and whoever opens it once published waits for us.
+        // Locked before other programs can see it: no sweep removes it, and a program that opens it once published
+        // waits for us.
         if !claim::try_lock(&temp.file)? {
             return Err(Halt::Retry);
         }
@@ -98,7 +100,8 @@ impl<'d> Temp<'d> {
     fn set_mode_of_new_file(&mut self, mode: Mode) -> Result<(), Halt> {
         match attributes::set_mode(&self.file, mode) {
             Ok(()) => {}
-            // A file system without modes gives the file the one it gives all. If there are any, it stays ours alone.
+            // A file system without modes gives every file the same one. If there are modes, the file stays readable by
+            // its owner alone.
             Err(error) if is_not_allowed(error) => {
                 if stat_open(&self.file).is_ok_and(|stat| stat.mode == FIRST_MODE) {
                     self.lost.push("mode");
@@ -109,7 +112,8 @@ impl<'d> Temp<'d> {
         Ok(())
     }
 
-    /// Some file systems, those of a network above all, say only to whoever closes a file that they could not keep it.
+    /// Closes a duplicate of the file: some file systems, above all on a network, report only then that they lost the
+    /// bytes.
     fn flush(&self) -> io::Result<()> {
         Ok(retry_on_intr(|| {
             let another = rustix::io::fcntl_dupfd_cloexec(&self.file, 0)?;
@@ -139,7 +143,8 @@ impl<'d> Temp<'d> {
                         drops_privileges: false,
                     });
                 }
-                // Not here; EPERM is what ext4 says of a removed folder, and a named file gets the true reason.
+                // Not supported here. EPERM is the error of ext4 for a removed folder; creating a named file returns
+                // the true reason.
                 Err(
                     Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS | Errno::PERM,
                 ) => {}
@@ -152,7 +157,7 @@ impl<'d> Temp<'d> {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = retry_on_intr(|| openat(dir, name.as_str(), flags, mode)).map_err(|error| {
             if error != Errno::EXIST {
-                // What failed may have been done all the same.
+                // A call that failed may have been executed all the same.
                 let _ = super::remove(dir, name.as_ref());
             }
             not_created(error)
@@ -167,11 +172,11 @@ impl<'d> Temp<'d> {
         })
     }
 
-    /// A system that says it wrote everything may be wrong: what is published must be what was meant.
+    /// Checks size and mode of the file: the system may be wrong when it says that it wrote everything.
     fn check(&mut self, size: u64, copied: Option<&Copied>) -> Result<(), Halt> {
         let stat = stat_open(&self.file).map_err(StoreError::when("look at the temporary file"))?;
         if self.name.is_some() && stat.links == 0 {
-            // Another server's sweep took it between its creation and its lock.
+            // The sweep of another server removed it between its creation and its lock.
             return Err(Halt::Retry);
         }
         let wrong = |what| StoreError::Write { doing: "write", source: io::Error::other(what) };
@@ -190,7 +195,7 @@ impl<'d> Temp<'d> {
         Ok(())
     }
 
-    /// What it could not be given of what the original has.
+    /// Returns the attributes of the original that it could not be given.
     pub fn lost(&self) -> Vec<&'static str> {
         self.lost.clone()
     }
@@ -200,7 +205,7 @@ impl<'d> Temp<'d> {
         self.drops_privileges
     }
 
-    /// Gives it a temporary name, if it has none: there is no replacing a file with an unnamed one.
+    /// Gives it a temporary name, if it has none: an unnamed file cannot replace another.
     pub fn give_name(&mut self) -> Result<(), Halt> {
         if self.name.is_none() {
             let name = temp_name::fresh();
@@ -210,10 +215,10 @@ impl<'d> Temp<'d> {
         Ok(())
     }
 
-    /// Changes names with the file `name`, and stays locked. The file it replaces is kept until this is dropped, so that
-    /// it can be looked at, and put back.
+    /// Exchanges names with the file `name`, and stays locked. The file it replaces is kept until this is dropped, so
+    /// that it can be checked, and put back.
     ///
-    /// Only under the lock of the folder.
+    /// Requires the lock of the folder.
     pub fn exchange(&mut self, name: &OsStr, expected: &Stat) -> Result<Replaced, Halt> {
         match exchange::exchange(self.dir, name, self.name()) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
@@ -228,14 +233,14 @@ impl<'d> Temp<'d> {
             }
             _ => {}
         }
-        // The file is published by now: an error that only hides what was replaced is no failure.
+        // The file is published by now: an error that only hides the replaced file is no failure.
         let Ok(replaced) = several_times(|| super::stat(self.dir, self.name())) else {
             return Ok(Replaced::Unknown(self.published()));
         };
         if replaced.is_some_and(|replaced| replaced.is_same_file(expected)) {
             return Ok(Replaced::Kept(self.published()));
         }
-        // Another program put a file there after the last look.
+        // Another program put a file there after the last check.
         self.exchange_back(name)?;
         Err(Halt::Retry)
     }
@@ -245,7 +250,7 @@ impl<'d> Temp<'d> {
         let undone = stat_open(&self.file)
             .and_then(|published| exchange::undo(self.dir, name, self.name(), &published));
         undone.map_err(|_| {
-            // The file under the temporary name may be somebody's.
+            // The file under the temporary name may belong to another program.
             self.name = None;
             StoreError::Unconfirmed
         })
@@ -255,12 +260,12 @@ impl<'d> Temp<'d> {
         self.name.as_deref().expect("it has a name").as_ref()
     }
 
-    /// Takes the place of the file `name`, and stays locked. Returns the published file's stamp.
+    /// Replaces the file `name`, and stays locked. Returns the published file's stamp.
     pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         match retry_on_intr(|| renameat(self.dir, self.name(), self.dir, name)) {
             Err(error) if !self.is_at(name) => {
                 return Err(match error {
-                    // Somebody removed it.
+                    // Another program removed it.
                     Errno::NOENT => Halt::Retry,
                     error => failed("replace the file", error),
                 });
@@ -270,14 +275,14 @@ impl<'d> Temp<'d> {
         Ok(self.published())
     }
 
-    /// Whether it has this name by now. What failed may have been done all the same: on a network a request that was
-    /// answered too late is made twice, and the second one fails.
+    /// True if it has this name by now. A call that failed may have been executed all the same: on a network a request
+    /// that was answered too late is made twice, and the second one fails.
     fn is_at(&self, name: &OsStr) -> bool {
         let found = super::stat(self.dir, name).ok().flatten();
         found.zip(stat_open(&self.file).ok()).is_some_and(|(named, own)| named.is_same_file(&own))
     }
 
-    /// Becomes the file `name`, which must not exist, and stays locked. Returns its stamp.
+    /// Creates the file `name`, which must not exist, and stays locked. Returns its stamp.
     pub fn create(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         let Some(from) = self.name.take() else {
             self.link(name)?;
@@ -295,7 +300,7 @@ impl<'d> Temp<'d> {
         }
     }
 
-    /// The stamp after the name changed, which touches the times.
+    /// Returns the stamp after the name changed, which changes the times.
     fn published(&self) -> Stamp {
         stat_open(&self.file).map_or(self.stamp, |stat| stat.stamp)
     }
@@ -310,7 +315,7 @@ impl<'d> Temp<'d> {
             Ok(()) => Ok(()),
             Err(_) if self.is_at(name) => Ok(()),
             Err(Errno::EXIST) => Err(Halt::Retry),
-            // No /proc, or no links here.
+            // There is no `/proc`, or no links here.
             Err(
                 Errno::NOENT
                 | Errno::PERM
@@ -333,7 +338,7 @@ impl<'d> Temp<'d> {
 }
 
 impl Temp<'_> {
-    /// Removes whatever has the temporary name: the file itself, or the one that it replaced. True if nothing is left.
+    /// Removes the file that has the temporary name: this one, or the one that it replaced. True if nothing is left.
     pub fn clean_up(mut self) -> bool {
         self.remove()
     }
@@ -354,17 +359,17 @@ impl Drop for Temp<'_> {
     }
 }
 
-/// Does again what failed, a few times: after a file is published nobody else will.
+/// Repeats a failed call a few times: after a file is published nobody else will.
 fn several_times<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     const MORE: usize = 3;
     (0..MORE).find_map(|_| attempt().ok()).map_or_else(attempt, Ok)
 }
 
-/// What became of the file that had the name before.
+/// State of the file that had the name before.
 pub(crate) enum Replaced {
     /// It has the temporary name now.
     Kept(Stamp),
-    /// It has the temporary name, and cannot be looked at.
+    /// It has the temporary name, and cannot be checked.
     Unknown(Stamp),
     Gone(Stamp),
 }
@@ -375,7 +380,8 @@ enum Moved {
     Linked,
 }
 
-/// Never replaces anything. File systems without hard links often have the rename, and the other way round.
+/// Moves a file to a name that is free; never replaces anything. File systems without hard links often have the rename,
+/// and the other way round.
 fn move_to_free_name(dir: &Dir, from: &str, to: &OsStr) -> Result<Moved, Errno> {
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     match retry_on_intr(|| {
@@ -391,13 +397,13 @@ fn not_created(error: Errno) -> Halt {
     match error {
         // The folder was removed; its handle outlives it.
         Errno::NOENT => Halt::Failed(StoreError::NoFolder),
-        // One in 2^64: the next name will do.
+        // The name is used already, a chance of one in 2^64: another one will do.
         Errno::EXIST => Halt::Retry,
         error => failed("create a temporary file", error),
     }
 }
 
-/// Whether a file system has it so, rather than failed.
+/// True if the error means that a file system does not support an operation, rather than that it failed.
 fn is_not_allowed(error: Errno) -> bool {
     matches!(error, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS)
 }
@@ -411,7 +417,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A folder, and a handle of it.
+    /// Creates a folder, and opens a handle of it.
     fn folder() -> (tempfile::TempDir, Dir) {
         let dir = tempfile::tempdir().unwrap();
         let handle = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
@@ -454,7 +460,7 @@ mod tests {
         assert!(check(other, Err(Errno::IO)).starts_with("cannot set the mode: "));
     }
 
-    /// The system said that it failed, and it was done all the same.
+    /// A call that the system says failed was executed all the same.
     #[test]
     fn what_has_its_name_already_is_published() {
         for temps in [Temps::Named, Temps::Unnamed] {
@@ -490,7 +496,7 @@ mod tests {
             assert_eq!(said(act(&mut temp)), "retry");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }
-        // A name that somebody else has is theirs.
+        // A name that another program's file has is left to it.
         let (dir, handle) = folder();
         fs::write(dir.path().join("a"), "theirs").unwrap();
         assert_eq!(said(temp(&handle, Temps::Named, b"new").create("a".as_ref())), "retry");
@@ -498,7 +504,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
-    /// What `/proc` makes up has a mode that nobody can set, and a handle for lookups is not a file's.
+    /// A file of `/proc` has a mode that nobody can set, and a handle for lookups is not a file's.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_mode_that_cannot_be_set_is_no_failure_and_one_that_was_not_is() {

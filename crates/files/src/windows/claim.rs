@@ -1,5 +1,5 @@
-//! The right to change a file: a hidden lock file beside it that is opened shared with nobody and goes when it is
-//! closed, by us or by the death of the process. (A lock on the file itself would be mandatory here, and in the way of
+//! A hidden lock file beside the file: the right to change it. It is opened without sharing and deleted when it is
+//! closed, by us or by the death of the process. (A lock on the file itself would be mandatory here, and would prevent
 //! the rename.) It also guards names that do not exist yet.
 
 use std::{
@@ -19,7 +19,7 @@ const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
 const GENERIC_WRITE: u32 = 0x4000_0000;
 const DELETE: u32 = 0x0001_0000;
 
-/// For how long "access denied" is taken for a lock file that is being removed, not for a folder we may not write to.
+/// Time for which "access denied" means a lock file that is being removed, not a folder we may not write to.
 const DENIED_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) struct Claim {
@@ -30,11 +30,11 @@ pub(crate) struct Claim {
     lock: Option<File>,
 }
 
-/// What is there once the lock is held.
+/// State of the file once the lock is held.
 pub(crate) enum Look {
     Missing,
     Present(Stat),
-    /// Something else took the file's place meanwhile.
+    /// Something else took the place of the file meanwhile.
     Moved,
 }
 
@@ -44,7 +44,7 @@ impl Claim {
         false
     }
 
-    /// Finds the lock file's name; `None` is for systems that open the file here.
+    /// Finds the lock file's name. Never `None`, which is for systems that open the file here.
     pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
         if place.regular()?.is_some_and(Stat::is_protected) {
             return Err(StoreError::denied("the file is read-only"));
@@ -62,7 +62,7 @@ impl Claim {
         }))
     }
 
-    /// Sorts claims so that everybody locks in the same order; equal for two spellings of one name.
+    /// Returns a key that sorts claims, so that all calls lock in the same order; equal for two spellings of one name.
     pub fn key(&self) -> Result<Option<(u64, u64)>, StoreError> {
         Ok(Some(self.key))
     }
@@ -88,13 +88,13 @@ impl Claim {
         Ok(self.lock.is_some())
     }
 
-    /// The system does not tell.
+    /// Returns `None`: the system does not tell who holds the lock.
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
     pub fn lock_holder(&self) -> Option<u32> {
         None
     }
 
-    /// The system does not tell.
+    /// Returns `None`: the system does not tell about writers.
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
     pub fn writers(&self) -> Option<Writers<'_>> {
         None
@@ -110,12 +110,12 @@ impl Claim {
         })
     }
 
-    /// The bytes of the file that [`Claim::look`] found. It is closed again: an open file is hard to replace.
+    /// Reads the file that [`Claim::look`] found, and closes it again: an open file is hard to replace.
     pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
         read_whole(&open_present(place)?, stat.stamp.size, max)
     }
 
-    /// Whether the file still begins with what [`Claim::read`] gave. That nothing follows is for its size to tell.
+    /// True if the file still begins with the bytes that [`Claim::read`] returned. Its size shows that nothing follows.
     pub fn begins_with(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
         let mut bytes = Vec::with_capacity(version.bytes.len());
         super::read_all(&open_present(place)?, &mut bytes, version.bytes.len() as u64)
@@ -123,7 +123,7 @@ impl Claim {
         Ok(bytes == *version.bytes)
     }
 
-    /// What is not open cannot be seen once it is replaced.
+    /// Returns `None`: a file that is not open cannot be seen once it is replaced.
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
@@ -134,7 +134,7 @@ impl Claim {
     }
 }
 
-/// The file, which was there a moment ago.
+/// Opens the file, which was there a moment ago.
 fn open_present(place: &Place<'_>) -> Result<File, StoreError> {
     let failed = |error: io::Error| StoreError::os("open the file", error);
     let file = super::open_read(&place.folder, &place.name).map_err(failed)?;

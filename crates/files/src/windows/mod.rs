@@ -1,4 +1,4 @@
-//! Windows: the same face as the Unix module, through cap-std alone.
+//! Windows: the interface of the Unix module, through cap-std alone.
 
 #![allow(
     clippy::unnecessary_wraps,
@@ -26,8 +26,8 @@ use crate::{Stamp, StoreError};
 pub(crate) use claim::{Claim, Look};
 pub(crate) use temp::{Replaced, Temp};
 
-/// `ERROR_ACCESS_DENIED`, `ERROR_SHARING_VIOLATION`, `ERROR_DELETE_PENDING`: what a file in use, or one being removed,
-/// gives; virus scanners cause them too.
+/// Errors for a file in use, or one being removed: `ERROR_ACCESS_DENIED`, `ERROR_SHARING_VIOLATION`,
+/// `ERROR_DELETE_PENDING`. Virus scanners cause them too.
 const BUSY: [i32; 3] = [5, 32, 303];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 pub(crate) struct Stat {
     pub kind: Kind,
     pub stamp: Stamp,
-    /// How many names the file has.
+    /// Number of names of the file.
     pub links: u64,
     is_protected: bool,
 }
@@ -66,7 +66,7 @@ impl Stat {
                 inode: found.ino(),
                 size: found.len(),
                 modified,
-                // There is no such time here.
+                // Windows has no such time here.
                 changed: modified,
             },
             links: found.nlink(),
@@ -79,7 +79,7 @@ impl Stat {
     }
 }
 
-/// Since 1970, negative before.
+/// Converts a time to nanoseconds since 1970, negative before.
 fn nanos(time: SystemTime) -> i128 {
     let signed = |span: std::time::Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -88,13 +88,13 @@ fn nanos(time: SystemTime) -> i128 {
     }
 }
 
-/// Whether links led in a circle.
+/// True for the error of links that lead in a circle.
 pub(crate) fn is_link_loop(error: &io::Error) -> bool {
     const CANT_RESOLVE_FILENAME: i32 = 1921;
     error.raw_os_error() == Some(CANT_RESOLVE_FILENAME)
 }
 
-/// The name itself, not where it leads; `None` for nothing.
+/// Returns the state of the name itself, not of a link's target; `None` if nothing is there.
 pub(crate) fn stat(dir: &Dir, name: &OsStr) -> io::Result<Option<Stat>> {
     match dir.symlink_metadata(name) {
         Ok(found) => Ok(Some(Stat::new(&found))),
@@ -107,7 +107,7 @@ pub(crate) fn stat_open(file: &File) -> io::Result<Stat> {
     Ok(Stat::new(&Metadata::from_file(file)?))
 }
 
-/// Programs that can write into a file without opening it first. The system does not tell.
+/// Programs that can write into a file without opening it first. The system does not tell about them.
 #[expect(dead_code, reason = "there are no leases here")]
 pub(crate) enum Writers<'f> {
     None(Lease<'f>),
@@ -126,34 +126,34 @@ impl Lease<'_> {
 pub(crate) struct FolderLock;
 
 impl FolderLock {
-    /// Needed for exchanges, which there are none of here.
+    /// Returns `None`: the lock is needed only for exchanges, which do not exist here.
     pub fn take(_: &Dir) -> Option<FolderLock> {
         None
     }
 }
 
-/// Tells folders apart.
+/// Returns the device and inode of a folder, which tell folders apart.
 pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
     let found = dir.dir_metadata()?;
     Ok((found.dev(), found.ino()))
 }
 
-/// Changes with whatever is made, renamed or removed in the folder.
+/// Returns the stamp of a folder, which changes whenever a name is made, renamed or removed in it.
 pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
     dir.dir_metadata().ok().map(|found| Stat::new(&found).stamp)
 }
 
-/// A folder's times are not kept up to date at once.
-/// Where a file is synced before or after it has its name makes no difference here.
+/// Returns `None`: syncing a file before or after it has its name makes no difference here.
 pub(crate) fn journaled_device(_: &Dir) -> Option<u64> {
     None
 }
 
+/// Returns false: a folder's times are not updated at once here.
 pub(crate) fn is_known_local(_: &Dir) -> bool {
     false
 }
 
-/// `None`: it is gone.
+/// Reads the target of a link; `None` if it is gone.
 pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
     match dir.read_link_contents(name) {
         Ok(target) => Ok(Some(target)),
@@ -167,7 +167,7 @@ pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Resul
     file.take(most).read_to_end(bytes).map(drop)
 }
 
-/// Opens for reading what [`stat`] found to be a regular file; `None` if it no longer is one.
+/// Opens a file for reading that [`stat`] found to be regular; `None` if it is gone.
 pub(crate) fn open_read(dir: &Dir, name: &OsStr) -> io::Result<Option<File>> {
     open(dir, name, OpenOptions::new().read(true))
 }
@@ -180,7 +180,7 @@ fn open(dir: &Dir, name: &OsStr, options: &mut OpenOptions) -> io::Result<Option
     }
 }
 
-/// Reads from a place in the file; like any read it may give less than fits.
+/// Reads from a position of the file; like any read it may return less than fits.
 pub(crate) fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     file.seek_read(into, at)
 }
@@ -189,12 +189,12 @@ pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
     dir.remove_file_or_symlink(name)
 }
 
-/// NTFS keeps its own journal of names, and a folder cannot be synced by us.
+/// Does nothing: NTFS keeps its own journal of names, and a folder cannot be synced by us.
 pub(crate) fn sync_dir(_: &Dir) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder cannot be removed while its handle is open.
+/// Returns false: a folder cannot be removed while its handle is open.
 pub(crate) fn is_removed(_: &Dir) -> bool {
     false
 }
@@ -203,7 +203,7 @@ pub(crate) fn is_writable(dir: &Dir) -> bool {
     dir.dir_metadata().is_ok_and(|found| !found.permissions().readonly())
 }
 
-/// Neither its name nor its room can be asked for by the means we have here.
+/// Returns `unknown`: cap-std offers neither the name of a file system nor its free space.
 pub(crate) fn file_system(_: &Dir) -> String {
     "unknown".into()
 }
@@ -212,12 +212,12 @@ pub(crate) fn free_bytes(_: &Dir) -> Option<u64> {
     None
 }
 
-/// It does not tell either.
+/// Returns false: cap-std does not offer this either.
 pub(crate) fn is_mounted_read_only(_: &Dir) -> bool {
     false
 }
 
-/// There are none.
+/// Returns false: there are no unnamed files.
 pub(crate) fn has_unnamed_files(_: &Dir) -> bool {
     false
 }
@@ -230,7 +230,8 @@ pub(crate) fn can_exchange(_: &Dir, _: &OsStr, _: &OsStr) -> bool {
     false
 }
 
-/// Removes a temporary file whose maker is dead: a living one shares it with nobody.
+/// Removes a temporary file of a dead server. That of a running one cannot be removed, since it is opened without
+/// sharing.
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
     if stat(dir, name).is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::File)) {
         remove(dir, name).map_err(StoreError::when("sweep"))?;

@@ -1,5 +1,5 @@
-//! A new file written beside the one it will replace, and the moment it takes the name. It always has a temporary name
-//! here, and is shared with nobody until it is published.
+//! The temporary file: a new version written beside the file that it will replace, and published under its name. It
+//! always has a temporary name here, and is not shared until it is published.
 
 use std::{ffi::OsStr, fs::File, io, io::Write, thread, time::Duration};
 
@@ -13,20 +13,20 @@ use crate::{
     temp_name,
 };
 
-/// A scanner may hold a file for a moment: how often, and how long, the rename is tried again.
+/// Number of tries of the rename and pause between them: a virus scanner may hold a file for a moment.
 const RENAME_TRIES: u32 = 50;
 const RENAME_PAUSE: Duration = Duration::from_millis(4);
 
 pub(crate) struct Temp<'d> {
     dir: &'d Dir,
-    /// Open until it is published, so that no sweep takes it.
+    /// Open file until it is published, so that no sweep removes it.
     file: Option<File>,
-    /// Removed on drop.
+    /// Temporary name. Removed on drop.
     name: Option<String>,
 }
 
 impl<'d> Temp<'d> {
-    /// Writes `bytes`. The folder decides who may read it, as it did for the original.
+    /// Writes `bytes` to a new file. The folder decides who may read it, as it did for the original.
     pub fn write(
         dir: &'d Dir,
         bytes: &[u8],
@@ -69,19 +69,19 @@ impl<'d> Temp<'d> {
         false
     }
 
-    /// A name needs no sync of its own here.
+    /// Does nothing: a name needs no sync of its own here.
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
     #[expect(clippy::unnecessary_wraps, reason = "the signature is that of Unix")]
     pub fn sync_name(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// It has one.
+    /// Does nothing: it has a name from the start.
     pub fn give_name(&mut self) -> Result<(), Halt> {
         Ok(())
     }
 
-    /// Nothing is carried over here, so nothing is lost on the way.
+    /// Returns nothing: no attributes are copied here, so none are lost.
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
     pub fn lost(&self) -> Vec<&'static str> {
         Vec::new()
@@ -92,9 +92,9 @@ impl<'d> Temp<'d> {
         false
     }
 
-    /// Takes the place of the file `name`. Returns the published file's stamp.
+    /// Replaces the file `name`. Returns the published file's stamp.
     pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
-        // A file shared with nobody cannot be renamed.
+        // A file that is opened without sharing cannot be renamed.
         self.file = None;
         let from = self.name.take().ok_or(Halt::Retry)?;
         let mut renamed = self.dir.rename(&from, self.dir, name);
@@ -120,7 +120,7 @@ impl<'d> Temp<'d> {
         Ok(super::stat(self.dir, name).ok().flatten().map_or(Stamp::MISSING, |stat| stat.stamp))
     }
 
-    /// Files cannot be exchanged here.
+    /// Replaces the file, since files cannot be exchanged here.
     pub fn exchange(&mut self, name: &OsStr, _: &Stat) -> Result<Replaced, Halt> {
         self.replace(name).map(Replaced::Gone)
     }
@@ -130,8 +130,8 @@ impl<'d> Temp<'d> {
         Err(StoreError::Unconfirmed)
     }
 
-    /// Becomes the file `name`, which must not exist: the lock keeps other servers away, and others are looked for
-    /// just before. Returns its stamp.
+    /// Creates the file `name`, which must not exist: the lock keeps other servers away, and a check just before finds
+    /// the files of other programs. Returns its stamp.
     pub fn create(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
         if super::stat(self.dir, name).map_err(StoreError::when("look at the file"))?.is_some() {
             return Err(Halt::Retry);
@@ -140,7 +140,7 @@ impl<'d> Temp<'d> {
     }
 }
 
-/// What became of the file that had the name before.
+/// State of the file that had the name before.
 pub(crate) enum Replaced {
     #[expect(dead_code, reason = "files cannot be exchanged here")]
     Kept(Stamp),

@@ -1,6 +1,6 @@
-//! The right to change a file: an exclusive `flock` on the file itself.
+//! An exclusive `flock` on the file itself: the right to change it.
 //!
-//! An edit replaces the file, so whoever waited for the lock may hold one on a file that is no longer there. After
+//! An edit replaces the file, so a call that waited for the lock may hold one on a file that is no longer there. After
 //! locking, the name must still lead to the locked file, or the claim is worth nothing. A missing file has nothing to
 //! lock: there the no-replace link that creates it decides.
 
@@ -18,9 +18,9 @@ use super::{Kind, Stat, Writers, lease};
 use crate::{StoreError, Version, attempt::read_whole, resolve::Place};
 
 pub(crate) struct Claim {
-    /// `None`: the file was missing.
+    /// The open file; `None` if it was missing.
     file: Option<File>,
-    /// The file is on a file system that is known to keep leases and exchanges.
+    /// True if the file is on a file system that is known to support leases and exchanges.
     is_on_known_fs: OnceCell<bool>,
 }
 
@@ -30,16 +30,16 @@ impl From<Option<File>> for Claim {
     }
 }
 
-/// What is there once the lock is held.
+/// State of the file once the lock is held.
 pub(crate) enum Look {
     Missing,
     Present(Stat),
-    /// Something else took the file's place meanwhile.
+    /// Something else took the place of the file meanwhile.
     Moved,
 }
 
 impl Claim {
-    /// Opens the file to be locked; `None` if something else took its place.
+    /// Opens the file to lock; `None` if something else took its place.
     pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
         let Some(stat) = place.regular()? else { return Ok(Some(None.into())) };
         if stat.is_protected() {
@@ -56,7 +56,7 @@ impl Claim {
         }
     }
 
-    /// Sorts claims so that everybody locks in the same order; equal for two names of one file.
+    /// Returns a key that sorts claims, so that all calls lock in the same order; equal for two names of one file.
     pub fn key(&self) -> Result<Option<(u64, u64)>, StoreError> {
         self.file
             .as_ref()
@@ -70,7 +70,7 @@ impl Claim {
         try_lock_named(file, &place.folder, &place.name)
     }
 
-    /// The process that has the lock, where the system tells.
+    /// Returns the process that has the lock, where the system tells.
     #[cfg(target_os = "linux")]
     pub fn lock_holder(&self) -> Option<u32> {
         self.file.as_ref().and_then(lock_table::holder)
@@ -82,7 +82,7 @@ impl Claim {
         None
     }
 
-    /// Other programs that may be writing into the file. `None` if it was missing.
+    /// Checks for other programs that may be writing into the file. `None` if it was missing.
     pub fn writers(&self) -> Option<Writers<'_>> {
         let has_leases = self.is_on_known_fs();
         self.file
@@ -90,7 +90,8 @@ impl Claim {
             .map(|file| if has_leases { lease::writers(file) } else { Writers::Unknown })
     }
 
-    /// True if files can be exchanged here. Some file systems in user space ignore the flag, and would move the file away.
+    /// True if files can be exchanged here. Some file systems in user space ignore the flag, and would move the file
+    /// away.
     pub fn can_exchange(&self) -> bool {
         self.is_on_known_fs()
     }
@@ -109,20 +110,20 @@ impl Claim {
             Err(error) => return Err(failed(error)),
         };
         let named = super::stat(&place.folder, &place.name).map_err(failed)?;
-        // No names left: a dead file, whatever the number says.
+        // A file without names is dead, whatever its inode number is.
         let is_alive = locked.links > 0 && named.is_some_and(|named| named.is_same_file(&locked));
-        // What is no file any more was put there after it was looked at.
+        // Anything but a regular file was put there after the check of the path.
         let is_alive = is_alive && locked.kind == Kind::File;
         Ok(if is_alive { Look::Present(locked) } else { Look::Moved })
     }
 
-    /// The bytes of the file that [`Claim::look`] found.
+    /// Reads the file that [`Claim::look`] found.
     pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
         debug_assert!(place.stat.is_some());
         self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
     }
 
-    /// Whether the file still begins with what [`Claim::read`] gave. That nothing follows is for its size to tell.
+    /// True if the file still begins with the bytes that [`Claim::read`] returned. Its size shows that nothing follows.
     pub fn begins_with(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
         debug_assert!(place.stat.is_some());
         self.file.as_ref().map_or(Ok(false), |file| {
@@ -130,8 +131,8 @@ impl Claim {
         })
     }
 
-    /// What somebody who takes no lock wrote into the file since it was looked at, even if it has been replaced: it is
-    /// still open here.
+    /// Reads what a program without the lock wrote into the file since `stat`, even if the file has been replaced: it
+    /// is still open here.
     pub fn written_since(&self, stat: &Stat, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(file) = &self.file else { return Ok(None) };
         let written = |stat: &Stat| (stat.stamp.size, stat.stamp.modified);
@@ -148,8 +149,8 @@ impl Claim {
     }
 }
 
-/// Locks a file that is open for reading. NFS takes such a lock only from those who may write, so it is opened again
-/// there; by then the name may lead to another file.
+/// Locks a file that is open for reading. NFS grants such a lock only to programs that may write, so the file is opened
+/// again there; by then the name may lead to another file.
 pub(super) fn try_lock_named(
     file: &mut File,
     folder: &Dir,
@@ -168,8 +169,8 @@ pub(super) fn try_lock_named(
     }
 }
 
-/// Without waiting; the lock goes when the file is closed. A file system that has no locks is refused, since an edit
-/// there could be lost.
+/// Locks a file without waiting; closing it releases the lock. A file system that has no locks is refused, since an
+/// edit there could be lost.
 pub(super) fn try_lock(file: &File) -> Result<bool, StoreError> {
     locked(flock(file), file)
 }

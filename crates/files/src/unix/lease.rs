@@ -1,24 +1,24 @@
-//! Read leases: whether another program has a file open for writing, and a way to keep it from opening one unnoticed.
+//! Read leases: show that another program has a file open for writing, and delay one that opens it later.
 //!
 //! Linux grants a read lease only while no program has the file open for writing or mapped writable. As long as the
 //! lease is held, a program that opens the file for writing waits, and the holder can see that it does.
 
 use std::fs::File;
 
-/// As in linux/fcntl.h; the crate `libc` does not have it.
+/// Command number from linux/fcntl.h, which the crate `libc` does not have.
 #[cfg(target_os = "linux")]
 const F_SETSIG: libc::c_int = 10;
 
 /// Programs that can write into a file without opening it first.
 pub(crate) enum Writers<'f> {
-    /// There are none while the lease is held.
+    /// No program can, as long as the lease is held.
     None(Lease<'f>),
     Present,
     /// The system does not tell: the file belongs to another user, or the file system has no leases.
     Unknown,
 }
 
-/// Released on drop.
+/// A read lease of a file. Released on drop.
 pub(crate) struct Lease<'f> {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has leases"))]
     file: &'f File,
@@ -41,13 +41,14 @@ impl Lease<'_> {
     }
 }
 
-/// True if leases of the file mean something. Network file systems answer as if every file had a writer.
+/// True if leases are reliable on the file's file system. Network file systems answer as if every file had a writer.
 #[cfg(target_os = "linux")]
 pub(super) fn are_known_to_work(file: &File) -> bool {
     super::is_known_local(file)
 }
 
-/// Takes a lease. The file must be open for reading only: its own descriptor would count as a writer.
+/// Takes a lease, or reports that another program has the file open for writing. The file must be open for reading
+/// only: its own descriptor would count as a writer.
 #[cfg(target_os = "linux")]
 pub(super) fn writers(file: &File) -> Writers<'_> {
     // The signal that reports a waiting program must be one that is ignored by default: SIGIO would end this process.
@@ -66,7 +67,7 @@ impl Lease<'_> {
     /// True if a program waits to open the file for writing. What it writes goes to this file, whatever name the file
     /// has by then.
     pub fn is_broken(&self) -> bool {
-        // In doubt it is: the file is put back, and the update made again.
+        // An unknown state counts as broken: then the file is put back, and the update made again.
         fcntl(self.file, libc::F_GETLEASE, 0).ok() != Some(libc::F_RDLCK)
     }
 }
@@ -74,7 +75,7 @@ impl Lease<'_> {
 #[cfg(target_os = "linux")]
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        // A lease that cannot be released goes when the file is closed.
+        // A lease that cannot be released ends when the file is closed.
         let _ = fcntl(self.file, libc::F_SETLEASE, libc::F_UNLCK);
     }
 }
@@ -119,7 +120,7 @@ mod tests {
             drop(lease);
             opened.join().unwrap();
         });
-        // A later lease on the same descriptor is broken as harmlessly.
+        // A later lease on the same descriptor does not end the process either when it is broken.
         let Writers::None(lease) = writers(&file) else { panic!("a closed file has a writer") };
         thread::scope(|scope| {
             let opened = scope.spawn(|| File::options().append(true).open(&path).unwrap());

@@ -1,4 +1,4 @@
-//! Unix: looking at files and opening them, one name in an open folder at a time, never through a link.
+//! System calls on Unix that check and open files, one name in an open folder at a time, never through a link.
 
 mod attributes;
 mod claim;
@@ -40,7 +40,7 @@ pub(crate) use lease::{Lease, Writers};
 pub(crate) use lock_table::table as lock_table;
 pub(crate) use temp::{Replaced, Temp};
 
-/// Bytes of names that are taken from the system at once: about a thousand names.
+/// Number of bytes of names that are read from the system at once: about a thousand names.
 #[cfg(target_os = "linux")]
 const NAMES_AT_ONCE: usize = 32 * 1024;
 
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 pub(crate) struct Stat {
     pub kind: Kind,
     pub stamp: Stamp,
-    /// How many names the file has.
+    /// Number of names of the file.
     pub links: u64,
     /// Permission bits, with setuid, setgid and sticky.
     mode: Mode,
@@ -65,7 +65,8 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// A file nobody may write is left alone even by root, who could, and by a rename, which would not ask.
+    /// True if nobody may write the file. It is left alone even by root, who could, and by a rename, which would not
+    /// check.
     pub fn is_protected(&self) -> bool {
         !self.mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH)
     }
@@ -107,7 +108,7 @@ impl Stat {
     }
 }
 
-/// The name itself, not where it leads; `None` for nothing.
+/// Returns the state of the name itself, not of a link's target; `None` if nothing is there.
 pub(crate) fn stat(dir: &Dir, name: &OsStr) -> io::Result<Option<Stat>> {
     match retry_on_intr(|| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)) {
         Ok(stat) => Ok(Some(Stat::new(&stat))),
@@ -120,19 +121,19 @@ pub(crate) fn stat_open(file: &File) -> io::Result<Stat> {
     Ok(Stat::new(&retry_on_intr(|| rustix::fs::fstat(file))?))
 }
 
-/// Tells folders apart.
+/// Returns the device and inode of a folder, which tell folders apart.
 pub(crate) fn identity(dir: &Dir) -> io::Result<(u64, u64)> {
     let Stamp { device, inode, .. } = Stat::new(&retry_on_intr(|| rustix::fs::fstat(dir))?).stamp;
     Ok((device, inode))
 }
 
-/// Changes with whatever is made, renamed or removed in the folder.
+/// Returns the stamp of a folder, which changes whenever a name is made, renamed or removed in it.
 pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
     retry_on_intr(|| rustix::fs::fstat(dir)).ok().map(|stat| Stat::new(&stat).stamp)
 }
 
-/// True for file systems of this machine's own disks and memory. They date a folder whenever a name comes or goes in it,
-/// and know who has a file open; others may make up times, or ask a server for them now and then.
+/// True for file systems of this machine's own disks and memory. They date a folder whenever a name is added or
+/// removed, and know which programs have a file open; others may make up times, or ask a server for them now and then.
 pub(crate) fn is_known_local(at: impl AsFd) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -150,7 +151,7 @@ pub(crate) fn is_known_local(at: impl AsFd) -> bool {
     }
 }
 
-/// The name of the file system a file or folder is on, or its number.
+/// Returns the name of the file system that a file or folder is on, or its number.
 #[cfg(target_os = "linux")]
 pub(crate) fn file_system(at: impl AsFd) -> String {
     // The numbers are those of linux/magic.h.
@@ -200,7 +201,7 @@ pub(crate) fn is_mounted_read_only(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::fstatvfs(dir)).is_ok_and(|found| found.f_flag.contains(read_only))
 }
 
-/// Whether a file can be written before it has a name.
+/// True if a file can be written before it has a name.
 #[cfg(target_os = "linux")]
 pub(crate) fn has_unnamed_files(dir: &Dir) -> bool {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -222,17 +223,17 @@ pub(crate) fn can_exchange(dir: &Dir, one: &OsStr, two: &OsStr) -> bool {
     is_known_local(dir) && exchange::exchange(dir, one, two).is_ok()
 }
 
-/// Whether the folder has no name left.
+/// True if the folder was removed: it has no name left.
 pub(crate) fn is_removed(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::fstat(dir)).is_ok_and(|stat| stat.st_nlink == 0)
 }
 
-/// Whether links led in a circle.
+/// True for the error of links that lead in a circle.
 pub(crate) fn is_link_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// Gives each name in a folder, and whether it is known to be a folder's.
+/// Calls `each` with each name in a folder, and true if it is known to be a folder's.
 #[cfg(target_os = "linux")]
 pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
@@ -249,7 +250,7 @@ pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::R
                 }
             }
             Err(Errno::INTR) => {}
-            // It was removed meanwhile.
+            // The folder was removed meanwhile.
             Err(Errno::NOENT) => break,
             Err(error) => return Err(error.into()),
         }
@@ -257,7 +258,7 @@ pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::R
     Ok(())
 }
 
-/// `None`: it is not a link, or gone.
+/// Reads the target of a link; `None` if it is not a link, or gone.
 pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> {
     match retry_on_intr(|| rustix::fs::readlinkat(dir, name, Vec::new())) {
         Ok(target) => Ok(Some(std::ffi::OsString::from_vec(target.into_bytes()).into())),
@@ -281,13 +282,13 @@ pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Resul
     Ok(())
 }
 
-/// Adds what is in a file from `offset` on to `bytes`, as much as one call gives and they have room for. The file's own
-/// position stays where it is, so that it need not be set back.
+/// Appends what is in a file from `offset` on to `bytes`, as much as one call returns and they have room for. The
+/// file's own position stays where it is, so that it need not be set back.
 fn read_more(file: &File, offset: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
     Ok(retry_on_intr(|| rustix::io::pread(file, spare_capacity(bytes), offset))?)
 }
 
-/// Whether `bytes` are the first of a file. It is read piece by piece: memory for all of it would cost more than the
+/// True if a file begins with `bytes`. It is read piece by piece: memory for all of it would cost more than the
 /// reading.
 fn begins_with(file: &File, bytes: &[u8]) -> io::Result<bool> {
     const PIECE: usize = 64 * 1024;
@@ -305,12 +306,13 @@ fn begins_with(file: &File, bytes: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Opens for reading what [`stat`] found to be a regular file; `None` if it no longer is one.
+/// Opens a file for reading that [`stat`] found to be regular; `None` if it is gone, or a link, folder or socket by
+/// now.
 pub(crate) fn open_read(dir: &Dir, name: &OsStr) -> io::Result<Option<File>> {
     open(dir, name, OFlags::RDONLY)
 }
 
-/// Non-blocking, because a FIFO may have taken the file's place since it was looked at.
+/// Opens a file without blocking, because a FIFO may have taken its place since it was checked.
 fn open(dir: &Dir, name: &OsStr, access: OFlags) -> io::Result<Option<File>> {
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     match retry_on_intr(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {
@@ -321,7 +323,7 @@ fn open(dir: &Dir, name: &OsStr, access: OFlags) -> io::Result<Option<File>> {
     }
 }
 
-/// Reads from a place in the file; like any read it may give less than fits.
+/// Reads from a position of the file; like any read it may return less than fits.
 pub(crate) fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     file.read_at(into, at)
 }
@@ -330,7 +332,7 @@ pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
     Ok(retry_on_intr(|| rustix::fs::unlinkat(dir, name, AtFlags::empty()))?)
 }
 
-/// A folder to be read itself: the handle at hand may be good for lookups only.
+/// Opens a folder again for reading: the given handle may allow lookups only.
 fn open_again(dir: &Dir) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
@@ -345,8 +347,9 @@ pub(crate) fn is_writable(dir: &Dir) -> bool {
     retry_on_intr(|| rustix::fs::accessat(dir, ".", access, AtFlags::EACCESS)).is_ok()
 }
 
-/// Removes a temporary file whose maker is dead: ours, regular, and its lock is free. A server that may give files away
-/// has given its temporary file to the owner of the one it is to replace.
+/// Removes a temporary file of a dead server: a regular file of this user whose lock is free. Root removes those of
+/// other users too, since a server that may change owners has given its temporary file to the owner of the one that it
+/// replaces.
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::os("sweep", error);
     let user = rustix::process::geteuid();
@@ -401,7 +404,7 @@ mod tests {
         assert!(open(&dir, "folder".as_ref(), OFlags::RDWR).unwrap().is_none());
         #[cfg(target_os = "linux")]
         {
-            // Nobody will ever write into it.
+            // Nothing is ever written into this FIFO.
             let path = at("fifo");
             let mode = Mode::RUSR | Mode::WUSR;
             rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).unwrap();
@@ -415,7 +418,7 @@ mod tests {
         }
     }
 
-    /// Neither the size that was told nor where the file was read to before matters.
+    /// The size that was expected and the file's position after other reads do not matter.
     #[test]
     fn a_file_is_read_to_its_end_or_to_the_limit() {
         let bytes: Vec<u8> = (0..=250).cycle().take(300_000).collect();

@@ -125,7 +125,7 @@ impl Calls {
         self.options.instructions(&self.folders.paths().collect::<Vec<_>>())
     }
 
-    /// Accepts a call. The order of these calls is the order in which edits of one file are made.
+    /// Accepts a call. Edits of one file are made in the order in which they are accepted.
     pub fn accept(
         &self,
         entry: &'static Entry,
@@ -344,7 +344,7 @@ impl Calls {
     }
 
     /// Runs an edit. One that was made must be answered: if there is no memory for the answer, it keeps its thread until
-    /// there is.
+    /// there is, or until it is cancelled or the server stops.
     async fn edit(
         self: &Arc<Self>,
         prepared: Prepared,
@@ -470,7 +470,7 @@ impl Calls {
         self.activity.running.load(Ordering::Relaxed)
     }
 
-    /// Refuses every call that waits for a lock; those that have it finish.
+    /// Refuses every call that has to wait: for its turn, a thread, memory, a lock, a person or a model. Others finish.
     pub fn stop(&self) {
         self.stop.cancel();
     }

@@ -131,7 +131,7 @@ impl Questions {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         (channel.send)(request, None);
         let answer = answer.await;
-        // CallResult, or never to be: there is nothing to take back.
+        // Answered or closed: there is no request to cancel.
         open.id = None;
         answer.ok().flatten()
     }

@@ -1,6 +1,7 @@
 //! Asking before a call writes: a person through the client (`--confirm`), or the observer of an embedding program.
 //!
-//! A call that would write is rehearsed, the change is shown, and then the call writes exactly that or nothing. While
+//! A call that would write is rehearsed, the change is shown, and then the call writes exactly that or nothing (an edit by
+//! exact strings that an observer allowed may also be made on what is there then). While
 //! somebody is asked, the call holds no lock and no slot in a queue, and the time does not count.
 //!
 //! Clients of older protocol versions are sent a request, and the call waits. Since 2026-07-28 the call is answered with the
@@ -56,7 +57,7 @@ pub enum CallAnswer {
     Question(InputRequiredResult),
 }
 
-/// A call that was asked about as far as it has to be.
+/// The outcome of asking: run the call, or answer with a question.
 #[expect(clippy::large_enum_variant, reason = "one at a time, mostly a call")]
 enum Settled {
     Run(PendingCall),

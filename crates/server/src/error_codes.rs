@@ -1,4 +1,4 @@
-//! JSON-RPC error codes and bodies for failures of tools. The only file that knows a code.
+//! JSON-RPC error codes and bodies for failures of tools. Errors of the protocol itself use the constants here or `rmcp`'s.
 
 use serde_json::{Map, Value, json};
 use tools::{Dialect, Entry, Failure, Kind};

@@ -41,7 +41,7 @@ fn after_text(rest: &[u8]) -> &[u8] {
     text::end_of_text(rest).map_or(&[], |end| &rest[end + 1..])
 }
 
-/// The members of a JSON object, names and values as they are written. None if it is no object.
+/// The members of a JSON object, names and values as they are written. Empty if it is no object.
 pub fn members(json: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = json.strip_prefix('{').unwrap_or_default();
     std::iter::from_fn(move || {

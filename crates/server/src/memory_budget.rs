@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-/// Fewer bytes are not counted: they are a part of what a connection takes by itself.
+/// Up to this many bytes are not counted: a connection takes as much by itself.
 pub const UNCOUNTED: usize = 16 << 10;
-/// Up to this many bytes come from a budget of their own, so that small requests never wait for large ones.
+/// Up to this many bytes come from a budget of their own, so that small amounts never wait for large ones.
 const SMALL: usize = 256 << 10;
 const FOR_SMALL: usize = 16 << 20;
 const FOR_LARGE: usize = 64 << 20;
@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often the holder of a permit checks whether somebody waits for its memory.
 pub const WAITER_CHECK: Duration = Duration::from_millis(100);
 
-/// A budget for small requests and one for large ones.
+/// A budget for small amounts and one for large ones.
 pub struct MemoryBudgets {
     small: Arc<MemoryBudget>,
     large: Arc<MemoryBudget>,

@@ -21,7 +21,7 @@ pub const OVERHEAD: u64 = 64 * 1024;
 pub enum ClientMessage<'a> {
     /// A request or notification.
     Request(Envelope<'a>),
-    /// The response to a request of ours. No result: it is an error.
+    /// The response to a request of ours. `None` for an error.
     Response(RequestId, Option<&'a RawValue>),
 }
 

@@ -37,7 +37,7 @@ pub trait CallObserver: Send + Sync {
         change: &'a Changed,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// The call is over, and wrote this change. Called once for each [`CallObserver::begin`], whatever became of the call.
+    /// The call is over. `change` is what it wrote, if anything. Called once for each [`CallObserver::begin`].
     fn end(&self, call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Changed>);
 }
 

@@ -74,7 +74,7 @@ pub struct Outgoing {
 struct Progress {
     /// Bytes of `json`.
     json: usize,
-    /// The block being written, and how much of it has been: none of it before its marker was reached.
+    /// The block being written, and the bytes of it that were written; `None` until its marker is reached.
     block: usize,
     seen: Option<usize>,
 }

@@ -40,11 +40,11 @@ use inline::InlineRunner;
 use reader::{Incoming, Reader};
 use writer::ResponseWriter;
 
-/// Since the end of the input: when calls that wait for a lock are refused,
+/// Time from the end of input until calls that still wait are refused. A signal refuses them at once.
 const REFUSE_AFTER: Duration = Duration::from_millis(1300);
-/// when those are abandoned that could not be refused,
+/// Time from the end of input or a signal until calls that could not be refused are abandoned.
 const ABANDON_AFTER: Duration = Duration::from_millis(1500);
-/// and when the process ends, though the client has not read all answers.
+/// Time from the end of input or a signal until the process ends, even if the client has not read all answers.
 const EXIT_AFTER: Duration = Duration::from_millis(1800);
 
 async fn sleep_until(time: Option<Instant>) {

@@ -47,7 +47,7 @@ impl Stream {
     pub fn takes_sequences(self) -> bool {
         let understands = match variable("TERM") {
             Some(term) => term != "dumb",
-            // Of the consoles that Windows has, this one does so unasked.
+            // Windows Terminal obeys escape sequences by default.
             None => !cfg!(windows) || variable("WT_SESSION").is_some(),
         };
         understands && self.is_terminal()

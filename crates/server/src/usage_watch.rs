@@ -10,9 +10,9 @@ use crate::call::Calls;
 use crate::log::Level;
 
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Permit of the memory we may have at which a warning is due.
+/// Percentage of the available memory at which to warn.
 const MEMORY_PERCENT: u64 = 80;
-/// Permit of all cores that, taken for `BUSY_FOR`, is worth a warning.
+/// Percentage of all cores at which to warn, if it lasts for `BUSY_FOR`.
 const CPU_PERCENT: u128 = 90;
 const BUSY_FOR: Duration = Duration::from_mins(1);
 

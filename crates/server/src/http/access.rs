@@ -16,7 +16,7 @@ use crate::error_codes::INVALID_REQUEST;
 
 use super::responses::refuse;
 
-/// The names under which this machine is itself.
+/// Loopback names.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 const HTTP: u16 = 80;

@@ -16,7 +16,7 @@ use crate::{http, random};
 
 use super::access;
 
-/// A server on a loopback port of its own choosing. Its clients are told apart by their clients. Closed when this is dropped.
+/// A server on a loopback port of its own choosing. Its clients are told apart by their tokens. Closed when this is dropped.
 pub struct LoopbackServer {
     address: SocketAddr,
     clients: Arc<Clients>,

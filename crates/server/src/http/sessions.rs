@@ -1,4 +1,4 @@
-//! Sessions over HTTP: a client's answer finds its question by them, and a cancellation its call.
+//! Sessions over HTTP: they match a client's answer to its question, and a cancellation to its call.
 //!
 //! There are none unless persons are asked (`--confirm`), and only for clients that can ask them. Every other request is
 //! complete in itself.

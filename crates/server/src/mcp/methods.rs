@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::message::{self, ErrorResponse};
 use crate::{error_codes, json_arguments};
 
-/// All others are answered here: `rmcp` would answer them in words of its own.
+/// Methods that are passed to `rmcp`. It would answer others in words of its own, so they are answered here.
 pub const SERVED: [&str; 12] = [
     "completion/complete",
     "initialize",

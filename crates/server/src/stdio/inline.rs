@@ -27,9 +27,9 @@ use crate::{confirm, plain};
 use super::in_flight::{InFlightRequests, WorkGuard};
 use super::writer::ResponseWriter;
 
-/// Between two looks whether the reader is stuck in a call. After two of them at the latest another thread reads.
+/// Interval of the check whether the reader is stuck in a call. After two of them at the latest another thread reads.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// After so many looks that found no call, there are none until the next call.
+/// Checks without a call after which checking pauses until the next call.
 const IDLE_LOOKS: u32 = 100;
 
 /// A request, ready to be run.
@@ -45,7 +45,7 @@ pub struct InlineRunner {
     in_flight: Arc<InFlightRequests>,
     /// Weak, because the reader outlives the server when the input does not end. It must not keep the writer alive.
     writer: Weak<ResponseWriter>,
-    /// Odd while the reader runs a call. The thread that makes it even reads on.
+    /// Odd while the reader runs a call. The thread that increments it to an even number becomes the reader.
     turn: AtomicU64,
     began: Notify,
 }

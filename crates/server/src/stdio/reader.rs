@@ -32,7 +32,7 @@ const IN_FLIGHT_MAX: usize = 64 << 20;
 /// Bytes that a request counts for at least, so that 4,096 small ones may be in flight.
 const SMALLEST: usize = 16 * 1024;
 
-/// A line, as the transport gets it.
+/// An event for the transport.
 pub enum Incoming {
     Message(Box<ClientJsonRpcMessage>),
     /// A plain method, answered without `rmcp`.

@@ -1,14 +1,14 @@
-//! Lines that fit but for their blanks, and what the indentation of the replacement must then be.
+//! Matches lines with whitespace ignored, and computes how the replacement must be indented then.
 //!
-//! Only spaces and tabs are blanks. A run of them inside a line fits any other run, at its ends also none; no line is
-//! left out and no other character is guessed at.
+//! Blanks are spaces and tabs only. A run of them inside a line matches any other run; at the ends of a line it also
+//! matches none. No line is left out and no other character is ignored.
 
 use std::ops::Range;
 
 use crate::lines::{self, Line};
 use crate::positions::positions;
 
-/// How the indentation in the text differs from that in the edit, line for line the same way.
+/// The difference between the indentation in the text and in the edit, the same for every line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shift {
     Same,
@@ -22,9 +22,9 @@ pub enum Shift {
     Spaces(usize),
 }
 
-/// The lines (from 0) where `old` fits, blanks aside.
+/// Finds the lines (from 0) that match `old` with whitespace ignored.
 pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> {
-    // FNV-1a: two lines with one key are told apart when they are measured.
+    // FNV-1a; two different lines with the same key are told apart by `measure`.
     let key = |text: &str, line: Line| {
         bare(&text[line.start..line.end]).fold(0xcbf2_9ce4_8422_2325_u64, |key, byte| {
             (key ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -32,10 +32,10 @@ pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> 
     };
     let mut needle: Vec<u64> = lines::lines(old).map(|line| key(old, line)).collect();
     if bare(old).all(|byte| matches!(byte, b'\r' | b'\n' | b' ')) {
-        needle.clear(); // Blank lines fit everywhere, which is nowhere.
+        needle.clear(); // Blank lines alone would match anywhere.
     }
     let count = needle.len();
-    // A line break that is asked for must be there.
+    // A line break at the end of `old` must be in the text too.
     let closed = |text: &str| text.ends_with(['\n', '\r']);
     let is_missing = closed(old) && !closed(text);
     let end = if is_missing { lines::count(text).saturating_sub(1) } else { usize::MAX };
@@ -43,16 +43,16 @@ pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> 
     positions(keys, needle).map(move |first| first..first + count).filter(move |fit| fit.end <= end)
 }
 
-/// Why lines do not fit after all.
+/// The reason why lines that `fits` found do not match after all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// Their line breaks are others, and those are no blanks.
+    /// Their line breaks differ, and line breaks are not ignored.
     Breaks,
-    /// Their indentation does not differ by one and the same amount.
+    /// Their indentation does not differ by the same amount in every line.
     Uneven,
 }
 
-/// The bytes of `text` that `old` stands for if it fits at `first`, and the shift.
+/// Returns the bytes of `text` that `old` matches from line `first` on, and the shift of their indentation.
 pub(crate) fn measure(
     text: &str,
     old: &str,
@@ -71,7 +71,7 @@ pub(crate) fn measure(
         end = if broken { there.next } else { there.end };
         let (there, here) = (&text[there.start..there.end], &old[here.start..here.end]);
         if !bare(there).eq(bare(here)) {
-            return Err(Misfit::Breaks); // Two lines with one hash.
+            return Err(Misfit::Breaks); // Two different lines with the same key.
         }
         if !is_blank(there) {
             indents.push((indent(here), indent(there)));
@@ -81,7 +81,7 @@ pub(crate) fn measure(
     Ok((start..end, shift))
 }
 
-/// Whether `old` fits one place, and by one shift.
+/// True if `old` matches at exactly one place with whitespace ignored, and by one shift.
 pub(crate) fn fits_once(text: &str, old: &str) -> bool {
     let old =
         lines::uniform_ending(text).map_or(old.into(), |ending| lines::with_ending(old, ending));
@@ -93,7 +93,7 @@ pub(crate) fn fits_once(text: &str, old: &str) -> bool {
 }
 
 impl Shift {
-    /// From each first to its second.
+    /// Returns the shift that leads from the first indentation of every pair to the second, if one shift does.
     fn between(indents: &[(&str, &str)]) -> Option<Self> {
         let (here, there) = indents.first()?;
         let all = |fits: &dyn Fn(&str, &str) -> bool| indents.iter().all(|(h, t)| fits(h, t));
@@ -126,7 +126,8 @@ impl Shift {
         None
     }
 
-    /// How long `new` is with its lines moved; `None` when a line has less indentation than is to be taken away.
+    /// Returns the length of `new` with its lines shifted; `None` if a line has less indentation than has to be
+    /// removed.
     pub(crate) fn size_of(&self, new: &str) -> Option<usize> {
         lines::lines(new).try_fold(0_usize, |size, line| {
             let indent = indent(&new[line.start..line.end]);
@@ -150,7 +151,7 @@ impl Shift {
         })
     }
 
-    /// `new` with its lines moved, as far as they can be.
+    /// Returns `new` with its lines shifted, as far as they can be.
     pub(crate) fn apply(&self, new: &str) -> String {
         let mut moved = String::with_capacity(new.len());
         for line in lines::lines(new) {
@@ -184,14 +185,14 @@ impl Shift {
     }
 }
 
-/// How many of `blank` the indentation begins with.
+/// Counts how many times the indentation begins with the character `blank`.
 fn run(indent: &str, blank: char) -> usize {
     indent.len() - indent.trim_start_matches(blank).len()
 }
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Bytes without the blanks at the ends, and with one space for each run inside.
+/// Iterates over the bytes of a line, without whitespace at its ends and with one space for each run inside.
 fn bare(line: &str) -> impl Iterator<Item = u8> {
     let mut bytes = line.trim_matches(BLANKS).bytes().peekable();
     std::iter::from_fn(move || {
@@ -255,7 +256,7 @@ mod tests {
         check("  a\n   b\n", "a\nb", "c", None);
         check("a\n  b\n", "a\nb", "c", None);
         check("a\r\n b\n", " a\n  b", "c", None);
-        // As many spaces for a tab in all lines; a tab for nothing is none.
+        // Every line must have the same number of spaces for a tab, and a tab for no spaces is not a shift.
         check("\ta\n\t\tb\n", "    a\n        b", "         c", Some((0..6, "\t\t c")));
         check("    a\n        b\n", "\ta\n\t\tb", "\t\t\tc", Some((0..15, "            c")));
         check("\ta\n\t\tb\n", "a\nb", "c", None);

@@ -1,16 +1,16 @@
-//! Which of many bytes are special, found at once.
+//! Finds the special bytes in a window of 64 bytes at once, as a bit mask.
 
 #![expect(clippy::inline_always, reason = "most of the time that a large text takes is spent here")]
 
-/// How many bytes are looked at at once: each is a bit of a word.
+/// Number of bytes searched at once: each is one bit of a `u64`.
 pub(crate) const WINDOW: usize = 64;
 const BLOCK: usize = 16;
 
-/// What to look for.
+/// The bytes to search for.
 #[derive(Clone, Copy)]
 pub(crate) struct Special {
     pub bytes: [u8; 2],
-    /// And everything up to this one, if anything.
+    /// Also every byte up to and including this one, if it is given.
     pub up_to: Option<u8>,
 }
 
@@ -20,7 +20,7 @@ impl Special {
     }
 }
 
-/// All of it, and where each window begins. The last one is filled up with blanks.
+/// Iterates over all of `bytes` in windows, each with its offset. The last window is padded with spaces.
 #[inline(always)]
 pub(crate) fn windows(bytes: &[u8]) -> impl Iterator<Item = (usize, [u8; WINDOW])> {
     let (windows, rest) = bytes.as_chunks();
@@ -30,8 +30,8 @@ pub(crate) fn windows(bytes: &[u8]) -> impl Iterator<Item = (usize, [u8; WINDOW]
     starts.zip(windows.iter().copied().chain([last]))
 }
 
-/// Copies the first bytes. There is little to copy as a rule, and then more is quicker than to count: what is behind it
-/// in `to` may be written to.
+/// Copies the first `length` bytes. Up to `WINDOW` bytes are copied as one whole window, which is quicker than an exact
+/// copy; bytes of `to` behind them may be overwritten.
 #[inline(always)]
 pub(crate) fn copy(from: &[u8], length: usize, to: &mut [u8]) {
     match (from.first_chunk::<WINDOW>(), to.first_chunk_mut()) {
@@ -40,7 +40,7 @@ pub(crate) fn copy(from: &[u8], length: usize, to: &mut [u8]) {
     }
 }
 
-/// A bit for each byte that is special, the first one lowest.
+/// Returns one bit for each byte of the window, set if the byte is special. The first byte is the lowest bit.
 #[inline(always)]
 pub(crate) fn find(window: &[u8; WINDOW], special: Special) -> u64 {
     let (blocks, _) = window.as_chunks();
@@ -58,7 +58,8 @@ fn find_in_block(block: [u8; BLOCK], special: Special) -> u16 {
     }
 }
 
-/// The compiler makes this of the loop below only where it is asked for speed alone, and that is not of all the program.
+/// Written with intrinsics: the compiler makes this of the loop below only when it optimises for speed, and not all of
+/// the program is built that way.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
 #[inline]

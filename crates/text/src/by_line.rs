@@ -1,14 +1,14 @@
 //! Edits addressed by line number, turned into splices.
 //!
-//! - A line number means the text before all edits, in whatever order they are listed. Only lines inserted at or past
-//!   its end build on each other: they form a tail.
-//! - Content is lines: its line breaks become those of the place it is put to, and one final break is the end of its
-//!   last line, not a blank line more.
+//! - A line number refers to the text before all edits, in whatever order they are listed. Only lines inserted at or
+//!   past its end build on each other: they form a tail.
+//! - Content consists of lines: its line breaks become those of the place where it is put, and one final break ends its
+//!   last line rather than adding a blank one.
 //! - The text ends with a line break afterwards if it did before. One exception: a blank last line keeps its break,
-//!   because without it it would be no line.
-//! - A `\r` that comes to stand before a blank line ending with `\n` becomes `\r\n`, or the two lines would be one.
+//!   because without it there would be no line.
+//! - A `\r` that would stand before a blank line ending with `\n` becomes `\r\n`, or the two lines would be one.
 //!
-//! Whether the result is worth writing, and line numbers in another base, are the caller's.
+//! The caller decides if the result is worth writing, and converts line numbers of another base.
 
 use std::{cell::OnceCell, ops::Range};
 
@@ -23,10 +23,10 @@ pub struct LineEdit {
     pub op: LineOp,
 }
 
-/// Content `""` is one blank line.
+/// The operation of a line edit. Content `""` is one blank line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineOp {
-    /// Puts content before the line; at the number of lines, after the last one.
+    /// Puts content before the line; if the line is the number of lines, after the last one.
     Insert(String),
     Replace(String),
     Delete,
@@ -41,7 +41,7 @@ impl LineOp {
         }
     }
 
-    /// What it puts there.
+    /// Returns the content that the operation puts there.
     pub fn content(&self) -> Option<&str> {
         match self {
             Self::Insert(content) | Self::Replace(content) => Some(content),
@@ -49,27 +49,27 @@ impl LineOp {
         }
     }
 
-    /// How many lines it removes and how many it adds.
+    /// Returns how many lines the operation removes and how many it adds.
     fn lines(&self) -> (usize, usize) {
         let removed = usize::from(!matches!(self, Self::Insert(_)));
         (removed, self.content().map_or(0, |content| pieces(content).count()))
     }
 }
 
-/// What line edits do to a text.
+/// The effect of line edits on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinePlan {
     /// Sorted and disjoint.
     pub splices: Vec<Splice>,
-    /// For each edit the greater of lines removed and lines added, plus the lines appended.
+    /// The greater of lines removed and lines added, summed over the edits, plus the lines appended.
     pub lines_modified: usize,
-    /// Lines of the text afterwards.
+    /// Number of lines of the text afterwards.
     pub total_lines: usize,
 }
 
 /// Plans `edits`, then `append`, which starts on a line of its own and ends the text with a line break if it has one.
 ///
-/// Of several edits that do not fit, the error names the first in the list.
+/// If several edits do not fit, the error names the first in the list.
 pub fn plan(text: &str, edits: &[LineEdit], append: Option<&str>) -> Result<LinePlan, EditError> {
     let total = count(text);
     let ordered = arrange(edits, total)?;
@@ -111,7 +111,7 @@ fn arrange(edits: &[LineEdit], total: usize) -> Result<Vec<&LineEdit>, EditError
     });
 
     let mut end = total; // where the tail ends so far
-    let mut taken: Option<usize> = None; // the latest line replaced or deleted, by its edit
+    let mut taken: Option<usize> = None; // the edit that replaces or deletes the latest line
     let mut faults = Vec::new();
     for &edit in &order {
         let LineEdit { line, ref op } = edits[edit];
@@ -134,23 +134,23 @@ fn arrange(edits: &[LineEdit], total: usize) -> Result<Vec<&LineEdit>, EditError
     }
 }
 
-/// The lines of content, without terminators.
+/// Returns the lines of content, without terminators; `""` is one blank line.
 fn pieces(content: &str) -> impl Iterator<Item = &str> {
     let blank = content.is_empty().then_some("");
     lines(content).map(|line| &content[line.start..line.end]).chain(blank)
 }
 
-/// Splices in the making, for places visited in order.
+/// Splices under construction, for places visited in order.
 struct Draft<'a> {
     text: &'a str,
     splices: Vec<Splice>,
-    /// The first line's ending and the most common one, looked for once: a long line costs as much as a long text.
+    /// The first line's ending and the most common one, searched for once: a long line costs as much as a long text.
     first: OnceCell<Option<Ending>>,
     common: OnceCell<Ending>,
 }
 
 impl Draft<'_> {
-    /// What replaces `range`, to be added to. Touching ranges share one splice.
+    /// Returns the replacement of `range`, to be appended to. Touching ranges share one splice.
     fn at(&mut self, range: Range<usize>) -> &mut String {
         match self.splices.last_mut() {
             Some(last) if last.range.end == range.start => last.range.end = range.end,
@@ -166,7 +166,7 @@ impl Draft<'_> {
         pieces(content).for_each(|piece| push_line(out, piece, ending));
     }
 
-    /// The terminator of the line stays out of the splice.
+    /// Replaces the content of a line; its terminator stays out of the splice.
     fn replace(&mut self, line: Line, content: &str) {
         let own = Ending::closing(&self.text[line.end..line.next]);
         let ending = own.unwrap_or_else(|| self.ending_at(line.start));
@@ -180,8 +180,8 @@ impl Draft<'_> {
         }
     }
 
-    /// How lines put in at `at`, the start of a line or the end of the text, shall end: as the line above does, or the
-    /// line below for the first one.
+    /// Returns the ending of lines that are inserted at `at`, the start of a line or the end of the text: that of the
+    /// line above, for the first line that of the line below, or else the most common one.
     fn ending_at(&self, at: usize) -> Ending {
         let first = || {
             let line = lines(self.text).next()?;
@@ -193,8 +193,8 @@ impl Draft<'_> {
         above.or_else(below).unwrap_or_else(|| *self.common.get_or_init(common))
     }
 
-    /// Puts the tail and what is appended behind the last line, of which `last` is the edit, and sees to the end of the
-    /// text.
+    /// Puts the tail and the appended text behind the last line, whose edit is `last`, and keeps the end of the text as
+    /// it was.
     fn finish(&mut self, last: Option<&LineOp>, tail: &[&LineEdit], append: Option<&str>) {
         let end = self.text.len();
         let open = end > 0 && Ending::closing(self.text).is_none();
@@ -204,7 +204,7 @@ impl Draft<'_> {
                 let deleted = matches!(last, Some(LineOp::Delete));
                 let out = self.at(end..end);
                 if open && !deleted {
-                    push_line(out, "", ending); // what the last line lacks: its break
+                    push_line(out, "", ending); // the break that the last line lacks
                 }
                 let contents = tail.iter().filter_map(|edit| edit.op.content()).chain(append);
                 contents.flat_map(pieces).for_each(|line| push_line(out, line, ending));
@@ -224,7 +224,7 @@ impl Draft<'_> {
         self.keep_apart();
     }
 
-    /// The last line is deleted, and it had no break: the one that is last now loses its own.
+    /// Removes the break of the line that is last now: the deleted last line had none.
     fn reopen(&mut self) {
         let Some((last, before)) = self.splices.split_last_mut() else { return };
         if !last.text.is_empty() {
@@ -242,7 +242,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Completes every `\r` that would come to stand before a `\n` it does not belong to.
+    /// Completes every `\r` that would otherwise stand before a `\n` of another line.
     fn keep_apart(&mut self) {
         for Splice { range, text: out } in &mut self.splices {
             let (before, after) = (&self.text[..range.start], &self.text[range.end..]);
@@ -265,7 +265,7 @@ fn push_line(out: &mut String, content: &str, ending: Ending) {
     out.push_str(ending.as_str());
 }
 
-/// Takes the break off the last line, unless it is all there is of that line.
+/// Removes the break of the last line, unless that line is blank.
 fn drop_break(out: &mut String) {
     let Some(ending) = Ending::closing(out) else { return };
     let end = out.len() - ending.as_str().len();
@@ -274,7 +274,7 @@ fn drop_break(out: &mut String) {
     }
 }
 
-/// Whether what follows `text` starts a line.
+/// True if text that follows `text` starts a line.
 fn is_line_start(text: &str) -> bool {
     text.is_empty() || Ending::closing(text).is_some()
 }
@@ -353,7 +353,7 @@ mod tests {
         check("a\n", &[insert(2, "y"), insert(1, "x")], "a\nx\ny\n");
         check("a\n", &[insert(1, "x"), insert(1, "y"), insert(3, "z")], "a\nx\ny\nz\n");
         check("a\n", &[delete(0), insert(1, "x"), insert(2, "y")], "x\ny\n");
-        // A tail insert below what is already there still goes behind it.
+        // A tail insert that names a line within the tail is still put behind it.
         check("a\n", &[insert(1, "x\ny\nz"), insert(2, "w")], "a\nx\ny\nz\nw\n");
     }
 
@@ -367,7 +367,7 @@ mod tests {
         refuse("a\nb\n", &[insert(2, "x\ny"), insert(5, "z")], &out(1, 5, "insert", 5));
         refuse("", &[replace(0, "x")], &out(0, 0, "replace", 0));
         refuse("", &[insert(usize::MAX, "x")], &out(0, usize::MAX, "insert", 1));
-        // A line just inserted is not there yet.
+        // A line inserted by another edit does not count.
         refuse("", &[insert(0, "x"), replace(0, "y")], &out(1, 0, "replace", 0));
         // The first in the list, not the first in the text.
         refuse("a\n", &[insert(7, "x"), insert(5, "y"), delete(1)], &out(0, 7, "insert", 2));
@@ -386,7 +386,7 @@ mod tests {
         );
     }
 
-    /// Whether the line above is blank decides, and it may be one that an edit has made, or no edit's at all.
+    /// The result depends on the line above being blank, be it made by an edit or not.
     #[test]
     fn a_last_line_without_a_break_is_deleted() {
         check("x\ny\n\nlast", &[replace(0, "z"), delete(3)], "z\ny\n\n");

@@ -1,6 +1,6 @@
-//! Which lines differ between two texts.
+//! Finds the lines that differ between two texts.
 //!
-//! Lines end at `\n` here, as in every diff. What the splices did not touch is compared but never searched.
+//! Lines end at `\n` here, as in every diff. Parts that the splices did not touch are compared but never searched.
 
 use std::ops::Range;
 
@@ -9,22 +9,22 @@ use memchr::{memchr, memrchr};
 
 use crate::splice::{Composed, Region};
 
-/// How much search one diff may cost, see [`cost`]. Beyond, only lines that occur once on both sides are matched, and
-/// what lies between two of those is shown as replaced: the time stays close to linear.
+/// Highest search cost of one diff, see [`cost`]. Beyond it only lines that occur once on both sides are matched, and
+/// the lines between two of those are shown as replaced, so that the time stays close to linear.
 const BUDGET: usize = 1 << 23;
 
-/// So many lines with an equal on the other side cost nothing: that much is linear.
+/// Lines with an equal on the other side that cost nothing: a search of so few is linear.
 const FREE: usize = 64;
 
-/// The search numbers lines in 31 bits; bytes are at least as many.
+/// Longest text that is searched, in bytes: the search numbers lines in 31 bits, and a text has at least as many bytes.
 const LONGEST: usize = (1 << 31) - 2;
 
-/// More lines than this are not searched for the most readable of several equally good places of a change.
+/// Most lines for which the most readable of several equally good places of a change is searched for.
 const READABLE: usize = 1 << 16;
 
-/// The runs of whole lines that differ, sorted, with at least one line between neighbours.
+/// Returns the runs of whole lines that differ, sorted, with at least one line between neighbours.
 ///
-/// Should `changed` not describe how `old` became `new`, everything is searched.
+/// If `changed` does not describe how `old` became `new`, everything is searched.
 pub(crate) fn between(old: &str, new: &str, changed: &Composed) -> Vec<Region> {
     let mut search = Search { old, new, budget: BUDGET, found: Vec::new() };
     if fits(old.as_bytes(), new.as_bytes(), changed.regions()) {
@@ -37,7 +37,7 @@ pub(crate) fn between(old: &str, new: &str, changed: &Composed) -> Vec<Region> {
     search.found
 }
 
-/// Whether outside of `regions` the texts are the same.
+/// True if the texts are the same outside of `regions`.
 fn fits(old: &[u8], new: &[u8], regions: &[Region]) -> bool {
     let end = Region { old: old.len()..old.len(), new: new.len()..new.len() };
     let mut at = (0, 0);
@@ -50,7 +50,7 @@ fn fits(old: &[u8], new: &[u8], regions: &[Region]) -> bool {
 
 /// Widens regions to whole lines, by the same bytes on both sides, and merges those that then meet.
 fn whole_lines(old: &[u8], new: &[u8], regions: &[Region]) -> Vec<Region> {
-    // From the end of `region` to the end of its last line, which is in `rest`.
+    // Returns the number of bytes from the end of `region` to the end of its last line, which is in `rest`.
     let tail = |region: &Region, rest: &[u8]| {
         let starts_line = |text: &[u8]| matches!(text.last(), None | Some(b'\n'));
         if starts_line(&old[..region.old.end]) && starts_line(&new[..region.new.end]) {
@@ -61,7 +61,7 @@ fn whole_lines(old: &[u8], new: &[u8], regions: &[Region]) -> Vec<Region> {
     };
     let mut widened: Vec<Region> = Vec::with_capacity(regions.len());
     for region in regions {
-        // Only what is between two regions is looked at: a line may be long and have many.
+        // Only the gap between two regions is searched: a line may be long and have many regions.
         let from = widened.last().map_or(0, |last| last.old.end);
         let gap = &old[from..region.old.start];
         let lines = memrchr(b'\n', gap).map_or(0, |at| at + 1);
@@ -91,7 +91,7 @@ fn whole_lines(old: &[u8], new: &[u8], regions: &[Region]) -> Vec<Region> {
 struct Search<'a> {
     old: &'a str,
     new: &'a str,
-    /// What is left of [`BUDGET`].
+    /// The rest of [`BUDGET`].
     budget: usize,
     found: Vec<Region>,
 }
@@ -106,7 +106,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds the lines that differ in `region`. If that would cost too much it finds none, and returns the region less
+    /// Finds the lines that differ in `region`. If that would cost too much, finds none and returns the region without
     /// the lines that both sides start and end with.
     fn weigh(&mut self, region: Region) -> Option<Region> {
         if region.old.is_empty() || region.new.is_empty() {
@@ -140,7 +140,8 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// The parts of `region` between lines that both sides have exactly once and in the same order.
+    /// Splits `region` at the lines that both sides have exactly once and in the same order, and returns the parts
+    /// between them.
     fn split(&self, region: &Region) -> Vec<Region> {
         let input = self.intern(region);
         let (before, after) = (&input.before, &input.after);
@@ -170,7 +171,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What a search may cost at worst: each line that has an equal on the other side is held against every line.
+/// Returns the highest cost of a search: each line that has an equal on the other side is compared with every line.
 fn cost(input: &InternedInput<&str>, before: &[Token], after: &[Token]) -> usize {
     let mut sides = vec![(false, false); input.interner.num_tokens() as usize];
     for token in before {
@@ -184,7 +185,7 @@ fn cost(input: &InternedInput<&str>, before: &[Token], after: &[Token]) -> usize
     shared.saturating_sub(FREE).saturating_mul(lines().count())
 }
 
-/// How many tokens two sequences have in common at their start.
+/// Counts the tokens that two sequences have in common at their start.
 fn common<'t>(
     left: impl Iterator<Item = &'t Token>,
     right: impl Iterator<Item = &'t Token>,
@@ -192,7 +193,7 @@ fn common<'t>(
     left.zip(right).take_while(|(left, right)| left == right).count()
 }
 
-/// Line numbers to byte offsets, for ascending numbers.
+/// Converts line numbers, in ascending order, to byte offsets.
 struct Place<'i, 'a> {
     input: &'i InternedInput<&'a str>,
     /// Line and offset reached so far.
@@ -219,7 +220,7 @@ impl<'i, 'a> Place<'i, 'a> {
     }
 }
 
-/// The longest ascending sequence of lines, as (old, new), that occur exactly once on each side.
+/// Returns the longest ascending sequence of lines, as (old, new), that occur exactly once on each side.
 fn anchors(input: &InternedInput<&str>) -> Vec<(usize, usize)> {
     let (before, after) = (single(input, &input.before), single(input, &input.after));
     let mut pairs: Vec<(usize, usize)> =
@@ -240,7 +241,7 @@ fn anchors(input: &InternedInput<&str>) -> Vec<(usize, usize)> {
     anchors
 }
 
-/// For every distinct line the place where `tokens` have it, if they have it exactly once.
+/// Returns for every distinct line its place in `tokens`, if it occurs there exactly once.
 fn single(input: &InternedInput<&str>, tokens: &[Token]) -> Vec<Option<usize>> {
     let mut count = vec![0_usize; input.interner.num_tokens() as usize];
     let mut place = vec![None; count.len()];
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
     use crate::splice::{Splice, apply};
 
-    /// Each change as the lines removed and the lines added.
+    /// Checks the changes, each given as the lines removed and the lines added.
     fn check(old: &str, splices: &[(Range<usize>, &str)], expected: &[(&str, &str)]) {
         let splices: Vec<_> = splices
             .iter()
@@ -309,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Every other of many lines: too dear to search as one.
+    /// Changes every other of many lines, which is too costly to search as one.
     #[test]
     fn many_changes_are_told_apart_by_unique_lines() {
         let numbered = |word: &str| {
@@ -329,7 +330,7 @@ mod tests {
         assert!(found.iter().all(|region| old[region.old.clone()].starts_with("old")));
     }
 
-    /// Nothing to hold on to, too dear to search: shown as replaced, less what both ends share.
+    /// No unique lines, and too costly to search: shown as replaced, without what both ends share.
     #[test]
     fn a_vast_repetitive_change_is_replaced_as_a_whole() {
         let (old, new) = ("x\ny\n".repeat(9_000), "y\ny\nx\n".repeat(9_000));

@@ -1,4 +1,4 @@
-//! Bytes to text, and the reasons why bytes are not text.
+//! Decodes bytes to text, or returns the reason why they are not text.
 //!
 //! Nothing is ever decoded lossily or normalised: the bytes of a [`Text`] are the bytes of the file.
 
@@ -9,7 +9,7 @@ use memchr::memchr;
 
 const BOM: &str = "\u{feff}";
 
-/// Why bytes are not text. Bytes with both faults are `InvalidUtf8`.
+/// The reason why bytes are not text. Bytes with both defects are `InvalidUtf8`.
 #[derive(Debug, thiserror::Error, PartialEq, Eq, Clone, Copy)]
 pub enum NotText {
     /// `at`: offset of the first byte that is not part of a valid sequence.
@@ -20,8 +20,8 @@ pub enum NotText {
     Nul { at: usize },
 }
 
-/// Decoded contents: valid UTF-8 without NUL. A leading byte order mark is kept aside: hidden from readers and edits,
-/// there again in what is written.
+/// Decoded contents: valid UTF-8 without NUL. A leading byte order mark is kept separate: hidden from readers and
+/// edits, and written back with the text.
 ///
 /// Cheap to clone; shares the bytes it was decoded from.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Text {
         Ok(Self { bytes, bom })
     }
 
-    /// A part of a text. It has no byte order mark, whatever it begins with.
+    /// Makes a part of a text. It has no byte order mark, whatever it begins with.
     pub fn part(text: String) -> Result<Self, NotText> {
         match memchr(0, text.as_bytes()) {
             Some(at) => Err(NotText::Nul { at }),
@@ -54,12 +54,12 @@ impl Text {
         Self { bytes: Arc::default(), bom: 0 }
     }
 
-    /// What readers see and edits address: without the byte order mark.
+    /// The text that readers see and edits address: without the byte order mark.
     pub fn as_str(&self) -> &str {
         &self.whole()[self.bom..]
     }
 
-    /// What is on disk: with the byte order mark.
+    /// The text that is on disk: with the byte order mark.
     #[expect(
         unsafe_code,
         reason = "checking 10 MB again at every look would cost more than the edit"
@@ -75,7 +75,7 @@ impl Text {
     }
 }
 
-/// The size only: contents do not belong in logs.
+/// Shows the size only: contents do not belong in logs.
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Text").field("bytes", &self.bytes.len()).field("bom", &self.bom).finish()

@@ -1,7 +1,7 @@
-//! Unified diffs of what splices did.
+//! Unified diffs of the changes that splices made.
 //!
 //! Lines end at `\n` only, a `\r` is part of its line, so that `git apply` accepts every diff and restores every byte.
-//! Which lines differ is found elsewhere.
+//! The module `changes` finds the lines that differ.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::splice::{Composed, Region};
 /// Unchanged lines shown on either side of a change.
 const CONTEXT: usize = 3;
 
-/// What a limited diff may take for each line it may have, on average: a line can be as long as a file.
+/// Most bytes of a limited diff for each of its lines, on average: a line can be as long as a file.
 const BYTES_PER_LINE: usize = 400;
 
 const NO_BREAK: &str = "\\ No newline at end of file";
@@ -27,17 +27,18 @@ pub struct Names<'a> {
     pub new: &'a str,
 }
 
-/// The diff from `old` to `new`, whole texts with their byte order marks; `""` when nothing differs.
+/// Returns the diff from `old` to `new`, whole texts with their byte order marks; `""` if nothing differs.
 ///
-/// `changed` says where to look. If it does not lead from `old` to `new` the diff is right all the same, but slower.
+/// `changed` says where to search. If it does not lead from `old` to `new`, the diff is still right, but slower.
 pub fn unified(old: &str, new: &str, changed: &Composed, names: Names<'_>) -> String {
     render(old, new, changed, names, Page::endless())
 }
 
-/// The same, but at most `max_lines` lines (headers included) of 400 bytes on average; when there are more, a last line
-/// `... (7 more lines: +4 -2)` counts those left out, and how many of them are added and removed.
+/// Returns the diff as [`unified`] does, but at most `max_lines` lines (headers included) of 400 bytes on average. If
+/// there are more, a last line `... (7 more lines: +4 -2)` counts those left out, and how many of them are added and
+/// removed.
 ///
-/// A diff that was cut is for reading: it cannot be applied.
+/// A diff that was cut is for reading only: it cannot be applied.
 pub fn unified_within(
     old: &str,
     new: &str,
@@ -65,7 +66,7 @@ fn render(old: &str, new: &str, changed: &Composed, names: Names<'_>, mut page: 
     page.finish()
 }
 
-/// Writes `changes`, at least one, and the lines around them. Takes and returns how much of the old text is passed.
+/// Writes `changes`, at least one, and the lines around them. Takes and returns how much of the old text was passed.
 fn hunk(
     old: &mut Side<'_>,
     new: &mut Side<'_>,
@@ -97,7 +98,7 @@ fn hunk(
     end
 }
 
-/// The last lines before `at`, the start of a line.
+/// Returns the context lines before `at`, the start of a line.
 fn above(text: &str, at: usize) -> &str {
     let mut start = at;
     for _ in 0..CONTEXT {
@@ -107,7 +108,7 @@ fn above(text: &str, at: usize) -> &str {
     &text[start..at]
 }
 
-/// The next lines from `at` on.
+/// Returns the context lines from `at` on.
 fn below(text: &str, at: usize) -> &str {
     let rest = &text[at..];
     let end = memchr_iter(b'\n', rest.as_bytes()).nth(CONTEXT - 1);
@@ -118,7 +119,7 @@ fn breaks(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// One of the two texts, and how many lines of it are passed.
+/// One of the two texts, and how many lines of it were passed.
 struct Side<'a> {
     text: &'a str,
     lines: usize,
@@ -129,8 +130,8 @@ impl<'a> Side<'a> {
         Self { text, lines: 0 }
     }
 
-    /// Passes `range`, which comes next, and says its first line (from 1) and number of lines. Nothing is said to be
-    /// after the line before it.
+    /// Passes `range`, which comes next, and returns its first line (from 1) and number of lines. An empty range is
+    /// given the number of the line before it.
     fn span(&mut self, range: Range<usize>) -> String {
         let text = &self.text[range];
         let (above, breaks) = (self.lines, breaks(text));
@@ -143,7 +144,7 @@ impl<'a> Side<'a> {
 /// A diff being written, up to a limit.
 struct Page {
     out: String,
-    /// How much still fits.
+    /// Lines and bytes that still fit.
     lines: usize,
     bytes: usize,
     /// Lines left out; once there is one, all that follow are.
@@ -196,8 +197,8 @@ impl Page {
     }
 }
 
-/// A name as git reads it back: quoted when it has characters that would end or change it, and ended by a tab when it
-/// has blanks.
+/// Returns a name as git reads it back: quoted if it has characters that would end or change it, and ended by a tab if
+/// it has spaces.
 fn file_name(name: &str) -> Cow<'_, str> {
     let special = |char: char| char.is_ascii_control() || char == '"' || char == '\\';
     if name.contains(special) {

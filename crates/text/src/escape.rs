@@ -1,18 +1,18 @@
-//! A text as JSON has it between quotes.
+//! Escapes text for a JSON string.
 
 #![expect(clippy::inline_always, reason = "this is most of the time that a large read takes")]
 
 use crate::block::{self, Special, WINDOW, windows};
 
 const WORD: usize = 8;
-/// What a window becomes at the most, and a window more, since whole ones are written.
+/// Largest size of an escaped window, and one window more, since whole ones are written.
 const LONGEST: usize = 6 * WINDOW + WINDOW;
-/// Room is made for so many bytes at a time.
+/// Bytes of text for which space is reserved at a time.
 const PIECE: usize = 64 * WINDOW;
 
-/// What has to be escaped.
+/// The bytes that have to be escaped.
 const ESCAPES: Special = Special { bytes: *b"\"\\", up_to: Some(0x1f) };
-/// If there are more in a window it is gone through byte by byte.
+/// A window with more of them is escaped byte by byte.
 const FEW: u32 = 12;
 
 /// Appends `text` as `serde_json` would write it, without the quotes.
@@ -20,7 +20,7 @@ const FEW: u32 = 12;
 pub fn escape(text: &str, out: &mut Vec<u8>) {
     for piece in text.as_bytes().chunks(PIECE) {
         let mut at = out.len();
-        // As a rule not all of it is needed, and seldom more.
+        // Usually not all of this is needed, and rarely more.
         out.resize(at + piece.len() + piece.len() / 4 + LONGEST, 0);
         for (start, window) in windows(piece) {
             let (rest, place) = (&piece[start..], make_room(out, at));
@@ -36,7 +36,7 @@ pub fn escape(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// The first `length` bytes, of which these are special; how many they became.
+/// Escapes the first `length` bytes, of which `special` are special, and returns how many bytes were written.
 #[inline(always)]
 fn escape_few(bytes: &[u8], length: usize, mut special: u64, place: &mut [u8]) -> usize {
     let (mut seen, mut at) = (0, 0);
@@ -52,7 +52,7 @@ fn escape_few(bytes: &[u8], length: usize, mut special: u64, place: &mut [u8]) -
     at + length - seen
 }
 
-/// Where the next window goes.
+/// Returns the space for the next window, growing `out` if needed.
 #[inline(always)]
 fn make_room(out: &mut Vec<u8>, at: usize) -> &mut [u8] {
     if out.len() < at + LONGEST {
@@ -61,12 +61,12 @@ fn make_room(out: &mut Vec<u8>, at: usize) -> &mut [u8] {
     &mut out[at..at + LONGEST]
 }
 
-/// Byte by byte; how many it became.
+/// Escapes byte by byte, and returns how many bytes were written.
 #[inline(always)]
 fn escape_bytes(bytes: &[u8], place: &mut [u8]) -> usize {
     bytes.iter().fold(0, |at, byte| {
         let (escaped, length) = &ESCAPED[usize::from(*byte)];
-        // One store, as the compiler would not make of a slice.
+        // A copy of fixed size is one store, which the compiler would not make of a slice.
         if let Some(place) = place.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
             *place = *escaped;
         }
@@ -74,7 +74,7 @@ fn escape_bytes(bytes: &[u8], place: &mut [u8]) -> usize {
     })
 }
 
-/// What stands for each byte, and how much of it counts.
+/// The escape of each byte, and its length.
 static ESCAPED: [([u8; WORD], usize); 256] = {
     let mut table = [([0; WORD], 1); 256];
     let mut byte = 0;

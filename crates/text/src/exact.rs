@@ -1,11 +1,11 @@
-//! String edits, staged one after another: each is looked for in what the ones before it left.
+//! String edits, staged one after another: each is searched for in what the ones before it left.
 //!
-//! A string must be found exactly, byte for byte, and mean one place. Two things may be given way to, and both are told:
-//! line feeds where the text has another line break throughout, and, if asked for, blanks (`blanks.rs`). There is no
-//! other likeness that would do, ever; what is merely near is for a hint (`nearest.rs`).
+//! A string must be found exactly, byte for byte, and at one place. There are two exceptions, and both are reported:
+//! line feeds where the text has another line break throughout, and, if asked for, whitespace (`blanks.rs`). There is
+//! no other fuzzy matching, ever; a near match only makes a hint (`nearest.rs`).
 //!
-//! Line feeds of the new text become the text's own line breaks, unless the caller writes a carriage return on either
-//! side: then every byte is meant.
+//! Line feeds of the new text become the text's own line breaks, unless the caller writes a carriage return in either
+//! string: then every byte is taken as it is written.
 
 mod pick;
 mod rarity;
@@ -28,31 +28,31 @@ use crate::lines::{self, Ending};
 use crate::positions::positions;
 use crate::splice::{self, Composed};
 
-/// Places remembered of an edit that replaces several, and, besides the first of each edit, of all edits.
+/// Most places kept of one edit, and of all edits together besides the first of each.
 const PLACES: usize = 100;
 const PLACES_OF_ALL: usize = 1000;
-/// More splices at once are remembered as one.
+/// An edit with more splices than this is recorded as one.
 const SPLICES: usize = 100_000;
 
-/// Replaces `old` by `new`.
+/// A replacement of `old` by `new`.
 #[derive(Debug, Clone, Copy)]
 pub struct StringEdit<'a> {
     pub old: &'a str,
     pub new: &'a str,
     pub pick: Pick,
-    /// How many matches there must be.
+    /// The number of matches that there must be.
     pub count: Option<usize>,
     pub matching: Matching,
 }
 
-/// Which of several matches is meant.
+/// The choice among several matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
-    /// There must not be several, not even ones that overlap.
+    /// The only match: several are refused, even ones that overlap.
     Only,
-    /// Every one, from left to right, none that overlaps one before it.
+    /// Every match from left to right that does not overlap one before it.
     All,
-    /// The one nearest to where this line (from 0) of the original is now.
+    /// The match nearest to where this line (from 0) of the original is now.
     Near(usize),
 }
 
@@ -60,7 +60,7 @@ fn has_break(string: &str) -> bool {
     memchr::memchr2(b'\n', b'\r', string.as_bytes()).is_some()
 }
 
-/// True if every byte of the new text is meant as it is written.
+/// True if every byte of the new text is taken as it is written.
 fn is_literal(edit: &StringEdit) -> bool {
     edit.old.contains('\r') || edit.new.contains('\r')
 }
@@ -68,38 +68,38 @@ fn is_literal(edit: &StringEdit) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matching {
     Exact,
-    /// When nothing matches exactly: whole lines that fit but for their blanks.
+    /// If nothing matches exactly, whole lines that match with whitespace ignored.
     IgnoreBlanks,
 }
 
-/// How a string was found.
+/// The way a string was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     Exactly,
     /// Exactly, but one half of a CRLF was replaced and the other half is left.
     WithinBreak,
-    /// With its line feeds in the style of the file.
+    /// With its line feeds changed to the line ending of the file.
     WithEndings(Ending),
-    /// Blanks aside; the replacement was moved by the shift.
+    /// With whitespace ignored; the replacement was moved by the shift.
     WithBlanks(Shift),
 }
 
-/// What one edit did.
+/// The result of one edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     pub found: Found,
-    /// How many places were replaced.
+    /// The number of places that were replaced.
     pub count: usize,
-    /// The first of them.
+    /// The first of these places.
     pub places: Vec<Place>,
 }
 
-/// Lines (from 0, `end` is the last one's, not after it) of a place.
+/// The lines of a place that was replaced, from 0; a span includes its last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// What was replaced, in the text just before the edit.
+    /// The lines that were replaced, in the text just before the edit.
     pub before: LineSpan,
-    /// What stands there, in the text after all edits.
+    /// The lines that replace them, in the text after all edits.
     pub after: LineSpan,
 }
 
@@ -109,11 +109,11 @@ pub struct LineSpan {
     pub last: usize,
 }
 
-/// Why an edit of a string could not be applied. The text is untouched in every case; `edit` and `prior` are positions in
-/// the list of edits.
+/// The reason why a string edit could not be applied. The text is unchanged in every case; `edit` and `prior` are
+/// positions in the list of edits.
 #[derive(Debug, thiserror::Error, PartialEq, Eq, Clone)]
 pub enum StringError {
-    /// An empty string is everywhere; only an empty text can be filled by it.
+    /// An empty string is everywhere; it can only fill an empty text.
     #[error("Edit {edit}: old_string cannot be empty")]
     EmptyString { edit: usize },
     #[error("Edit {edit}: String not found")]
@@ -121,35 +121,35 @@ pub enum StringError {
     /// `named`: the first matches, or those that tie.
     #[error("Edit {edit}: String appears {count} times")]
     Ambiguous { edit: usize, count: usize, named: Vec<LineSpan>, why: Mismatch },
-    /// The string was there once, and an edit before took part of it. `now`: what stands there.
+    /// The string was there once, and an edit before replaced part of it. `now`: the lines that stand there.
     #[error("Edit {edit} conflicts with edit {prior}")]
     Overtaken { edit: usize, prior: usize, now: LineSpan },
-    /// Bytes of the text with this edit, which are too many.
+    /// The text would be too long with this edit; `size` is its bytes.
     #[error("Edit {edit} makes the text too long: {size} bytes")]
     TooLong { edit: usize, size: usize },
-    /// The lines fit but for their blanks, but not by one and the same shift.
+    /// The lines match with whitespace ignored, but not by one and the same shift.
     #[error("Edit {edit}: String not found")]
     Uneven { edit: usize, place: LineSpan },
-    /// The lines fit but for their blanks, and the new ones have less indentation than the shift would take away.
+    /// The lines match with whitespace ignored, and the new ones have less indentation than the shift would remove.
     #[error("Edit {edit}: String not found")]
     TooShallow { edit: usize, place: LineSpan },
 }
 
-/// A text with edits on the way.
+/// A text and the edits applied to it so far.
 #[derive(Debug)]
 pub struct Staged<'a> {
     original: &'a Text,
-    /// With the byte order mark, as all offsets here.
+    /// With the byte order mark, which all offsets here include.
     text: String,
     bom: usize,
-    /// Bytes the text may have at most, on the way too.
+    /// Most bytes that the text may have, between edits too.
     max_len: usize,
     lines: LineIndex,
     rarity: Rarity,
     composed: Composed,
     ending: OnceCell<Option<Ending>>,
     done: Vec<Done<'a>>,
-    /// How many more places than one an edit can be remembered.
+    /// Places that can still be kept besides the first of each edit.
     places_left: usize,
 }
 
@@ -159,11 +159,11 @@ struct Done<'a> {
     found: Found,
     count: usize,
     before: Vec<LineSpan>,
-    /// Where the first places are now.
+    /// The current ranges of the first places.
     now: Vec<Range<usize>>,
 }
 
-/// Where an edit applies, and what it puts there.
+/// The places where an edit applies, and the replacement.
 struct Fit<'a> {
     /// Sorted and of one length.
     ranges: Vec<Range<usize>>,
@@ -195,7 +195,7 @@ impl<'a> Staged<'a> {
         }
     }
 
-    /// Applies the next edit, or leaves everything as it is and says why.
+    /// Applies the next edit, or leaves everything as it is and returns the reason.
     pub fn apply(&mut self, edit: StringEdit<'a>) -> Result<(), StringError> {
         let Fit { ranges, new, found } = self.fit(edit)?;
         if has_break(edit.old) || has_break(edit.new) {
@@ -237,7 +237,7 @@ impl<'a> Staged<'a> {
         Ok(())
     }
 
-    /// Whether the text may have `count` places of `old_len` bytes replaced by `new_len` each.
+    /// Refuses to replace `count` places of `old_len` bytes by `new_len` each if the text would become too long.
     fn check_size(&self, count: usize, old_len: usize, new_len: usize) -> Result<(), StringError> {
         let kept = self.text.len() - count * old_len;
         let size = kept.saturating_add(count.saturating_mul(new_len));
@@ -252,12 +252,12 @@ impl<'a> Staged<'a> {
         &self.text[self.bom..]
     }
 
-    /// The edit before that replaced the very same string.
+    /// Returns the earlier edit that replaced the very same string.
     pub fn replaced_by(&self, old: &str) -> Option<usize> {
         self.done.iter().position(|done| done.edit.old == old)
     }
 
-    /// True if it would have been found in the text before all edits.
+    /// True if `old` would have been found in the text before all edits.
     pub fn was_there(&self, old: &str) -> bool {
         Self::new(self.original, self.max_len).is_there(old)
     }
@@ -267,7 +267,7 @@ impl<'a> Staged<'a> {
         has(old) || self.with_own_endings(old).is_some_and(|old| has(&old))
     }
 
-    /// The new text, with the byte order mark, how it came about, and what each edit did.
+    /// Returns the new text with the byte order mark, the composed splices, and the result of each edit.
     pub fn finish(mut self) -> (String, Composed, Vec<Applied>) {
         let last = self.done.iter().flat_map(|done| &done.now).map(|range| range.start).max();
         self.lines.reach(&self.text, last.unwrap_or_default());
@@ -327,7 +327,7 @@ impl<'a> Staged<'a> {
         StringError::NoMatch { edit: index }
     }
 
-    /// Where `old` was before all edits, if it was at one place only.
+    /// Returns the range of `old` before all edits, if it was at one place only.
     fn only_origin(&self, old: &str) -> Option<Range<usize>> {
         let text = &self.original.as_str().as_bytes();
         let finder = memmem::Finder::new(old);
@@ -336,8 +336,8 @@ impl<'a> Staged<'a> {
         finder.find(&text[at + 1..]).is_none().then_some(range)
     }
 
-    /// The first edit that replaced something in `origin`, a part of the original. The edits are made once more: where
-    /// each of them was is not remembered, since it is rarely asked and can be much.
+    /// Returns the first edit that replaced something in `origin`, a part of the original. The edits are made once
+    /// more: all their places are not kept, since they are rarely needed and can be many.
     fn first_to_take(&self, origin: &Range<usize>) -> Option<usize> {
         let mut again = Self::new(self.original, self.max_len);
         self.done.iter().position(|done| {
@@ -351,7 +351,7 @@ impl<'a> Staged<'a> {
         })
     }
 
-    /// Where `needle` is and what the edit picks of it; `None` when it is nowhere.
+    /// Finds `needle` and returns the places that the edit picks; `None` if it is nowhere.
     fn find(
         &self,
         edit: StringEdit<'_>,
@@ -379,7 +379,7 @@ impl<'a> Staged<'a> {
         }
         let rest = text[first..].iter().copied();
         let matches = positions(rest, needle.as_bytes()).map(|at| range(first + at));
-        // Matches come in order, so that lines are counted once.
+        // Matches come in order, so lines are counted once.
         let (mut counted, mut line) = (0, 0);
         let height = line_index::breaks(needle, 0..needle.len() - 1);
         let span = |range: &Range<usize>| {
@@ -417,7 +417,7 @@ impl<'a> Staged<'a> {
         Ok(Some(Fit::one(range, new.into(), Found::WithBlanks(shift))))
     }
 
-    /// Where a line of the original is now.
+    /// Returns where a line of the original is now.
     fn line_now(&self, line: usize) -> usize {
         if self.composed.regions().is_empty() {
             return line;
@@ -428,12 +428,12 @@ impl<'a> Staged<'a> {
         self.span(&(now..now)).first
     }
 
-    /// The style of all line breaks, if there is one.
+    /// Returns the ending that all lines share, if there is one.
     fn ending(&self) -> Option<Ending> {
         *self.ending.get_or_init(|| lines::uniform_ending(self.text()))
     }
 
-    /// `string` with its line breaks in the file's style; borrowed when that is as they are.
+    /// Returns `string` with its line breaks in the file's style; borrowed if they already are.
     fn native<'s>(&self, string: &'s str) -> Cow<'s, str> {
         if !has_break(string) {
             return string.into();
@@ -441,23 +441,23 @@ impl<'a> Staged<'a> {
         self.ending().map_or(string.into(), |ending| lines::with_ending(string, ending))
     }
 
-    /// `old` with its line feeds in the style of the text; `None` if it has a carriage return.
+    /// Returns `old` with its line feeds in the style of the text; `None` if it has a carriage return.
     fn with_own_endings<'s>(&self, old: &'s str) -> Option<Cow<'s, str>> {
         (!old.contains('\r')).then(|| self.native(old))
     }
 
-    /// The new text, with its line feeds in the style of the text.
+    /// Returns the new text with its line feeds in the style of the text, unless the edit is literal.
     fn replacement<'s>(&self, edit: &StringEdit<'s>) -> Cow<'s, str> {
         if is_literal(edit) { edit.new.into() } else { self.native(edit.new) }
     }
 
-    /// The same where `old` is found exactly, and so perhaps in the middle of a CRLF.
+    /// Returns the replacement for an `old` that is found exactly, and so perhaps in the middle of a CRLF.
     fn exact_replacement<'s>(&self, edit: StringEdit<'s>) -> (Cow<'s, str>, Found) {
         let is_crlf = || self.ending() == Some(Ending::CrLf);
         let begins_within = edit.old.starts_with('\n') && is_crlf();
         let ends_within = edit.old.ends_with('\r') && is_crlf();
         let new = match edit.new.strip_prefix('\n') {
-            // It completes the `\r` before it.
+            // The new line feed completes the `\r` before it.
             Some(rest) if begins_within && !is_literal(&edit) => {
                 format!("\n{}", self.native(rest)).into()
             }
@@ -468,7 +468,8 @@ impl<'a> Staged<'a> {
         (new, if leaves_half { Found::WithinBreak } else { Found::Exactly })
     }
 
-    /// The lines of `range`; a line break belongs to the line it ends, and nothing to the line it stands in.
+    /// Returns the lines of `range`. A line break belongs to the line it ends, and an empty range to the line it stands
+    /// in.
     fn span(&self, range: &Range<usize>) -> LineSpan {
         let start = range.start.min(self.text.len().saturating_sub(1));
         let first = self.lines.line_at(&self.text, start);

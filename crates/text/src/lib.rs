@@ -4,16 +4,16 @@
 //! to linear in its size.
 //!
 //! - [`decode`](Text::decode): bytes to [`Text`], or the reason they are not text
-//! - [`lines`]: what a line is, counting and selecting them
+//! - [`lines`]: the definition of a line; counting and selecting lines
 //! - [`by_line`]: edits addressed by line number, turned into splices
 //! - [`exact`]: edits addressed by the string they replace, staged one after another
-//! - [`nearest`]: why a string was not found, and where it nearly fits
-//! - [`splice`]: applying splices, and [`Composed`]: what a sequence of them did
-//! - [`diff`]: what they did, as a unified diff
-//! - [`escape`], [`unescape`]: a text as JSON has it, and back
-//! - [`printable`]: a text as a terminal may show it
+//! - [`nearest`]: the reasons why a string was not found, and the places that it nearly matches
+//! - [`splice`]: applying splices; [`Composed`] is the combined effect of a sequence of them
+//! - [`diff`]: the changes as a unified diff
+//! - [`escape`], [`unescape`]: JSON string escaping and unescaping
+//! - [`printable`]: text made safe to print on a terminal
 //!
-//! Offsets are bytes and lines count from 0; callers that speak another base convert.
+//! Offsets are in bytes and lines count from 0; callers that use another base convert.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
@@ -48,13 +48,13 @@ pub use printable::{is_hidden, printable, printable_json, printable_line};
 pub use splice::{Composed, Region, Splice};
 pub use unescape::{end_of_text, unescape};
 
-/// Why an edit of lines could not be applied. The text is untouched in every case.
+/// The reason why a line edit could not be applied. The text is unchanged in every case.
 ///
 /// `edit` and `prior` are positions in the list of edits as given. Lines count from 0, in the messages too; a caller
 /// with another base writes its own message from the fields.
 #[derive(Debug, thiserror::Error, PartialEq, Eq, Clone)]
 pub enum EditError {
-    /// `valid` are the lines this operation could have named; empty when there are none.
+    /// `valid`: the lines that the operation could have named; empty if there are none.
     #[error("Line {line} out of range for {op} operation")]
     LineOutOfRange { edit: usize, line: usize, op: &'static str, valid: Range<usize> },
     #[error("Edit {edit} conflicts with edit {prior}: both target line {line}")]

@@ -1,14 +1,14 @@
-//! Line numbers in a text that changes, without counting it again from the beginning.
+//! Line numbers in a text that changes, without counting it again from its start.
 
 use std::ops::Range;
 
 use crate::lines;
 
-/// Bytes in a block, when it is made.
+/// Bytes in a new block.
 const BLOCK: usize = 2 * 1024;
 
-/// How many lines end in each block of a text. The blocks cover its beginning without gaps: as much of it as was asked
-/// about so far.
+/// The number of lines that end in each block of a text. The blocks cover the start of the text without gaps, as far as
+/// it was asked about.
 #[derive(Debug, Default)]
 pub(crate) struct LineIndex {
     blocks: Vec<Block>,
@@ -21,7 +21,7 @@ struct Block {
 }
 
 impl LineIndex {
-    /// Sees to it that nobody who asks for a line at or before `offset` has to count.
+    /// Extends the index to `offset`, so that `line_at` counts within one block only, up to there.
     pub fn reach(&mut self, text: &str, offset: usize) {
         let covered = self.blocks.iter().map(|block| block.len).sum();
         if offset >= covered {
@@ -30,7 +30,7 @@ impl LineIndex {
         }
     }
 
-    /// The line (from 0) that the byte at `offset` of `text` belongs to. `text` is what the index was made of.
+    /// Returns the line (from 0) that the byte at `offset` of `text` belongs to. `text` is what the index was made of.
     pub fn line_at(&self, text: &str, offset: usize) -> usize {
         let (mut start, mut lines) = (0, 0);
         for block in &self.blocks {
@@ -43,9 +43,9 @@ impl LineIndex {
         lines + breaks(text, start..offset)
     }
 
-    /// The text is `after` now: `range` of it before was replaced by `new_len` bytes.
+    /// Updates the index to the text `after`, in which `range` of the text before was replaced by `new_len` bytes.
     pub fn splice(&mut self, after: &str, range: &Range<usize>, new_len: usize) {
-        // What stands before the range counts anew, too: whether a `\r` ends a line depends on what follows it.
+        // The byte before the range is counted again too: a `\r` ends a line or not depending on what follows it.
         let from = range.start.saturating_sub(1);
         let (mut first, mut start) = (0, 0);
         while first < self.blocks.len() && start + self.blocks[first].len <= from {
@@ -62,7 +62,8 @@ impl LineIndex {
     }
 }
 
-/// The blocks of a part of `text`; each that follows is at least half of one.
+/// Returns the blocks of a part of `text`. The last one takes the remainder, so none that follows another is shorter
+/// than `BLOCK`.
 fn blocks(text: &str, part: Range<usize>) -> impl Iterator<Item = Block> + '_ {
     let count = (part.len() / BLOCK).max(usize::from(!part.is_empty()));
     (0..count).map(move |index| {
@@ -72,7 +73,7 @@ fn blocks(text: &str, part: Range<usize>) -> impl Iterator<Item = Block> + '_ {
     })
 }
 
-/// How many lines of `text` end in `part`.
+/// Counts the lines of `text` that end in `part`.
 pub(crate) fn breaks(text: &str, part: Range<usize>) -> usize {
     lines::breaks(text.as_bytes(), part)
 }
@@ -96,7 +97,7 @@ mod tests {
         }
         index.reach(&text, usize::MAX);
         assert_eq!(covered(&index), text.len());
-        // Only what an edit touches counts anew.
+        // Only the block that an edit touches is counted again.
         let before = index.blocks.clone();
         let mut after = text.clone();
         after.replace_range(3 * BLOCK + 9..3 * BLOCK + 10, "\n\n");

@@ -1,4 +1,4 @@
-//! What a line is, for every reader and every edit.
+//! The definition of a line, for every reader and every edit.
 //!
 //! A line ends with `\r\n`, `\n` or a lone `\r`, and with nothing else (no VT, FF, NEL, U+2028). The terminator belongs
 //! to its line; a last piece without one is a line too: `""` has no lines, `"\n"` has one. Diffs split at `\n` only and
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// How a line ends.
+/// The terminator of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Lf,
@@ -26,7 +26,7 @@ impl Ending {
         }
     }
 
-    /// How the last line of `text` ends; `None` when it is unterminated or there is none.
+    /// Returns the terminator of the last line of `text`; `None` if it is unterminated or there is none.
     pub fn closing(text: &str) -> Option<Self> {
         match text.as_bytes() {
             [.., b'\r', b'\n'] => Some(Self::CrLf),
@@ -37,7 +37,7 @@ impl Ending {
     }
 }
 
-/// Where a line is: its content is `start..end`, its terminator `end..next`.
+/// The offsets of a line: its content is `start..end`, its terminator `end..next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     pub start: usize,
@@ -45,12 +45,12 @@ pub struct Line {
     pub next: usize,
 }
 
-/// The lines of `text`, in order.
+/// Iterates over the lines of `text`, in order.
 pub fn lines(text: &str) -> Lines<'_> {
     Lines { bytes: text.as_bytes(), at: 0 }
 }
 
-/// See [`lines`].
+/// The iterator that [`lines`] returns.
 #[derive(Debug, Clone)]
 pub struct Lines<'a> {
     bytes: &'a [u8],
@@ -76,7 +76,7 @@ impl Iterator for Lines<'_> {
         Some(Line { start, end: start + len, next: self.at })
     }
 
-    /// Lines far away are counted, not looked at one by one.
+    /// Skips lines by counting their terminators, without finding them one by one.
     fn nth(&mut self, number: usize) -> Option<Line> {
         let (passed, length) = skip(&self.bytes[self.at..], number);
         self.at += length;
@@ -84,31 +84,31 @@ impl Iterator for Lines<'_> {
     }
 }
 
-/// How many lines of `bytes` end in `part`: `\r\n` ends one with its `\n`.
+/// Counts the lines of `bytes` that end in `part`: `\r\n` ends one with its `\n`.
 pub(crate) fn breaks(bytes: &[u8], part: Range<usize>) -> usize {
     let ends_a_line = |at: &usize| bytes.get(part.start + at + 1) != Some(&b'\n');
     memchr_iter(b'\n', &bytes[part.clone()]).count()
         + memchr_iter(b'\r', &bytes[part.clone()]).filter(ends_a_line).count()
 }
 
-/// How many lines `text` has.
+/// Counts the lines of `text`.
 pub fn count(text: &str) -> usize {
     count_bytes(text.as_bytes())
 }
 
-/// How many lines `bytes` have, whatever their encoding makes of the rest.
+/// Counts the lines of `bytes`, which need not be UTF-8.
 pub fn count_bytes(bytes: &[u8]) -> usize {
     let unterminated = !matches!(bytes.last(), None | Some(b'\n' | b'\r'));
     count_ends(bytes) + usize::from(unterminated)
 }
 
-/// How many of the lines in `bytes` are terminated.
+/// Counts the lines of `bytes` that are terminated.
 pub fn count_ends(bytes: &[u8]) -> usize {
     let Tally { lf, crlf, cr } = Tally::of(bytes);
     lf + crlf + cr
 }
 
-/// How many lines end in which way.
+/// The number of lines that end in each way.
 struct Tally {
     lf: usize,
     crlf: usize,
@@ -116,7 +116,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Two vectorised passes; one match at a time only where there are `\r`.
+    /// Counts in two vectorised passes; only the `\r` are visited one at a time.
     fn of(bytes: &[u8]) -> Self {
         let (mut crlf, mut cr) = (0, 0);
         for at in memchr_iter(b'\r', bytes) {
@@ -139,7 +139,7 @@ pub struct Selected {
     /// The lines with all their terminators.
     pub bytes: Range<usize>,
     pub first: usize,
-    /// The last line there really is: never past the end of the text.
+    /// The last line that exists: never past the end of the text.
     pub last: usize,
     /// Lines in the whole text.
     pub total: usize,
@@ -157,12 +157,13 @@ pub fn select(text: &str, range: LineRange) -> Option<Selected> {
     }
     let (taken, length) = skip(&text.as_bytes()[start..], more.saturating_add(1));
     let end = start + length;
-    // `end` is after a whole terminator, so what follows can be counted apart.
+    // `end` is after a whole terminator, so the rest can be counted separately.
     let total = first + taken + count(&text[end..]);
     Some(Selected { bytes: start..end, first, last: first + taken - 1, total })
 }
 
-/// Goes past so many lines, or all there are: how many, and how many bytes. Blocks of them are counted as a whole.
+/// Skips `count` lines, or all there are, and returns how many lines and bytes that is. Whole blocks of them are
+/// counted at once.
 fn skip(bytes: &[u8], count: usize) -> (usize, usize) {
     const BLOCK: usize = if cfg!(test) { 4 } else { 4096 };
     let (mut ends, mut at) = (0, 0);
@@ -170,7 +171,7 @@ fn skip(bytes: &[u8], count: usize) -> (usize, usize) {
         let end = bytes.len().min(at + BLOCK);
         let more = breaks(bytes, at..end);
         if ends + more >= count {
-            // Those behind the last that ends here may go on in the next block.
+            // Lines after the last that ends here may continue in the next block.
             let last = Lines { bytes, at }.take(count - ends).last();
             return (count, last.map_or(at, |line| line.next));
         }
@@ -180,7 +181,8 @@ fn skip(bytes: &[u8], count: usize) -> (usize, usize) {
     (ends + usize::from(unterminated), at)
 }
 
-/// How most lines of `text` end; of equally many, `\n` before `\r\n` before `\r`. `None` when no line is terminated.
+/// Returns the most common ending of the lines of `text`; in a tie `\n` before `\r\n` before `\r`. `None` if no line is
+/// terminated.
 pub fn common_ending(text: &str) -> Option<Ending> {
     let Tally { lf, crlf, cr } = Tally::of(text.as_bytes());
     match lf.max(crlf).max(cr) {
@@ -191,7 +193,7 @@ pub fn common_ending(text: &str) -> Option<Ending> {
     }
 }
 
-/// How all terminated lines of `text` end. `None` when they differ or there are none.
+/// Returns the ending that all terminated lines of `text` share. `None` if they differ or there are none.
 pub fn uniform_ending(text: &str) -> Option<Ending> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return memchr(b'\n', text.as_bytes()).map(|_| Ending::Lf);
@@ -203,7 +205,7 @@ pub fn uniform_ending(text: &str) -> Option<Ending> {
     }
 }
 
-/// `text` with every line break written as `ending`; borrowed when they all are.
+/// Returns `text` with every line break written as `ending`; borrowed if they all are.
 pub fn with_ending(text: &str, ending: Ending) -> Cow<'_, str> {
     let is_other =
         |line: Line| line.end < line.next && &text[line.end..line.next] != ending.as_str();
@@ -220,7 +222,7 @@ pub fn with_ending(text: &str, ending: Ending) -> Cow<'_, str> {
     written.into()
 }
 
-/// The lines joined by `\n`, without a break after the last one.
+/// Returns the lines joined by `\n`, without a break after the last one.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text.strip_suffix('\n').unwrap_or(text));

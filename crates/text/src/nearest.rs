@@ -1,9 +1,9 @@
-//! Why a string was not found, and where it nearly is.
+//! Explains why a string was not found, and finds the places that it nearly matches.
 //!
-//! Nothing is ever edited by what is found here: it only tells an agent how its next try can fit. First the needle is
-//! looked for less what agents copy along (`variants`) and less what they rarely get right (`fold`), and what differs
-//! is named exactly (`compare`); then with dots taken as lines left out (`elided`); then by what it shares with the text
-//! (`similar`). All of it takes time and memory linear in the text.
+//! The result is only a hint for the agent's next try; nothing is ever edited by it. The needle is first searched for
+//! without what agents copy along with a text (`variants`) and without what they rarely quote right (`fold`), and the
+//! differences are named exactly (`compare`); then with lines of dots taken as lines left out (`elided`); then by the
+//! runs of characters that it shares with the text (`similar`). All of it takes time and memory linear in the text.
 
 mod aligned;
 mod blanks;
@@ -30,51 +30,51 @@ use self::variants::{Variant, shorter, variants};
 use crate::lines::Ending;
 use crate::order::sort_by_numbers;
 
-/// Bytes of a hint at most.
+/// Largest hint, in bytes.
 pub const HINT_BYTES: usize = 2048;
-/// Places named at most.
+/// Most places that a hint names.
 pub const PLACES: usize = 3;
 
-/// Places looked at to choose the nearest, and the bytes compared in them; always as many as are named.
+/// Most places compared to choose the nearest, and most bytes compared in them; always more places than are named.
 const CANDIDATES: usize = 64;
 const COMPARED_BYTES: usize = 64 << 10;
-/// A needle that folds to less must stand between the same words' ends as in the text.
+/// A needle that folds to fewer bytes matches whole words only.
 const WHOLE_WORDS: usize = 8;
 
-/// What a needle nearly fits.
+/// A place that a needle nearly matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Near {
-    /// What a needle that fits would have matched.
+    /// The bytes that a correct needle would have matched.
     pub bytes: Range<usize>,
-    /// The lines this is in.
+    /// The lines that these bytes are in.
     pub lines: Range<usize>,
-    /// What differs, each kind once. Empty: nothing does.
+    /// The differences, each kind once. Empty if nothing differs.
     pub reasons: Vec<Reason>,
-    /// Where in the text that begins.
+    /// The offset in the text of the first difference.
     pub first_difference: usize,
 }
 
-/// Who has what the other has not.
+/// The side that has something the other one lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     File,
     Needle,
 }
 
-/// A difference. Lines count from 0, those of the file from its start and those of the needle from its.
+/// A kind of difference. Lines count from 0, those of the file from its start and those of the needle from its.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// One side indents with tabs, the other with spaces.
     Tabs {
         side: Side,
     },
-    /// One side indents by so many tabs or spaces more.
+    /// One side indents by `by` more tabs or spaces.
     Depth {
         side: Side,
         by: usize,
         tabs: bool,
     },
-    /// Indentation differs in another way, or not by the same everywhere.
+    /// Indentation differs in another way, or not by the same amount everywhere.
     Indentation,
     InnerBlanks,
     TrailingBlanks {
@@ -86,13 +86,13 @@ pub enum Reason {
     },
     /// One side has a line break where the other has none.
     LineBreaks,
-    /// The needle ends with a line break, the text without.
+    /// The needle ends with a line break and the text does not.
     NoFinalBreak,
     LineEnds {
         file: Ending,
         needle: Ending,
     },
-    /// A blank other than space and tab, or a character of no width.
+    /// Whitespace other than space and tab, or a character of no width.
     UnusualBlank {
         side: Side,
         character: char,
@@ -102,7 +102,7 @@ pub enum Reason {
         file: String,
         needle: String,
     },
-    /// The same letters as other code points, such as NFC and NFD.
+    /// Equal letters as other code points, such as NFC and NFD.
     Composition,
     Case,
     Escapes {
@@ -113,12 +113,12 @@ pub enum Reason {
         side: Side,
         entity: String,
     },
-    /// At the start of the needle: that of a file is no part of its text.
+    /// A byte order mark at the start of the needle; that of a file is not part of its text.
     ByteOrderMark,
     LineNumbers,
     DiffMarkers,
     Fence,
-    /// A word at the start or end of the needle that the text has not there.
+    /// A word at the start or end of the needle that the text does not have there.
     Extra {
         at_start: bool,
         text: String,
@@ -128,7 +128,7 @@ pub enum Reason {
         dots: usize,
         lines: Range<usize>,
     },
-    /// Lines that differ; empty where one side has none, and then the place where they would be.
+    /// Lines that differ. The range of a side that has none is empty, and is where they would be.
     Lines {
         file: Range<usize>,
         needle: Range<usize>,
@@ -142,27 +142,27 @@ impl Near {
         Self { first_difference: bytes.start, lines, bytes, reasons: Vec::new() }
     }
 
-    /// With what was undone to get `variant`.
+    /// Adds the reasons that were undone to get `variant`.
     fn after(mut self, variant: &Variant) -> Self {
         self.reasons.splice(..0, variant.undone.iter().cloned());
         self
     }
 }
 
-/// What to tell an agent whose `needle` does not occur in `text`: the nearest places and why they differ, or that
-/// nothing is near.
+/// Returns the hint for an agent whose `needle` does not occur in `text`: the nearest places and why they differ, or
+/// that nothing is near.
 pub fn explain(text: &str, needle: &str) -> String {
     render::hint(text, needle, &nearest(text, needle))
 }
 
-/// The places `needle` most nearly fits, which are about equally near; none if none is near.
+/// Returns the places that `needle` most nearly matches, which are about equally near; none if none is near.
 pub fn places(text: &str, needle: &str) -> Vec<Near> {
     let mut places = nearest(text, needle);
     places.truncate(PLACES);
     places
 }
 
-/// As [`places`], and one more if there are more.
+/// Returns the places as [`places`] does, and one more if there are more.
 fn nearest(text: &str, needle: &str) -> Vec<Near> {
     let rest = needle.trim_start_matches('\u{feff}');
     if rest.len() < needle.len() {
@@ -206,7 +206,7 @@ fn nearest(text: &str, needle: &str) -> Vec<Near> {
     nearest.map(|(_, near)| near).take(PLACES + 1).collect()
 }
 
-/// Where the variant is: exactly, else folded. Each with the number of spots that differ.
+/// Finds the variant in the text: exactly, or else folded. Returns each place with the number of spots that differ.
 fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
     let needle = &*variant.needle;
     let wanted = fold(needle);
@@ -228,7 +228,7 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
         return exact.into_iter().take(PLACES + 1).map(near).collect();
     }
     let mut found = unfold(text, &ranges(folded, &wanted));
-    // Lines do not start within one, unless the first does.
+    // An indented needle of several lines must begin at the start of a line.
     let indented = needle.starts_with([' ', '\t']) && needle.trim().contains('\n');
     found.retain(|place| whole_words(place) && (!indented || is_line_start(text, place.start)));
     let mut compared: Vec<_> = found
@@ -240,7 +240,7 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
             Some((place, comparison))
         })
         .collect();
-    // Lines are counted only for what may be named.
+    // `Near` counts lines, so it is made only for places that may be named.
     sort_by_numbers(&mut compared, |(place, comparison)| (comparison.spots, place.start));
     compared.truncate(PLACES + 1);
     let near = |(place, comparison): (Range<usize>, Comparison)| {
@@ -252,8 +252,8 @@ fn fitting(text: &str, folded: &[u8], variant: &Variant) -> Vec<(usize, Near)> {
     compared.into_iter().map(near).collect()
 }
 
-/// Whether `near`, found without the needle's first or last word, is where a line starts or ends: else that word is
-/// not too much but another one in the text.
+/// True if `near`, found without the needle's first or last word, starts or ends at the edge of a line. Elsewhere that
+/// word is not an extra one but differs from the one in the text.
 fn is_at_line_edge(text: &str, near: &Near) -> bool {
     let end = near.bytes.start + text[near.bytes.clone()].trim_end().len();
     near.reasons.iter().all(|reason| match reason {

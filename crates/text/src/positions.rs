@@ -1,8 +1,9 @@
-//! Finding every place of a sequence in another, places that overlap too, in one pass whatever they look like.
+//! Finds every occurrence of a sequence in another, overlapping ones too, in one pass whatever they look like
+//! (Knuth-Morris-Pratt).
 
 use std::ops::Deref;
 
-/// Where `needle`, which is not empty, begins in `haystack`.
+/// Returns every offset at which `needle` begins in `haystack`; none if `needle` is empty.
 pub(crate) fn positions<T: Eq>(
     haystack: impl IntoIterator<Item = T>,
     needle: impl Deref<Target = [T]>,
@@ -18,7 +19,7 @@ pub(crate) fn positions<T: Eq>(
     })
 }
 
-/// For each beginning of `needle`: how long the longest shorter beginning is that it ends with.
+/// Returns for each prefix of `needle` the length of its border: the longest shorter prefix that it also ends with.
 fn borders<T: Eq>(needle: &[T]) -> Vec<usize> {
     let mut borders = vec![0; needle.len()];
     let mut fits = 0;

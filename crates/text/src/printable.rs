@@ -1,21 +1,21 @@
-//! Text made safe to show on a terminal: a character that the terminal would act on, or that nobody would see, becomes an
-//! escape that can be read.
+//! Text made safe to print on a terminal: a character that the terminal would act on, or that cannot be seen, becomes a
+//! readable escape.
 //!
-//! The crate `unicode-properties` knows general categories, not which characters are invisible (`Default_Ignorable`), so
-//! the ranges are written here; they are those of Unicode 17.
+//! The crate `unicode-properties` has general categories but not the property `Default_Ignorable`, so the ranges of
+//! invisible characters are listed here; they are those of Unicode 17.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// True for a character that must not reach a terminal as it is.
 ///
-/// - Controls (C0 but for line break and tab, DEL, C1): the terminal takes them for commands.
+/// - Controls (C0 except line break and tab, DEL, C1): the terminal interprets them as commands.
 /// - Bidi controls: they show a line in another order than the one it is executed in.
-/// - Whatever has no width (joiners, fillers, variation selectors, tags): two texts that differ look the same. The joiner
-///   within an emoji is one of these, and is escaped too: a name or a diff must show all that is in it.
+/// - Characters of no width (joiners, fillers, variation selectors, tags): two texts that differ would look the same.
+///   The joiner within an emoji is one of these, and is escaped too: a name or a diff must show all that is in it.
 /// - Separators of lines and paragraphs: some terminals break the line there.
 ///
-/// Signs that have a shape of their own stay, though Unicode counts some of them among the formats (U+0600, U+06DD).
+/// Visible characters stay, even those that Unicode classifies as format characters (U+0600, U+06DD).
 pub fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' | ' '..='~' => false,
@@ -41,8 +41,8 @@ pub fn is_hidden(c: char) -> bool {
     }
 }
 
-/// Text as a terminal may show it: `\u{202e}` for a character that [`is_hidden`]. A carriage return before a line break
-/// goes, since the two are one line break.
+/// Returns text as a terminal may show it: `\u{202e}` for a character that [`is_hidden`]. The carriage return of a CRLF
+/// is dropped, since the two are one line break.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return text.into();
@@ -62,7 +62,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// The same on one line: line breaks and tabs are escapes too.
+/// Returns text as [`printable`] does, on one line: line breaks and tabs are escaped too.
 pub fn printable_line(text: &str) -> Cow<'_, str> {
     match printable(text) {
         shown if shown.contains(['\n', '\t']) => {
@@ -72,8 +72,8 @@ pub fn printable_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON as a terminal may show it, and still the same JSON: `\u202e` for a character that [`is_hidden`]. Valid JSON has
-/// those between quotes only.
+/// Returns JSON as a terminal may show it, and still the same JSON: `\u202e` for a character that [`is_hidden`]. In
+/// valid JSON these occur between quotes only.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| c != '\r' && is_hidden(c);
     if !json.contains(is_hidden) {

@@ -1,10 +1,10 @@
-//! Splices: replacements of byte ranges, and what a sequence of them did to a text.
+//! Splices: replacements of byte ranges, and the combined effect of a sequence of them.
 //!
-//! Where a splice comes from (a line number, a string) is decided elsewhere; here there are only offsets.
+//! Other modules decide where a splice comes from (a line number, a string); here there are only offsets.
 
 use std::ops::Range;
 
-/// Replaces `range` (bytes of the text before) by `text`.
+/// A replacement of `range`, bytes of the old text, by `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice {
     pub range: Range<usize>,
@@ -33,7 +33,7 @@ pub fn apply(text: &str, splices: &[Splice]) -> String {
     out
 }
 
-/// `text` with each of `ranges`, sorted and disjoint, replaced by `new`.
+/// Returns `text` with each of `ranges`, sorted and disjoint, replaced by `new`.
 pub fn replace_each(text: &str, ranges: &[Range<usize>], new: &str) -> String {
     let removed: usize = ranges.iter().map(Range::len).sum();
     let mut out = String::with_capacity(text.len() + ranges.len() * new.len() - removed);
@@ -47,7 +47,7 @@ pub fn replace_each(text: &str, ranges: &[Range<usize>], new: &str) -> String {
     out
 }
 
-/// The same splices for a text with `by` more bytes in front, such as a byte order mark.
+/// Moves the splices by `by` bytes, for a text with that many more in front, such as a byte order mark.
 pub fn shift(mut splices: Vec<Splice>, by: usize) -> Vec<Splice> {
     for Splice { range, .. } in &mut splices {
         *range = range.start + by..range.end + by;
@@ -55,9 +55,11 @@ pub fn shift(mut splices: Vec<Splice>, by: usize) -> Vec<Splice> {
     splices
 }
 
-/// Where `range` is after `spliced`, sorted, disjoint and of one length, were replaced by `new_len` bytes each.
+/// Maps `range` to its place after `spliced` (sorted, disjoint and of one length) were replaced by `new_len` bytes
+/// each.
 ///
-/// What a splice took from its ends is gone from it; what a splice put inside it, or over part of it, belongs to it.
+/// Bytes that a splice removes from the ends of the range leave it; bytes that a splice puts inside it, or over part of
+/// it, belong to it.
 pub fn carry(range: Range<usize>, spliced: &[Range<usize>], new_len: usize) -> Range<usize> {
     let before = spliced.partition_point(|splice| splice.end <= range.start);
     let until = spliced.partition_point(|splice| splice.start < range.end).max(before);
@@ -71,14 +73,15 @@ pub fn carry(range: Range<usize>, spliced: &[Range<usize>], new_len: usize) -> R
     moved(start, before)..moved(end, until)
 }
 
-/// A part of the old text and what stands there in the new one.
+/// A part of the old text and the part of the new text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     pub old: Range<usize>,
     pub new: Range<usize>,
 }
 
-/// What a sequence of splices did: regions, sorted, touching neighbours merged. Between them old and new are the same.
+/// The combined effect of a sequence of splices: regions, sorted, touching neighbours merged. Between them old and new
+/// text are the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Composed {
     regions: Vec<Region>,
@@ -89,7 +92,7 @@ impl Composed {
         Self::default()
     }
 
-    /// What `splices` do when applied in one pass, all of them addressing the old text. See [`apply`].
+    /// Combines `splices` that are applied in one pass and all address the old text. See [`apply`].
     pub fn from_splices(splices: &[Splice]) -> Self {
         let mut composed = Self::new();
         for Splice { range, text } in splices {
@@ -105,7 +108,7 @@ impl Composed {
         if start == end && new_len == 0 {
             return;
         }
-        // The regions it overlaps or touches become one with it.
+        // The regions that the splice overlaps or touches are merged with it.
         let from = self.regions.partition_point(|region| region.new.end < start);
         let to = self.regions.partition_point(|region| region.new.start <= end);
         let merged = &self.regions[from..to];
@@ -127,8 +130,8 @@ impl Composed {
         let mut regions = Vec::with_capacity(self.regions.len() + staged.len());
         let mut known = self.regions.iter().peekable();
         let mut added = staged.iter().peekable();
-        // How far behind what was passed: the old text is behind the staged one, the staged behind the new one. All
-        // of them may be negative, so lengths are summed up instead.
+        // An offset of the staged text becomes one of the old text by adding `old - before`, and one of the new text by
+        // adding `put - taken`. These differences may be negative, so the lengths are summed separately.
         let (mut old, mut before, mut taken, mut put) = (0, 0, 0, 0);
         loop {
             let next = [known.peek().map(|region| region.new.start), added.peek().map(|r| r.start)];
@@ -156,7 +159,7 @@ impl Composed {
         self.regions = regions;
     }
 
-    /// The old offset of `at`, which is at or after the end of the first `regions` and before the others.
+    /// Returns the old offset of `at`, which is at or after the end of the first `regions` and before the others.
     fn behind(&self, regions: usize, at: usize) -> usize {
         match regions.checked_sub(1).map(|last| &self.regions[last]) {
             Some(last) => at - last.new.end + last.old.end,
@@ -168,13 +171,14 @@ impl Composed {
         &self.regions
     }
 
-    /// The old bytes that `new`, a range of the text as staged so far, came from. An end within a region stands for
-    /// all of it.
+    /// Maps `new`, a range of the text as staged so far, to the old bytes it came from. An end within a region is
+    /// widened to all of it.
     pub fn to_old(&self, new: Range<usize>) -> Range<usize> {
         self.map(new, |region| (&region.new, &region.old))
     }
 
-    /// Where `old`, a range of the old text, is now. An end within a region stands for all of it.
+    /// Maps `old`, a range of the old text, to its range in the text as staged so far. An end within a region is
+    /// widened to all of it.
     pub fn to_new(&self, old: Range<usize>) -> Range<usize> {
         self.map(old, |region| (&region.old, &region.new))
     }
@@ -281,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every byte of the text remembers the old offset it came from.
+        /// Models a text as a list in which every byte has the old offset it came from.
         #[test]
         fn regions_hold_all_that_changed(
             edits in prop::collection::vec((0usize..30, 0usize..6, 0usize..6), 0..12),

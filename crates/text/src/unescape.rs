@@ -1,11 +1,11 @@
-//! What stands between the quotes of a JSON text.
+//! Unescapes JSON strings, and finds the quote that ends one.
 
 use crate::block::{self, Special, WINDOW, windows};
 
 const BACKSLASH: Special = Special::only(b'\\');
 const QUOTE: Special = Special::only(b'"');
 
-/// Where the quote is that ends a text that has begun.
+/// Returns the offset of the quote that ends a JSON string, given the bytes after its opening quote.
 #[inline(never)]
 pub fn end_of_text(json: &[u8]) -> Option<usize> {
     let mut is_escaped = false;
@@ -16,12 +16,12 @@ pub fn end_of_text(json: &[u8]) -> Option<usize> {
     })
 }
 
-/// Of 64 bytes, those that a backslash stands before that is not escaped itself; `is_first`: the first one is, and then
-/// whether the one behind the last is.
+/// Returns a mask of those of 64 bytes that are escaped: that follow a backslash which is not escaped itself.
+/// `is_first` says if the first byte is escaped, and is set to whether the byte behind the last one is.
 ///
-/// Of a row of backslashes every other one is escaped, and so is what follows it if it has an odd number. Taken from a
-/// number whose odd bits are set, a row that begins at an even place turns all of them and the bit behind it, and one
-/// that begins at an odd place none.
+/// In a run of backslashes every other one is escaped, and so is the byte behind the run if its length is odd. The
+/// subtraction finds for all runs at once the backslashes that escape and the bytes behind runs of odd length
+/// (`turned`); the odd bits make it work for runs that begin at even and at odd places.
 #[inline]
 fn escaped_bytes(backslashes: u64, is_first: &mut bool) -> u64 {
     const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
@@ -32,7 +32,8 @@ fn escaped_bytes(backslashes: u64, is_first: &mut bool) -> u64 {
     turned ^ (backslashes | first)
 }
 
-/// What a text stands for that JSON has between quotes. `None` for what may not be there, or is half of a character.
+/// Returns the text that a JSON string stands for, given what is between its quotes. `None` for an invalid escape or
+/// half of a surrogate pair.
 #[inline(never)]
 pub fn unescape(json: &str) -> Option<String> {
     let mut text =
@@ -47,18 +48,18 @@ pub fn unescape(json: &str) -> Option<String> {
     text.finish()
 }
 
-/// A text on its way.
+/// A JSON string that is being unescaped.
 struct Unescaped<'a> {
     json: &'a [u8],
-    /// How much of it was read.
+    /// Number of bytes of `json` that were read.
     seen: usize,
-    /// What it becomes, which only gets shorter; the last of what is copied may reach beyond its end.
+    /// The unescaped text, never longer than the input; a window copied last may reach beyond its end.
     out: Vec<u8>,
     at: usize,
 }
 
 impl Unescaped<'_> {
-    /// There is a backslash. It may be part of an escape that was read.
+    /// Reads the escape at a backslash, unless it is part of one that was read.
     #[inline]
     fn escape_at(&mut self, at: usize) -> Option<()> {
         if at < self.seen {
@@ -85,7 +86,7 @@ impl Unescaped<'_> {
     }
 }
 
-/// The character that an escape stands for, and how many bytes that takes.
+/// Returns the character that an escape stands for, and the length of the escape in bytes.
 #[inline]
 fn read_escape(json: &[u8]) -> Option<(char, usize)> {
     let character = match json.get(1)? {
@@ -101,7 +102,7 @@ fn read_escape(json: &[u8]) -> Option<(char, usize)> {
     Some((character, 2))
 }
 
-/// Characters beyond 0xFFFF take two of them, neither of which is one alone.
+/// Reads a `\u` escape. A character beyond 0xFFFF takes two of them, neither of which is a character alone.
 fn read_unicode(json: &[u8]) -> Option<(char, usize)> {
     let unit = |json: &[u8]| {
         let digits = json.strip_prefix(b"\\u")?.first_chunk::<4>()?;
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As `serde_json` reads it.
+    /// Compares the result with that of `serde_json`.
     fn check(json: &str) {
         let quoted = format!("\"{json}\"");
         let expected = serde_json::from_str::<String>(&quoted).ok();

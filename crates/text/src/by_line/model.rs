@@ -1,4 +1,4 @@
-//! The rules of line edits once more, on a list of lines and without regard to cost: what the plan is tested against.
+//! A model of line edits, on a list of lines and without regard to cost, that the plan is tested against.
 
 use super::{LineEdit, LineOp};
 use crate::EditError;
@@ -6,7 +6,7 @@ use crate::EditError;
 /// Content and terminator, which is empty when the line has none.
 type Line = (String, String);
 
-/// The text after the edits.
+/// Returns the text after the edits.
 pub(super) fn model(
     text: &str,
     edits: &[LineEdit],

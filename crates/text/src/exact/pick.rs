@@ -1,20 +1,20 @@
-//! Which of several matches an edit means, and what to say when it does not tell.
+//! Picks the match that an edit means, or reports why there is no single one.
 
 use std::ops::Range;
 
 use super::{LineSpan, Pick, StringEdit, StringError};
 
-/// Matches named of an edit that is refused.
+/// Most matches named when an edit is refused.
 pub(super) const NAMED: usize = 10;
 
-/// Why matches do not tell what is meant.
+/// The reason why matches do not say what is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
     /// There is more than one.
     Several,
     /// There is more than one, and they overlap.
     Overlapping,
-    /// There is more than one, blanks aside, where only one may be.
+    /// There is more than one with whitespace ignored, where only one is allowed.
     SeveralButForBlanks,
     /// There are not as many as expected.
     Count,
@@ -22,8 +22,8 @@ pub enum Mismatch {
     Tie,
 }
 
-/// The one of several places that the edit means, or `several`. `span` is asked about them in order, and only where it
-/// matters.
+/// Returns the one of several places that the edit means; `several` is the error if there are more. `span` is called
+/// for them in order, and only where it matters.
 pub(super) fn pick(
     edit: StringEdit<'_>,
     index: usize,

@@ -1,9 +1,9 @@
-//! What to look for first when a string is searched for.
+//! Frequencies of bytes in a text, which decide what a string search looks for first.
 
 use memchr::arch::all::packedpair::HeuristicFrequencyRank;
 
-/// How rare each byte is in a text, going by samples of it. A search looks for the two rarest bytes of a string first;
-/// what is rare in texts at large may be in every line of this one.
+/// The frequency rank of each byte in a text, going by samples of it. A search looks for the two rarest bytes of a
+/// string first; a byte that is rare in texts at large may be in every line of this one.
 #[derive(Debug)]
 pub(super) struct Rarity([u8; 256]);
 

@@ -1,7 +1,7 @@
-//! A needle of several lines beside the lines of a text it resembles.
+//! Aligns the lines of a needle with the lines of a text that they resemble.
 //!
-//! Lines are paired so that most of the needle has a partner that is equal or at least alike, in order, and that few
-//! lines between them have none. All that is said to differ is what then has no equal.
+//! Lines are paired in order, so that most of the needle has a partner that is equal or at least similar, and few lines
+//! in between have none. Only lines without an equal partner are reported as different.
 
 use std::ops::Range;
 
@@ -13,37 +13,39 @@ use super::grams::Grams;
 use super::{Near, Reason, Side};
 use crate::lines::{Ending, Line, lines};
 
-/// Lines looked at before and behind where the needle seems to be: these, half as many as it has, and no more than `FAR`.
+/// Lines aligned before and after the window: this many, plus half as many as the needle has, but at most `FAR` of
+/// those.
 const SLACK: usize = 4;
 const FAR: usize = 32;
-/// Longest stretch of whole lines looked at, in lengths of the needle.
+/// Longest part of the text that is aligned, in lengths of the needle.
 pub(super) const SPREAD: usize = 16;
-/// A line that folds to no more than this, such as a brace, may be anywhere.
+/// A first or last line that folds to at most this, such as a brace, may be anywhere and does not match part of a line.
 const STRAY: usize = 3;
-/// A needle of fewer bytes is looked for as if it had so many.
+/// A needle of fewer bytes counts as one of this length.
 const SHORT_NEEDLE: usize = 256;
-/// Differing runs of lines that are named.
+/// Most runs of differing lines that are reported.
 const DIFFERENCES: usize = 16;
-/// From which likeness on, in percent, a line is another one changed, and what any two lines have in common.
+/// Similarity, in percent, from which a line is another one changed, and the similarity that any two lines have by
+/// chance.
 const CHANGED: usize = 40;
 const BY_CHANCE: usize = 30;
-/// What must be there of a needle, in permille.
+/// Share of a needle that must be found, in permille.
 const THERE: usize = 400;
-/// Lines up to so long that are indented and end alike count as alike: they have too little else to go by.
+/// Lines up to this length that are indented and end alike count as similar: they have too little else to compare.
 const SHORT: usize = 12;
-/// What a pair of lines is worth at most, in folded bytes, and what a line without partner costs.
+/// Highest score of a pair of lines, in folded bytes, and the cost of a line without a partner.
 const WORTH: usize = 30;
 const ALONE: i32 = 4;
 const BLANK_ALONE: i32 = 1;
 
-/// The lines around a window beside the lines of the needle.
+/// The lines around a window, aligned with the lines of the needle.
 struct Aligned<'a> {
     text: &'a str,
     needle: &'a str,
-    /// Of the text, by their place in it.
+    /// Lines of the text, with their offsets in it.
     ours: Vec<Row>,
     theirs: Vec<Row>,
-    /// The line of ours beside each of theirs.
+    /// The line of `ours` paired with each of `theirs`.
     pairs: Vec<Option<Pair>>,
 }
 
@@ -57,20 +59,20 @@ struct Row {
 #[derive(Clone, Copy)]
 struct Pair {
     ours: usize,
-    /// How much of the line is there, in permille.
+    /// Share of the line that was found, in permille.
     there: usize,
-    /// Whether they fold alike, or the needle starts or ends within the line.
+    /// True if they fold alike, or if the needle starts or ends within the line.
     equal: bool,
 }
 
-/// Lines of the text and of the needle, from the first of each that was aligned.
+/// A run of lines of the text and of the needle, each counted from the first one aligned.
 struct Run {
     ours: Range<usize>,
     theirs: Range<usize>,
 }
 
-/// The lines around `window` that `needle` most nearly is, and how much of it is there, in permille. `None` if that is
-/// too little to speak of, or if the lines are far more or far longer than the needle's: it would cost much.
+/// Aligns `needle` with the lines around `window`, and returns how much of it was found, in permille. `None` if that is
+/// too little, or if the lines are far more or far longer than the needle's: it would cost too much.
 pub(super) fn aligned(text: &str, window: &Range<usize>, needle: &str) -> Option<(usize, Near)> {
     let theirs = rows(needle, 0..needle.len());
     let (mut start, mut end) = (line_start(text, window.start), line_end(text, window.end));
@@ -117,8 +119,8 @@ impl Row {
 }
 
 impl Aligned<'_> {
-    /// The best partners: of all ways to walk both in order the one that is worth most, where lines of the text before
-    /// and behind cost nothing.
+    /// Pairs the lines: of all alignments in order, chooses the one with the highest score. Lines of the text before
+    /// and after the needle cost nothing.
     fn pair(&self, window: &Range<usize>) -> Vec<Option<Pair>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Step {
@@ -138,11 +140,11 @@ impl Aligned<'_> {
                 let alone = (worth[beside + 1] - theirs.alone(), Step::Theirs);
                 let skipped = (worth[beside] - ours.alone(), Step::Ours);
                 let mut best = if alone.0 >= skipped.0 { alone } else { skipped };
-                // So far off only if more lines are missing than are looked at.
+                // A pair this far off would mean that more lines are missing than are aligned.
                 let is_off = beside + FAR < at || beside > at + more + FAR;
                 if let Some(pair) = (!is_off).then(|| self.compare(at, beside)).flatten() {
                     let full = 4 * theirs.folded.len().min(WORTH) + 4;
-                    // Of two as good the one where the needle was thought to be.
+                    // A tie goes to the line within the window.
                     let inside = usize::from(window.contains(&ours.line.start));
                     let both = i32::try_from(full * pair.there / 1000 + inside).unwrap_or(0);
                     if diagonal + both > best.0 {
@@ -169,7 +171,7 @@ impl Aligned<'_> {
         pairs
     }
 
-    /// What line `at` of the needle is to line `ours` of the text; `None` if nothing.
+    /// Compares line `at` of the needle with line `ours` of the text; `None` if they are not alike.
     fn compare(&self, at: usize, ours: usize) -> Option<Pair> {
         let (row, theirs) = (&self.ours[ours], &self.theirs[at]);
         let pair = |there, equal| Some(Pair { ours, there, equal });
@@ -185,7 +187,7 @@ impl Aligned<'_> {
             return pair(990, true);
         }
         let mut alike = row.grams.alike(&theirs.grams);
-        // Between others a line is found by its place.
+        // A line between others is placed by its neighbours.
         if alike < CHANGED && (is_first || is_last) && self.is_changed(row, theirs) {
             alike = CHANGED;
         }
@@ -193,7 +195,7 @@ impl Aligned<'_> {
         pair(there * 1000 / (100 - BY_CHANCE), false)
     }
 
-    /// Whether two lines differ in a word, or are short, indented alike and end with the same character.
+    /// True if two lines differ in one word, or are short, indented alike and end with the same character.
     fn is_changed(&self, ours: &Row, theirs: &Row) -> bool {
         let (left, right) = (ours.content(self.text), theirs.content(self.needle));
         let indent = |line: &str| line.len() - line.trim_start().len();
@@ -210,7 +212,7 @@ impl Aligned<'_> {
             paired.map(|(row, pair)| row.folded.len() * pair.map_or(0, |it| it.there)).sum();
         let first = self.pairs.iter().flatten().next()?.ours;
         let end = self.pairs.iter().flatten().next_back()?.ours + 1;
-        // Lines between that the needle has not make it less near, but not as much as those it has.
+        // Extra lines of the text in between lower the share, but less than missing lines of the needle do.
         let (all, beside) = (weight(&self.theirs), weight(&self.ours[first..end]));
         let share = there / (all + beside.saturating_sub(all) / 8).max(1);
         if share < THERE {
@@ -245,7 +247,7 @@ impl Aligned<'_> {
         Some((share, near))
     }
 
-    /// Equal lines in a row.
+    /// Groups equal lines in a row into runs.
     fn runs(&self) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for (at, pair) in self.pairs.iter().enumerate() {
@@ -260,8 +262,8 @@ impl Aligned<'_> {
         runs
     }
 
-    /// Compares a run, and where the needle's part of it is: all of its lines, or less if the needle starts or ends
-    /// within one.
+    /// Compares a run and returns the place of the needle's part of it: all of its lines, or less if the needle starts
+    /// or ends within one.
     fn add(&self, comparison: &mut Comparison, run: &Run) -> Option<Range<usize>> {
         let ours = slice(self.text, &self.ours, &run.ours);
         let theirs = slice(self.needle, &self.theirs, &run.theirs);
@@ -274,7 +276,8 @@ impl Aligned<'_> {
         Some(place)
     }
 
-    /// Notes what differs between equal lines, and returns which lines do, less the blank ones at their ends.
+    /// Notes the differences in the lines between two runs of equal lines, and returns those lines without the blank
+    /// ones at their ends.
     fn differ(&self, comparison: &mut Comparison, mut run: Run) -> Option<Run> {
         for at in run.theirs.clone() {
             let Some(Pair { ours, .. }) = self.pairs[at] else { continue };
@@ -300,7 +303,7 @@ impl Aligned<'_> {
     }
 }
 
-/// Takes blank lines off both ends of `range`; how many.
+/// Removes blank lines from both ends of `range`, and returns how many.
 fn trim(rows: &[Row], range: &mut Range<usize>) -> usize {
     let before = range.len();
     let blank = |row: &&Row| row.blank;
@@ -309,7 +312,7 @@ fn trim(rows: &[Row], range: &mut Range<usize>) -> usize {
     before - range.len()
 }
 
-/// Lines `range` with all their terminators.
+/// Returns the lines `range` with all their terminators.
 fn slice<'a>(text: &'a str, rows: &[Row], range: &Range<usize>) -> &'a str {
     match rows.get(range.clone()) {
         Some([first, .., last]) => &text[first.line.start..last.line.next],

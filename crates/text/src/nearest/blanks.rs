@@ -1,4 +1,4 @@
-//! What differs between two runs of blanks: of spaces and tabs, line breaks, unusual blanks and escapes.
+//! Names the differences between two runs of whitespace: spaces and tabs, line breaks, unusual whitespace and escapes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,21 +8,21 @@ use super::fold::{is_blank, is_zero_width};
 use super::{Reason, Side};
 use crate::lines::{Ending, lines};
 
-/// Where a run of blanks is.
+/// The position of a run of whitespace relative to the place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
     /// Before the place, at the start of a line.
     LineStart,
-    /// Behind the place.
+    /// After the place.
     End,
-    /// Behind the place, where the text ends.
+    /// After the place, at the end of the text.
     TextEnd,
     None,
 }
 
 impl Comparison {
-    /// Two runs of dropped characters that differ. Kinds of differences are undone one after another; what is left is
-    /// the next kind's.
+    /// Notes how two runs of dropped characters differ. Each kind of difference is undone once it is noted, and the
+    /// next kind is searched for in what is left.
     pub(super) fn gap(
         &mut self,
         (file, needle): (&str, &str),
@@ -58,12 +58,12 @@ impl Comparison {
         if file != needle {
             self.blanks(&file, &needle, edge, indents);
         } else if self.reasons.is_empty() {
-            // The same blanks in another order.
+            // Equal whitespace in another order.
             self.note(Reason::InnerBlanks);
         }
     }
 
-    /// Two runs of spaces, tabs and `\n` that differ.
+    /// Notes how two runs of spaces, tabs and `\n` differ.
     fn blanks(
         &mut self,
         file: &str,
@@ -138,7 +138,7 @@ fn is_unusual(character: char) -> bool {
     is_blank(character) && !matches!(character, ' ' | '\t' | '\n' | '\r')
 }
 
-/// `gap` with usual blanks and line breaks only.
+/// Returns `gap` with only spaces, tabs and `\n`: other whitespace is replaced, zero-width characters are dropped.
 fn usual(gap: &str) -> String {
     gap.replace("\r\n", "\n")
         .chars()
@@ -156,7 +156,7 @@ fn trailing(file: &str, needle: &str) -> Reason {
     Reason::TrailingBlanks { side: more(file.len(), needle.len()) }
 }
 
-/// By how many tabs or spaces one indents more than the other, if that is all that differs.
+/// Returns how many more tabs or spaces one side indents by; `None` if the two differ in another way.
 fn depth(file: &str, needle: &str) -> Option<Reason> {
     let (side, rest) = match (file.strip_prefix(needle), needle.strip_prefix(file)) {
         (Some(rest), _) => (Side::File, rest),

@@ -1,4 +1,4 @@
-//! Where lines and words start and end.
+//! Finds where lines and words start and end.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use memchr::{memchr2, memrchr2};
 
 use crate::lines::{Ending, count};
 
-/// No word is longer; what is, is cut.
+/// Longest word, in bytes; a longer one is cut.
 const WORD_BYTES: usize = 64;
-/// Characters that two lines must have in common beside a word.
+/// Fewest characters that two lines must have in common besides a word that differs.
 const LEFT_OVER: usize = 3;
 
-/// The number of the line that has the byte `at`.
+/// Returns the number of the line that has the byte `at`.
 pub(super) fn line_at(text: &str, at: usize) -> usize {
     let before = &text[..at];
-    // Within `\r\n` the line has not ended.
+    // Between `\r` and `\n` the line has not ended yet.
     let within = before.strip_suffix('\r').filter(|_| text[at..].starts_with('\n'));
     let before = within.unwrap_or(before);
     count(before) - usize::from(!before.is_empty() && Ending::closing(before).is_none())
@@ -28,7 +28,7 @@ pub(super) fn line_end(text: &str, at: usize) -> usize {
     memchr2(b'\n', b'\r', &text.as_bytes()[at..]).map_or(text.len(), |more| at + more)
 }
 
-/// Whether before `at` there is nothing in its line but blanks.
+/// True if only spaces and tabs stand before `at` in its line.
 pub(super) fn is_line_start(text: &str, at: usize) -> bool {
     let before = text[..at].trim_end_matches([' ', '\t']);
     before.is_empty() || before.ends_with(['\n', '\r'])
@@ -39,7 +39,7 @@ pub(super) fn is_line_end(text: &str, at: usize) -> bool {
     after.is_empty() || after.starts_with(['\n', '\r'])
 }
 
-/// The lines `bytes` are in, without the last line break.
+/// Returns the range of the lines that `bytes` is in, without the last line break.
 pub(super) fn lines_around(text: &str, bytes: &Range<usize>) -> Range<usize> {
     let inside = text[bytes.clone()].trim_end_matches(['\n', '\r']).len();
     line_start(text, bytes.start)..line_end(text, bytes.start + inside)
@@ -59,7 +59,7 @@ pub(super) fn word_end(text: &str, at: usize) -> usize {
     until - text[at..until].trim_start_matches(is_word).len()
 }
 
-/// Whether `place` neither starts nor ends within a word.
+/// True if `place` neither starts nor ends within a word.
 pub(super) fn is_whole_words(text: &str, place: &Range<usize>) -> bool {
     let joined = |at: usize| {
         text[..at].chars().next_back().is_some_and(is_word)
@@ -68,13 +68,13 @@ pub(super) fn is_whole_words(text: &str, place: &Range<usize>) -> bool {
     !joined(place.start) && !joined(place.end)
 }
 
-/// How many bytes two strings have in common at their start.
+/// Counts the bytes that two strings have in common at their start.
 pub(super) fn common_start(left: &str, right: &str) -> usize {
     let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
     left.floor_char_boundary(same)
 }
 
-/// Whether two lines are the same but for one word, and enough is beside it to mean something.
+/// True if two lines are the same except for one word, and have enough else in common to mean something.
 pub(super) fn differ_in_a_word(left: &str, right: &str) -> bool {
     let start = word_start(left, common_start(left, right));
     let ends = (word_end(left, start), word_end(right, start));

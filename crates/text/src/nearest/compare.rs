@@ -1,6 +1,6 @@
-//! What exactly differs between a place and a needle that fold alike.
+//! Names exactly what differs between a place and a needle that fold alike.
 //!
-//! Both are walked together, so that every difference is met and named: the reasons found are all there are.
+//! Both are walked in step, so that every difference is met and named: the reasons found are complete.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -60,7 +60,7 @@ impl Comparison {
         }
     }
 
-    /// Two runs of characters that fold alike.
+    /// Notes how two runs of characters that fold alike differ.
     fn characters(&mut self, at: usize, file: &str, needle: &str) {
         if file == needle || !self.spot(at) {
             return;
@@ -93,7 +93,7 @@ impl Comparison {
     }
 }
 
-/// A string and how far it was walked.
+/// A string and the position reached in it.
 struct Walk<'a> {
     text: &'a str,
     at: usize,
@@ -101,7 +101,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Passes what is dropped.
+    /// Skips the characters that folding drops, and returns them.
     fn gap(&mut self) -> &'a str {
         let start = self.at;
         while self.at < self.text.len() {
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
         &self.text[start..self.at]
     }
 
-    /// Takes one more character; `false` at the end.
+    /// Folds one more character; false at the end.
     fn take(&mut self) -> bool {
         let before = self.folded.len();
         while self.at < self.text.len() && self.folded.len() == before {
@@ -125,13 +125,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// `place` of `text` with the blanks around it that belong to `needle`, which folds alike: none where the needle has
-/// none, else those up to as many line breaks as the needle has there.
+/// Widens `place` of `text` by the whitespace around it that belongs to `needle`, which folds alike: none where the
+/// needle has none, or else up to as many line breaks as the needle has there.
 pub(super) fn around(text: &str, place: Range<usize>, needle: &str) -> Range<usize> {
     let Some(inner) = kept(needle) else { return place };
     let (mut before, mut after) = (&needle[..inner.start], &needle[inner.end..]);
     let (mut start, mut end) = (place.start, place.end);
-    // Escapes are no blanks of the text, unless it has the same.
+    // Escapes are not whitespace of the text, unless the text has the same ones.
     if before.contains('\\') && text[..start].ends_with(before) {
         start -= before.len();
         before = "";
@@ -167,7 +167,7 @@ pub(super) fn around(text: &str, place: Range<usize>, needle: &str) -> Range<usi
     start..end
 }
 
-/// Line breaks, real ones and those written `\n`.
+/// Counts line breaks, both real ones and those written `\n`.
 fn breaks(gap: &str) -> usize {
     endings(gap).count() + gap.matches("\\n").count()
 }

@@ -1,8 +1,9 @@
-//! The result of comparing a place with a needle: which kinds of differences, at how many places, the first one where.
+//! The result of comparing a place with a needle: the kinds of differences, the number of places that differ, and the
+//! first of them.
 
 use super::Reason;
 
-/// Spots looked at closely, and kinds of differences kept. After so many there is enough to tell.
+/// Most spots compared closely, and most kinds of differences kept; so many are enough to report.
 const SPOTS: usize = 4096;
 const KINDS: usize = 32;
 
@@ -12,7 +13,7 @@ pub(super) struct Comparison {
     pub(super) reasons: Vec<Reason>,
     /// Number of places where something differs.
     pub(super) spots: usize,
-    /// First difference, as a place in the text.
+    /// Offset of the first difference in the text.
     pub(super) first: Option<usize>,
 }
 
@@ -35,7 +36,7 @@ impl Comparison {
         }
     }
 
-    /// Counts a place that differs. True if it should be looked at closely.
+    /// Counts a place that differs. True if it should be compared closely.
     pub(super) fn spot(&mut self, at: usize) -> bool {
         self.spots += 1;
         self.first = Some(self.first.map_or(at, |first| first.min(at)));

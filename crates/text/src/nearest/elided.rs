@@ -1,4 +1,4 @@
-//! Dots in a needle that stand for lines of the file.
+//! Finds needles in which lines of dots stand for lines of the file.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use super::fold::{fold, unfold};
 use super::{Near, Reason};
 use crate::lines::lines;
 
-/// A piece of a needle folded to less could be anywhere.
+/// Shortest first piece of a needle, folded: a shorter one could be anywhere.
 const SHORTEST_PIECE: usize = 4;
 
-/// Where the pieces of `needle` between lines of dots occur in their order, as close together as they do.
+/// Finds the place where the pieces of `needle` between lines of dots occur in order, as close together as they do.
 pub(super) fn elided(text: &str, folded: &[u8], needle: &str) -> Option<Near> {
     let (pieces, dots) = pieces(needle);
     if dots.is_empty() || pieces.iter().any(|piece| piece.trim().is_empty()) {
         return None;
     }
-    // As they are, whole lines but for the outermost; else folded.
+    // Searches for the pieces as they are, as whole lines except at the outer ends, and then folded.
     let last = pieces.len() - 1;
     let exact: Vec<String> = pieces
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn elided(text: &str, folded: &[u8], needle: &str) -> Option<Near> {
         })
         .collect();
     let exact = in_order(text.as_bytes(), exact.iter().map(String::as_bytes)).map(|mut found| {
-        // The line breaks put around the pieces are no part of them.
+        // The line breaks added around the pieces are not part of them.
         for range in &mut found[1..] {
             range.start += 1;
         }
@@ -56,7 +56,7 @@ pub(super) fn elided(text: &str, folded: &[u8], needle: &str) -> Option<Near> {
     Some(near)
 }
 
-/// What is between the lines of dots, and which lines of the needle those are.
+/// Splits a needle into the pieces between lines of dots, and returns them with the numbers of those lines.
 fn pieces(needle: &str) -> (Vec<&str>, Vec<usize>) {
     let (mut pieces, mut dots) = (Vec::new(), Vec::new());
     let mut start = 0;
@@ -71,7 +71,7 @@ fn pieces(needle: &str) -> (Vec<&str>, Vec<usize>) {
     (pieces, dots)
 }
 
-/// `...` alone, or in a comment, where words may be beside it.
+/// True for `...` alone, or in a comment, where words may be beside it.
 fn is_dots(line: &str) -> bool {
     let line = line.trim();
     let comment = line.trim_matches(|c: char| "/#*-<>!;%{}".contains(c) || c.is_whitespace());
@@ -81,12 +81,12 @@ fn is_dots(line: &str) -> bool {
     are_dots && (dots.is_empty() || comment.len() < line.len())
 }
 
-/// `pieces` in `text`, one behind the other: the first that fit, then each as close to the next as it occurs.
+/// Finds `pieces` in `text` one after another: the first that match, then each as close to the next as it occurs.
 fn in_order<'a>(text: &[u8], pieces: impl Iterator<Item = &'a [u8]>) -> Option<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let pieces: Vec<&[u8]> = pieces.collect();
     for piece in &pieces {
-        // A line break may close one piece and open the next.
+        // One line break may end a piece and begin the next.
         let from = found.last().map_or(0, |last| last.end - usize::from(piece.starts_with(b"\n")));
         let start = from + memmem::find(&text[from..], piece)?;
         found.push(start..start + piece.len());

@@ -1,8 +1,8 @@
 //! Folding: a text reduced to what an agent rarely gets wrong when it quotes a file.
 //!
-//! Blanks, line breaks, zero-width characters and backslash escapes are dropped; quotes become `'`, dashes and entities
-//! plain characters, letters lower case and decomposed. Two strings that fold alike differ only in ways [`super::compare`]
-//! can name.
+//! Whitespace, line breaks, zero-width characters and backslash escapes are dropped; quotes become `'`, dashes and
+//! entities plain characters, letters lower case and decomposed. Two strings that fold alike differ only in ways that
+//! [`super::compare`] can name.
 
 use std::ops::Range;
 
@@ -47,9 +47,9 @@ pub(super) fn fold(text: &str) -> Vec<u8> {
     folded
 }
 
-/// The parts of `text` that fold to `ranges`, which are not empty, sorted and disjoint.
+/// Returns the parts of `text` that fold to `ranges`, which are not empty, sorted and disjoint.
 ///
-/// Folding again costs less than an offset kept for every byte would.
+/// Folds the text again, which costs less than keeping an offset for every byte.
 pub(super) fn unfold(text: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut found = Vec::with_capacity(ranges.len());
     let (mut at, mut start, mut done) = (0, 0, 0);
@@ -73,7 +73,7 @@ pub(super) fn unfold(text: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     found
 }
 
-/// Where in `text` the first character that is not dropped starts, and the last one ends.
+/// Returns the range of `text` from the first character that is not dropped to the last one.
 pub(super) fn kept(text: &str) -> Option<Range<usize>> {
     let mut kept: Option<Range<usize>> = None;
     let mut folded = Vec::new();
@@ -89,8 +89,8 @@ pub(super) fn kept(text: &str) -> Option<Range<usize>> {
     kept
 }
 
-/// The character that the entity at the start of `bytes` stands for, however often its `&` was escaped again, and the
-/// bytes it takes.
+/// Returns the character that the entity at the start of `bytes` stands for, however often its `&` was escaped again,
+/// and the length of the entity.
 pub(super) fn entity(bytes: &[u8]) -> (u8, usize) {
     let mut at = 1;
     while bytes[at..].starts_with(b"amp;") {
@@ -116,7 +116,7 @@ fn fold_character(character: char, folded: &mut Vec<u8>) {
     });
 }
 
-/// Whether nothing is seen of it but, perhaps, room.
+/// True for whitespace and characters of no width.
 pub(super) fn is_blank(character: char) -> bool {
     character.is_whitespace() || is_zero_width(character)
 }
@@ -129,7 +129,7 @@ pub(super) fn is_zero_width(character: char) -> bool {
     )
 }
 
-/// What is typed for a typographic character.
+/// Returns the plain characters that are typed for a typographic one.
 pub(super) fn plain(character: char) -> Option<&'static str> {
     match character {
         '\u{2018}'..='\u{201b}' | '\u{2032}' => Some("'"),

@@ -1,26 +1,26 @@
-//! How much two folded strings have in common, by the short runs of bytes they share.
+//! Similarity of two folded strings, by the short runs of bytes (grams) that they share.
 
 use std::ops::Range;
 
-/// Bytes in a row that are compared, in short strings and in long ones: these have most short runs, whatever they say.
+/// Length of a gram in bytes, in short strings and in long ones: a long string has most short grams, whatever it says.
 const GRAM: usize = 3;
 const LONG_GRAM: usize = 8;
 const LONG: usize = 256;
-/// The share of a window worth a closer look, in percent.
+/// Share of the needle's grams that a window must have to be compared closely, in percent.
 const WINDOW: usize = 30;
-/// Windows that are looked at: more of them where that costs less.
+/// Most windows compared closely, and more of them for a needle of few bytes, where that costs less.
 const WINDOWS: usize = 3;
 const MORE_WINDOWS: usize = 8;
 const FEW_BYTES: usize = 2 << 10;
 
-/// The parts of `text` as long as `wanted` that share most grams with it: the best few, disjoint, sorted.
+/// Returns the parts of `text` as long as `wanted` that share most grams with it: the best few, disjoint and sorted.
 pub(super) fn windows(text: &[u8], wanted: &[u8]) -> Vec<Range<usize>> {
     let gram = gram_of(wanted);
     let mut missing = Missing::new(wanted, gram);
     let most = if wanted.len() < FEW_BYTES { MORE_WINDOWS } else { WINDOWS };
     let width = wanted.len().min(text.len());
     let least = (wanted.len() + 1).saturating_sub(gram) * WINDOW / 100;
-    // The best window that overlaps the last one seen, and the best ones before it, by what they do not share.
+    // The best window that overlaps the last one seen; and the best ones before it, keyed by what they do not share.
     let mut current: Option<(usize, usize)> = None;
     let mut best: Vec<(usize, usize)> = Vec::new();
     let close = |best: &mut Vec<(usize, usize)>, window: Option<(usize, usize)>| {
@@ -49,9 +49,9 @@ fn gram_of(string: &[u8]) -> usize {
     if string.len() < LONG { GRAM } else { LONG_GRAM }
 }
 
-/// How often a window lacks each gram of a needle; below zero where it has more.
+/// Counts how often a window lacks each gram of a needle; negative where it has more.
 struct Missing {
-    /// By hash: a collision makes a window look slightly better than it is.
+    /// One count for each hash: a collision makes a window look slightly better than it is.
     count: Vec<i32>,
     common: usize,
 }
@@ -79,7 +79,7 @@ impl Missing {
 }
 
 fn slot(gram: &[u8]) -> usize {
-    // Both lengths spelled out: this is done for every byte of a text.
+    // Both lengths are spelled out because this runs for every byte of a text.
     let number = match gram {
         [a, b, c] => u64::from_le_bytes([*a, *b, *c, 0, 0, 0, 0, 0]),
         _ => gram.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
@@ -87,9 +87,9 @@ fn slot(gram: &[u8]) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
 }
 
-/// Which grams a line has, its ends included: cheap to compare with many others.
+/// The set of grams of a line, its ends included, which is cheap to compare with many others.
 pub(super) struct Grams {
-    /// By hash.
+    /// One bit for each hash.
     bits: [u64; 8],
     count: usize,
 }
@@ -106,7 +106,7 @@ impl Grams {
         Self { bits, count: bits.iter().map(|bits: &u64| bits.count_ones() as usize).sum() }
     }
 
-    /// In percent; nothing if one has far more than the other.
+    /// Returns the similarity in percent; 0 if one has far more grams than the other.
     pub(super) fn alike(&self, other: &Self) -> usize {
         let (less, more) = (self.count.min(other.count), self.count.max(other.count));
         if 4 * less < more {
@@ -117,7 +117,7 @@ impl Grams {
     }
 }
 
-/// How much two folded strings have in common, in percent.
+/// Returns the similarity of two folded strings, in percent.
 pub(super) fn alike(left: &[u8], right: &[u8]) -> usize {
     let gram = gram_of(left).min(gram_of(right));
     let grams = (left.len() + 1).saturating_sub(gram) + (right.len() + 1).saturating_sub(gram);

@@ -1,4 +1,4 @@
-//! The hint as an agent reads it.
+//! Renders the hint that an agent reads.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -9,17 +9,17 @@ use super::{HINT_BYTES, Near, PLACES, Reason};
 use crate::blanks;
 use crate::lines::{Ending, lines};
 
-/// For the first and the last line of a hint.
+/// Bytes reserved for the first and the last line of a hint.
 const RESERVED: usize = 200;
-/// Reasons named for one place.
+/// Most reasons named for one place.
 const REASONS: usize = 5;
-/// Runs of lines named that end alike.
+/// Most runs of lines named that have the same ending.
 const RUNS: usize = 3;
-/// Bytes by which the start of a line is known.
+/// Bytes of its start by which a line is found.
 const START: usize = 16;
 /// Lines shown before the first difference of a place that is cut.
 const LINES_BEFORE: usize = 2;
-/// Bytes shown of a place that is cut, and what is around them.
+/// Most bytes shown of a place that is cut, and the size of the tags around them.
 const CUT_BYTES: usize = 600;
 const TAGS: usize = "<file_text cut to part of line 1234567890>\n\n</file_text>\n".len();
 const CUT: &str = "\n(the hint was cut)";
@@ -61,7 +61,7 @@ fn found(text: &str, needle: &str, places: &[Near]) -> String {
     hint
 }
 
-/// What would work.
+/// Returns the advice on what to do next.
 fn advice(text: &str, needle: &str, places: &[Near], whole: bool) -> String {
     let elided = |reason: &Reason| matches!(reason, Reason::Elided { .. });
     if places.iter().any(|near| near.reasons.iter().any(elided)) {
@@ -102,7 +102,7 @@ fn reasons(hint: &mut String, text: &str, near: &Near) {
     }
 }
 
-/// Which lines end so, where that is not seen.
+/// Appends which lines have this ending, unless it is the usual line feed.
 fn line_ends(hint: &mut String, text: &str, near: &Near, ending: Ending) {
     let place = &text[line_start(text, near.bytes.start)..near.bytes.end];
     let mut runs: Vec<Range<usize>> = Vec::new();
@@ -123,14 +123,14 @@ fn line_ends(hint: &mut String, text: &str, near: &Near, ending: Ending) {
     }
 }
 
-/// The lines of both sides that differ first.
+/// Appends the first lines that differ, one of each side.
 fn quotes(hint: &mut String, text: &str, needle: &str, near: &Near) {
     let differing = near.reasons.iter().find_map(|reason| match reason {
         Reason::Lines { file, needle } => Some((file, needle)),
         _ => None,
     });
     let Some((ours, theirs)) = differing else { return };
-    // Of a long line only the place.
+    // Only the place itself is quoted of a long line.
     let all = lines_around(text, &near.bytes);
     let place = all.start.max(near.bytes.start)..all.end.min(near.bytes.end).max(near.bytes.start);
     let place = if near.lines.len() == 1 && all.len() > QUOTE { place } else { all };
@@ -155,21 +155,21 @@ fn quotes(hint: &mut String, text: &str, needle: &str, near: &Near) {
     }
 }
 
-/// `line` from where it has the start of `part`, if it has.
+/// Returns a long `line` from where it has the start of `part`, if it has.
 fn from_start_of<'a>(line: &'a str, part: &str) -> &'a str {
     let start = &part[..part.floor_char_boundary(START)];
     let known = start.len() < part.len() && line.len() > QUOTE;
     line.find(start).filter(|_| known).map_or(line, |at| &line[at..])
 }
 
-/// Some lines, less the blanks around them: those are other reasons'.
+/// Returns some lines without the whitespace around them, which other reasons report.
 fn contents(text: &str, first: usize, count: usize) -> Vec<&str> {
     let content = |line: crate::Line| text[line.start..line.end].trim();
     lines(text).skip(first).take(count).map(content).collect()
 }
 
-/// The lines of the place as they are; the place alone if they are more than `room`; else the lines around the first
-/// difference. Whether the place is all shown.
+/// Appends the lines of the place; the place alone if they are more than `room`; or else the lines around the first
+/// difference. True if all of the place is shown.
 fn excerpt(hint: &mut String, text: &str, near: &Near, room: usize) -> bool {
     let all = lines_around(text, &near.bytes);
     let room = room.saturating_sub(TAGS);
@@ -185,7 +185,7 @@ fn excerpt(hint: &mut String, text: &str, near: &Near, room: usize) -> bool {
     whole
 }
 
-/// Of lines `all`, those around the first difference that fit, or part of the line it is in.
+/// Returns those of the lines `all` around the first difference that fit, or part of the line it is in, with a label.
 fn around_difference<'a>(
     text: &'a str,
     near: &Near,

@@ -1,4 +1,5 @@
-//! Where most of a needle is: found by the short runs of characters it shares with the text, then compared line by line.
+//! Finds the places that have most of a needle, by the short runs of characters that they share; the lines there are
+//! then compared one by one.
 
 use std::ops::Range;
 
@@ -12,25 +13,25 @@ use super::{Near, PLACES, Reason};
 use crate::lines::lines;
 use crate::order::sort_by_numbers;
 
-/// What is looked for of a long needle: so much from where it leaves the text, if as much as `BEGINNING` of it is there,
-/// else from its start. Bounds what aligning lines may cost.
+/// Largest part of a needle that is searched for, which bounds the cost of aligning lines. It begins where the needle
+/// leaves the text if at least its first `BEGINNING` folded bytes are there, or else at its start.
 const NEEDLE_BYTES: usize = 16 << 10;
 const NEEDLE_LINES: usize = 300;
 const BEGINNING: usize = 1 << 10;
-/// A needle that folds to less resembles too much.
+/// Shortest needle, folded, that is searched for: a shorter one resembles too much.
 const SHORTEST: usize = 6;
-/// How a line that folds to less starts and ends says much about it.
+/// A line that folds to fewer bytes is also compared by how it starts and ends.
 const SHORT_LINE: usize = 24;
 
-/// What a line must have in common with the needle, in permille, and a very short one.
+/// Share that a line must have in common with the needle, in permille, and the share for a very short needle.
 const ALIKE: usize = 600;
 const ALIKE_SHORT: usize = 700;
-/// Lines of a window that are compared one by one.
+/// Most lines of a window that are compared one by one.
 const LINES: usize = 4;
-/// Places worse than the best by more, in permille, are not named.
+/// Places that are worse than the best by more than this, in permille, are left out.
 const EQUALLY_NEAR: usize = 10;
 
-/// The places that resemble `needle` most, each with how much of it is there, in permille.
+/// Returns the places that resemble `needle` most, each with the share of it that was found, in permille.
 pub(super) fn similar(text: &str, folded: &[u8], needle: &str) -> Vec<(usize, Near)> {
     let skipped = if cut(needle).len() < needle.len() { beginning(folded, needle) } else { 0 };
     let lines_skipped = line_at(needle, skipped);
@@ -51,7 +52,7 @@ pub(super) fn similar(text: &str, folded: &[u8], needle: &str) -> Vec<(usize, Ne
     if found.is_empty() && !several {
         found = but_for_a_word(text, needle, inner);
     }
-    // What was cut off a needle may be all that differs.
+    // A place without a reason may differ only in the part of the needle that was cut off.
     found.retain(|(_, near)| !near.reasons.is_empty());
     for reason in found.iter_mut().flat_map(|(_, near)| &mut near.reasons) {
         if let Reason::Lines { needle, .. } = reason {
@@ -71,7 +72,7 @@ pub(super) fn similar(text: &str, folded: &[u8], needle: &str) -> Vec<(usize, Ne
     apart
 }
 
-/// The first lines of a long needle.
+/// Returns the first lines of a long needle.
 fn cut(needle: &str) -> &str {
     let start = &needle[..needle.floor_char_boundary(NEEDLE_BYTES)];
     let whole = match start.rfind(['\n', '\r']) {
@@ -81,7 +82,8 @@ fn cut(needle: &str) -> &str {
     lines(whole).nth(NEEDLE_LINES - 1).map_or(whole, |last| &whole[..last.next])
 }
 
-/// How much of the start of a long needle is in the text, in whole lines and not quite up to where they part.
+/// Returns the length of the start of a long needle that the text has and that is skipped: whole lines, unless one is
+/// very long, and not quite up to where the two part.
 fn beginning(folded: &[u8], needle: &str) -> usize {
     let wanted = fold(needle);
     let Some(start) = wanted.get(..BEGINNING) else { return 0 };
@@ -95,8 +97,8 @@ fn beginning(folded: &[u8], needle: &str) -> usize {
     })
 }
 
-/// A needle of one line, or one whose line breaks are not in the text: a window is as long as the needle, but need not
-/// start where it should, so one line of it may fit best, or what is in it of a long line.
+/// Compares a needle of one line, or one whose line breaks are not in the text. A window is as long as the needle but
+/// need not start where it should, so one line of it may match best, or the part of a long line within it.
 fn within_lines(text: &str, window: &Range<usize>, needle: &str) -> Option<(usize, Near)> {
     let inner = kept(needle)?;
     let whole = line_start(text, window.start)..line_end(text, window.end);
@@ -138,13 +140,13 @@ fn within_lines(text: &str, window: &Range<usize>, needle: &str) -> Option<(usiz
     Some((share, differing(near, lines_of_needle)))
 }
 
-/// `near` with nothing to say but that it differs from lines of the needle.
+/// Returns `near` with the only reason that it differs from those lines of the needle.
 fn differing(mut near: Near, needle: Range<usize>) -> Near {
     near.reasons.push(Reason::Lines { file: near.lines.clone(), needle });
     near
 }
 
-/// The lines that are the needle with one word changed, if they are few.
+/// Finds the lines that are the needle with one word changed; none if there are too many of them.
 fn but_for_a_word(text: &str, needle: &str, inner: Range<usize>) -> Vec<(usize, Near)> {
     let line = line_at(needle, inner.start);
     let wanted = &needle[inner];

@@ -1,19 +1,20 @@
-//! Needles less what agents copy along with a text: line numbers, diff markers, code fences, a word too many.
+//! Variants of a needle without what agents copy along with a text: line numbers, diff markers, code fences, an extra
+//! word.
 
 use super::Reason;
 use super::fold::fold;
 use crate::lines::lines;
 
-/// A rest of a needle that folds to less could be anywhere.
+/// Shortest rest of a needle, folded: a shorter one could be anywhere.
 const SHORTEST_REST: usize = 8;
 
-/// A needle as it may have been meant, and what was undone to get it.
+/// A needle as it may have been meant, and the reasons undone to get it.
 pub(super) struct Variant<'a> {
     pub(super) needle: std::borrow::Cow<'a, str>,
     pub(super) undone: Vec<Reason>,
 }
 
-/// The needle itself first.
+/// Returns the variants of a needle, the needle itself first.
 pub(super) fn variants(needle: &str) -> Vec<Variant<'_>> {
     let mut variants = vec![Variant { needle: needle.into(), undone: Vec::new() }];
     if let Some(inside) = unfenced(needle) {
@@ -35,7 +36,7 @@ pub(super) fn variants(needle: &str) -> Vec<Variant<'_>> {
     variants
 }
 
-/// The needle less the first or last of several words, where that leaves most of it.
+/// Returns the needle without the first or last of several words, if that leaves most of it.
 pub(super) fn shorter<'a>(needle: &'a str) -> Vec<Variant<'a>> {
     let blanks = [' ', '\t'];
     let first = needle.trim_start().split_once(blanks);
@@ -44,7 +45,7 @@ pub(super) fn shorter<'a>(needle: &'a str) -> Vec<Variant<'a>> {
     let last = last.map(|(rest, word)| (word, rest.trim_end_matches(blanks), false));
     let shortest = SHORTEST_REST.max(fold(needle).len() / 2);
     let variants = first.into_iter().chain(last).filter(|(word, rest, at_start)| {
-        // A whole line that is not there is for a comparison by lines to find.
+        // A whole line that is missing is left to the comparison by lines.
         let breaks = ['\n', '\r'];
         let alone = if *at_start { rest.starts_with(breaks) } else { rest.ends_with(breaks) };
         !alone && !word.contains(breaks) && fold(rest).len() >= shortest
@@ -56,7 +57,7 @@ pub(super) fn shorter<'a>(needle: &'a str) -> Vec<Variant<'a>> {
     variants.map(variant).collect()
 }
 
-/// What is between a line that opens a code fence and one that closes it.
+/// Returns the text between a line that opens a code fence and one that closes it.
 fn unfenced(needle: &str) -> Option<&str> {
     let trimmed = needle.trim();
     let (opening, rest) = trimmed.split_once('\n')?;
@@ -64,7 +65,7 @@ fn unfenced(needle: &str) -> Option<&str> {
     (opening.starts_with("```") && closing.trim() == "```").then_some(inside)
 }
 
-/// `needle` with `change` made to the lines that are not blank; `None` if one of them has nothing to change.
+/// Returns `needle` with `change` made to the lines that are not blank; `None` if one of them has nothing to change.
 fn each_line(needle: &str, change: impl Fn(&str) -> Option<&str>) -> Option<String> {
     let mut changed = String::with_capacity(needle.len());
     for line in lines(needle) {
@@ -75,7 +76,7 @@ fn each_line(needle: &str, change: impl Fn(&str) -> Option<&str>) -> Option<Stri
     Some(changed)
 }
 
-/// What follows a line number and its separator.
+/// Returns the rest of a line after a line number and its separator.
 fn after_number(line: &str) -> Option<&str> {
     let number = line.trim_start();
     let rest = number.trim_start_matches(|character: char| character.is_ascii_digit());
@@ -90,8 +91,8 @@ fn after_number(line: &str) -> Option<&str> {
     }
 }
 
-/// The lines of a diff that do not start with `other`, without their markers. `None` if it is no diff or if no
-/// line is marked as theirs.
+/// Returns the lines of a diff that do not start with `other`, without their markers. `None` if it is not a diff, or if
+/// no line is marked as belonging to that side.
 fn one_side_of_a_diff(needle: &str, other: char) -> Option<String> {
     let own = if other == '+' { '-' } else { '+' };
     let mut side = String::with_capacity(needle.len());

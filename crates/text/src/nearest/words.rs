@@ -1,4 +1,4 @@
-//! Differences in words.
+//! Words the differences for a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Reason, Side};
 use crate::lines::Ending;
 
-/// Bytes quoted of a line that differs, and how many of them stand before the difference.
+/// Most bytes quoted of a line that differs, and how many of them precede the difference.
 pub(super) const QUOTE: usize = 120;
 pub(super) const QUOTE_BEFORE: usize = 40;
 
@@ -117,7 +117,7 @@ fn code_point(character: char) -> String {
     format!("U+{:04X}{name}", u32::from(character))
 }
 
-/// Typographic characters with their code points.
+/// Quotes typographic characters, with the code point of the first.
 fn typed(text: &str) -> String {
     match text.chars().next() {
         Some(character) if !character.is_ascii() => format!("`{text}` ({})", code_point(character)),
@@ -132,7 +132,7 @@ pub(super) fn named(lines: &Range<usize>) -> String {
     }
 }
 
-/// `line` between backticks, cut to what is around `at` if it is long.
+/// Returns `line` between backticks, cut to the part around `at` if it is long.
 pub(super) fn quoted(line: &str, at: usize) -> String {
     if line.len() <= QUOTE {
         return format!("`{line}`");

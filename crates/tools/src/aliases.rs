@@ -1,7 +1,8 @@
-//! Names that models know from elsewhere and use for our arguments. They are refused, since a guess may be wrong, but
+//! Names that models know from other tools and use for our arguments. They are refused, since a guess may be wrong, but
 //! the refusal says what the argument is called here.
 
-/// What is called differently elsewhere, as lower-case letters alone; the first of our names that a tool has is meant.
+/// Names used elsewhere, as lower-case letters alone, and our names for them; the first of those that a tool has is
+/// meant.
 const ELSEWHERE: [(&[&str], &[&str]); 15] = [
     (
         &[
@@ -122,7 +123,7 @@ const ELSEWHERE: [(&[&str], &[&str]); 15] = [
     (&["mode", "matchmode", "matching", "fuzzy", "ignorewhitespace", "ignoreblanks"], &["match"]),
 ];
 
-/// Which of `known` is meant by `name`.
+/// Returns the one of `known` that `name` means.
 pub(crate) fn meant<'a>(
     name: &str,
     mut known: impl Iterator<Item = &'a str> + Clone,
@@ -137,7 +138,7 @@ pub(crate) fn meant<'a>(
         .or_else(|| known.find(|known| *known == "line_numbers" && name.contains("linenumber")))
 }
 
-/// `oldText`, `old_text` and `OLD-TEXT` are one name.
+/// Returns the letters and digits of a name in lower case: `oldText`, `old_text` and `OLD-TEXT` are one name.
 fn letters(name: &str) -> String {
     name.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! What the answers of several tools have in common.
+//! Parts that the answers of several tools have in common.
 
 use files::{Durable, Hash, Interference, Saved, StoreError, Version};
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Failure;
 
-// Agents have seen errors before: what is not said here costs them nothing.
+// The fields have no descriptions, which would cost tokens: agents know what an error looks like.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct ErrorShape {
@@ -16,15 +16,15 @@ pub(crate) struct ErrorShape {
     hash: String,
 }
 
-/// What a call that writes did to its file, or would do.
+/// The effect that a call that writes had on its file, or would have.
 pub(crate) struct Outcome {
     /// See [`hash_before`].
     pub before: Option<Hash>,
-    /// The hash that is or would be.
+    /// The hash after the call, or the one it would be in a dry run.
     pub after: Hash,
     pub changed: bool,
     pub mode: Mode,
-    /// What else there is to know.
+    /// Notes on what else the caller should know.
     pub notes: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Mode {
 }
 
 impl Outcome {
-    /// The hash of the file as it is, so that it can be given as the next `expected_hash`.
+    /// Returns the hash of the file as it is, so that it can be given as the next `expected_hash`.
     pub fn hash(&self) -> Option<Hash> {
         match self.mode {
             Mode::Write => Some(self.after),
@@ -49,7 +49,7 @@ impl Outcome {
         }
     }
 
-    /// Its hashes, and what else there is to know, in words.
+    /// Returns the hashes and the notes, in words.
     pub fn hash_lines(&self) -> Vec<String> {
         let would_be = (self.mode == Mode::DryRun && self.changed)
             .then(|| format!("the hash would be {}", self.after));
@@ -57,7 +57,7 @@ impl Outcome {
         would_be.into_iter().chain(hash).chain(self.notes.iter().cloned()).collect()
     }
 
-    /// The same in words; `done` is what to say when all went as asked.
+    /// Returns the whole outcome in words; `done` is what to say if all went as asked.
     pub fn lines(&self, done: Option<String>) -> Vec<String> {
         let did = match (self.mode, self.changed) {
             (Mode::Write, true) => done,
@@ -71,7 +71,7 @@ impl Outcome {
         did.into_iter().chain(hash).chain(self.notes.iter().cloned()).collect()
     }
 
-    /// The same as data.
+    /// Adds the outcome to the data of the answer.
     pub fn add_to(&self, data: &mut Map<String, Value>) {
         data.extend(self.hash().map(|hash| ("hash".into(), hash.to_string().into())));
         data.insert("changed".into(), self.changed.into());
@@ -85,7 +85,7 @@ impl Outcome {
     }
 }
 
-/// The hash that was, if somebody wants to know: of a large file it takes as long as much of the edit.
+/// Returns the hash before the call, if it is needed: to hash a large file takes as long as much of the edit.
 pub(crate) fn hash_before(
     version: Option<&Version>,
     expected: Option<Hash>,
@@ -111,7 +111,7 @@ pub(crate) fn has_nul(text: &str) -> bool {
     memchr::memchr(0, text.as_bytes()).is_some()
 }
 
-/// What else there is to know about a file that was saved.
+/// Returns the notes on a file that was saved.
 pub(crate) fn notes(saved: &Saved) -> Vec<String> {
     let mut notes = Vec::new();
     if saved.links > 0 {
@@ -151,7 +151,7 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
     notes
 }
 
-/// What would help against a store's refusal.
+/// Returns a hint on what would help against an error of the store.
 pub(crate) fn hint(error: &StoreError) -> Option<String> {
     match error {
         StoreError::Denied { reason } => {
@@ -179,12 +179,12 @@ pub(crate) fn hint(error: &StoreError) -> Option<String> {
     }
 }
 
-/// A caller's own text, as a message repeats it.
+/// Shortens a caller's own text for a message that repeats it.
 pub(crate) fn short(text: &str) -> String {
     cut(text, 1000)
 }
 
-/// `text` up to `most` characters, and how many more there are.
+/// Cuts `text` to `most` characters, and says how many more there are.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => {
@@ -194,7 +194,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Megabytes with up to two decimals, rounded up, so that what exceeds a limit never looks equal to it.
+/// Writes megabytes with up to two decimals, rounded up, so that what exceeds a limit never looks equal to it.
 pub(crate) fn megabytes(bytes: u64) -> String {
     let hundredths = (u128::from(bytes) * 100).div_ceil(1 << 20);
     let (whole, rest) = (hundredths / 100, hundredths % 100);

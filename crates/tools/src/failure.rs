@@ -1,61 +1,61 @@
-//! Why a call failed: many reasons, few kinds. What a kind is called on the wire is the server's business.
+//! Failures of calls: many reasons, few kinds. The server decides what a kind is called on the wire.
 
 use files::{Hash, StoreError};
 use serde_json::{Map, Value};
 use text::{EditError, NotText, StringError};
 
-/// What went wrong, in a sentence an agent can act on. Nothing was written, unless the kind says otherwise.
+/// A failed call, in a sentence an agent can act on. Nothing was written, unless the kind says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub kind: Kind,
     /// The contract's message.
     pub message: String,
-    /// What would work instead.
+    /// A hint on what would work instead.
     pub hint: Option<String>,
-    /// Each fault of the arguments by itself, when there were any.
+    /// Each fault of the arguments by itself, if there were any.
     pub faults: Vec<String>,
     /// The file's hash as it is now, when the caller's was out of date.
     pub current: Option<Hash>,
-    /// What else there is to know before trying again, as data.
+    /// Further facts that the next try needs, as data.
     pub details: Option<Box<Map<String, Value>>>,
 }
 
-/// What a failure is about. `server` gives each kind its code.
+/// The kind of a failure. `server` gives each kind its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The arguments cannot be right.
+    /// The arguments are invalid.
     Invalid,
-    /// Arguments of the right kind with a value that makes no sense; the text tools tell these apart.
+    /// Arguments of the right type with a value that makes no sense; the text tools tell these apart.
     Unusable,
     NotFound,
     TooLarge,
     Denied,
-    /// A person had to agree, and none did.
+    /// The call needed a person's confirmation and did not get it.
     Declined,
     /// A folder, device or pipe where a file was expected.
     NotAFile,
     /// Not text: a NUL byte or broken UTF-8.
     NotText,
     DiskFull,
-    /// What was to be replaced is not there.
+    /// The text to be replaced was not found.
     NoMatch,
-    /// What was to be replaced is there more than once.
+    /// The text to be replaced was found more than once.
     Ambiguous,
     /// Two edits of one call exclude each other.
     Conflict,
     /// The file changed since the caller read it.
     Stale,
-    /// The model that was to write something did not, or nothing that could be used.
+    /// The language model generated nothing, or nothing that could be used.
     Author,
-    /// Waited for the lock, or worked, for too long.
+    /// The call waited for the lock, or worked, for too long.
     TimedOut,
-    /// The caller took the call back.
+    /// The caller cancelled the call.
     Cancelled,
     /// The server is being stopped.
     Stopping,
-    /// The file system failed in a way that has no name of its own.
+    /// The file system failed in a way that has no kind of its own.
     System,
-    /// A defect of ours.
+    /// A defect of the server.
     Internal,
 }
 
@@ -71,7 +71,7 @@ impl Failure {
         }
     }
 
-    /// The file is not what the caller last saw.
+    /// Makes the failure for a file that is not what the caller last saw.
     pub fn stale(name: &str, current: Option<Hash>) -> Self {
         let hint = match current {
             Some(hash) => format!("its hash is {hash} now; read it again before editing"),

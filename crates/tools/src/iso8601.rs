@@ -1,13 +1,13 @@
-//! Times as people and logs write them: ISO-8601 in UTC.
+//! Formats times as ISO-8601 in UTC, as people and logs write them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `2025-06-04T10:30:00Z`
+/// Formats a time as `2025-06-04T10:30:00Z`.
 pub fn seconds(time: SystemTime) -> String {
     format!("{}Z", split(time).0)
 }
 
-/// `2025-06-04T10:30:00.125Z`
+/// Formats a time as `2025-06-04T10:30:00.125Z`.
 pub fn millis(time: SystemTime) -> String {
     let (seconds, millis) = split(time);
     format!("{seconds}.{millis:03}Z")

@@ -1,8 +1,8 @@
 //! The tools, one file each. They do not know how they were called: no MCP, HTTP or ACP types here.
 //!
-//! A tool is a struct of arguments that can run. Its doc comment is what an agent reads, its fields' doc
-//! comments describe the parameters, its schema is what a call is checked against. Adding a tool: its file,
-//! one row below, its cases.
+//! A tool is a struct of arguments that can run. Its doc comment is the description that an agent reads, its fields'
+//! doc comments describe the parameters, and its schema is what a call is checked against. A new tool needs its file,
+//! one row below and its cases.
 
 mod aliases;
 mod answer;
@@ -44,7 +44,8 @@ pub static CODE: [Entry; 3] = [
     Entry::of::<code::SearchFiles>(),
 ];
 
-/// The same three as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or out.
+/// `list_files`, `read_file` and `edit_file` as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or
+/// out.
 pub static PLAIN: [Entry; 3] = [
     Entry::of::<flat::plain::ListFiles>(),
     Entry::of::<flat::plain::ReadFile>(),

@@ -14,12 +14,12 @@ pub(crate) enum Base {
 }
 
 impl Base {
-    /// The caller's number for line `index` (counted from 0).
+    /// Returns the caller's number for line `index` (counted from 0).
     pub fn show(self, index: usize) -> usize {
         index.saturating_add(self as usize)
     }
 
-    /// The lines a caller may name, `valid` counted from 0.
+    /// Describes the lines that a caller may name; `valid` is counted from 0.
     pub fn interval(self, valid: Range<usize>) -> String {
         if valid.is_empty() {
             return "valid: none, the file has no lines".into();
@@ -29,18 +29,18 @@ impl Base {
     }
 }
 
-/// A line number as a caller gives it: any integer, `1.0` included. Beyond all files it stays beyond all files, and one
-/// below all lines is the schema's to refuse.
+/// A line number as a caller gives it: any integer, `1.0` included. One that is too large for any file stays so, and
+/// the schema refuses one below all lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LineNumber(pub i128);
 
 impl LineNumber {
-    /// Counted from 0.
+    /// Returns the line counted from 0.
     pub fn index(self, base: Base) -> usize {
         usize::try_from(self.0 - base as i128).unwrap_or(0)
     }
 
-    /// As the caller gave it.
+    /// Returns the number as the caller gave it.
     pub fn given(self) -> u64 {
         u64::try_from(self.0).unwrap_or(0)
     }

@@ -1,7 +1,8 @@
-//! What a call would write, found out without writing it; and a call that writes just that.
+//! Rehearsals: finds out what a call would write without writing it, and runs a call that writes just that.
 //!
-//! Whoever is asked about a change must be shown it, and what is written then must be that very change. So a call is
-//! first run on a store that keeps everything as it is, and later on one that refuses what differs from what was seen.
+//! A person who is asked about a change must be shown it, and exactly that change must be written then. So a call is
+//! first run on a store that keeps everything as it is, and later on one that refuses any change other than the one
+//! shown.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -18,16 +19,17 @@ use text::{Composed, Text};
 
 use crate::{Context, Dialect, Effect, Failure, Kind, Prepared, Reply};
 
-/// Lines of the diff in a question, besides one that counts those left out, and characters of each before it is cut.
+/// Most lines of the diff in a question, besides one that counts those left out, and characters of each before it is
+/// cut.
 const DIFF_LINES: usize = 39;
 const LINE_LENGTH: usize = 200;
 
-/// A change as it was shown, told by what cannot be forged.
+/// A change as it was shown, identified by digests, which cannot be forged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Of the file as it was; `None` if there was none.
+    /// Digest of the file as it was; `None` if there was none.
     before: Option<Digest>,
-    /// Of what it would become; `None` if it would stay as it is.
+    /// Digest of what it would become; `None` if it would stay as it is.
     after: Option<Digest>,
 }
 
@@ -38,7 +40,7 @@ fn digest(bytes: &[u8]) -> Digest {
 }
 
 impl Seen {
-    /// As bytes, to be kept by somebody else.
+    /// Encodes the digests as bytes, which the client keeps.
     pub fn to_bytes(&self) -> Vec<u8> {
         let side = |digest: &Option<Digest>| match digest {
             Some(digest) => [&[1], digest.as_slice()].concat(),
@@ -47,7 +49,7 @@ impl Seen {
         [side(&self.before), side(&self.after)].concat()
     }
 
-    /// What [`Seen::to_bytes`] made.
+    /// Decodes what [`Seen::to_bytes`] made.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let side = |bytes: &mut &[u8]| -> Option<Option<Digest>> {
             let (&flag, rest) = bytes.split_first()?;
@@ -65,7 +67,7 @@ impl Seen {
     }
 }
 
-/// What a call wrote, or would write.
+/// The change that a call made, or would make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// The file as it was; `None` if there was none.
@@ -74,7 +76,7 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// `None`: the file stays as it is.
+    /// Returns `None` if the file stays as it is.
     fn of(before: Option<&Version>, change: Option<Change>) -> Option<Self> {
         let before = before.map(|version| Arc::clone(&version.bytes));
         match change {
@@ -87,7 +89,8 @@ impl Changed {
 }
 
 impl Seen {
-    /// An edit that fitted when it was shown, and does not any more, has failed for that.
+    /// Returns the failure of an edit; it is `Stale` if the edit no longer fits because the file changed after it was
+    /// shown.
     fn unfit(&self, failure: Failure, target: &str, found: Option<Arc<Vec<u8>>>) -> Failure {
         let is_miss = matches!(failure.kind, Kind::NoMatch | Kind::Ambiguous | Kind::Conflict);
         if !is_miss || found.as_deref().map(|bytes| digest(bytes)) == self.before {
@@ -100,7 +103,7 @@ impl Seen {
     }
 }
 
-/// What a call would do.
+/// The result of a rehearsal.
 pub struct Rehearsed {
     pub seen: Seen,
     /// `None` if nothing would be written.
@@ -130,10 +133,10 @@ impl Prepared {
         Ok(rehearsed.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs the call, which writes what was seen or nothing.
+    /// Runs the call, which writes exactly what was shown, or nothing.
     pub fn run_as_seen(self, cx: &Context, seen: &Seen) -> Result<Reply, Failure> {
         let target = self.target.clone().unwrap_or_default();
-        // What was there instead, if there was: a file of this hash, or none.
+        // Set if the call was refused: the hash of the file that was there instead, or none if there was no file.
         let found = Mutex::new(None);
         let update: &Update = &|at, call, change| {
             cx.store.update(at, call, &mut |versions| {
@@ -169,8 +172,8 @@ impl Prepared {
         }
     }
 
-    /// Runs the call, with `seen` as [`Prepared::run_as_seen`] does, and tells what it wrote besides. Edits that say by
-    /// their strings where they go are made on what is there now, if they still fit: what somebody typed elsewhere stays.
+    /// Runs the call, with `seen` as [`Prepared::run_as_seen`] does, and also returns what it wrote. String edits are
+    /// made on the file as it is now, if they still fit, so that what a person typed elsewhere in it stays.
     pub fn run_recorded(
         self,
         cx: &Context,
@@ -208,10 +211,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a person is asked. Names and contents are anybody's, so nothing of them can pass for something else.
+/// Returns the question that a person is asked. Names and contents are untrusted, so nothing in them can pass for
+/// something else.
 pub fn question(tool: &str, target: &str, Changed { before, after }: Changed) -> String {
     let act = if before.is_some() { "change" } else { "create" };
-    // The path is never cut: what is left out of it could lead elsewhere.
+    // The path is never cut: the part left out could lead elsewhere.
     let mut question = format!("Allow {tool} to {act} {}?\n", plain(target));
     let size = before.as_ref().map_or(0, |bytes| bytes.len());
     let old = before.map_or(Ok(Text::empty()), Text::decode);
@@ -231,8 +235,8 @@ pub fn question(tool: &str, target: &str, Changed { before, after }: Changed) ->
     question
 }
 
-/// The lines of a diff. A return at the end of all that is shown of a file makes no difference; at the end of some it is
-/// one that must be seen.
+/// Returns the lines of a diff. A carriage return at the end of all lines shown of a file makes no difference and is
+/// left out; at the end of only some it is shown.
 fn shown_lines(diff: &str) -> impl Iterator<Item = String> {
     let lines = || diff.split_terminator('\n');
     let mut of_file = lines().skip(2).filter(|line| line.starts_with([' ', '-', '+']));
@@ -240,7 +244,7 @@ fn shown_lines(diff: &str) -> impl Iterator<Item = String> {
     lines().map(move |line| cut(line.strip_suffix(ending).unwrap_or(line)))
 }
 
-/// The beginning of a long line.
+/// Returns the beginning of a long line.
 fn cut(line: &str) -> String {
     match line.char_indices().nth(LINE_LENGTH) {
         Some((at, _)) => plain(&line[..at]) + " ...",
@@ -248,7 +252,7 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// A text as it is, but for what would not be seen, or make something else of what is: those are named.
+/// Returns a text in which characters that cannot be seen, or that change how others are seen, are named.
 fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -261,8 +265,8 @@ fn plain(text: &str) -> String {
     shown
 }
 
-/// What moves the cursor or the text around it, or leaves no mark where one would look for it: controls, and what Unicode
-/// lets a display ignore.
+/// True for a character that moves the cursor or the text around it, or leaves no visible mark: controls, and what
+/// Unicode lets a display ignore.
 fn is_unseen(character: char) -> bool {
     let is_ignorable = matches!(
         character,
@@ -287,7 +291,7 @@ fn is_unseen(character: char) -> bool {
     is_ignorable || (character.is_control() && character != '\t')
 }
 
-/// The file as it is, or that its folder is missing, unless folders are asked for.
+/// Returns the file as it is, or an error if its folder is missing, unless the call makes folders.
 fn found(
     store: &dyn Store,
     at: &FilePath,
@@ -296,8 +300,8 @@ fn found(
 ) -> Result<Option<Version>, StoreError> {
     let version = store.look(at, call)?;
     if version.is_none() && !folders.load(Ordering::Relaxed) {
-        // Reading does not tell a missing file from a missing folder, writing does. What else there is to say of a
-        // folder is of no account: some may be written in but not listed.
+        // Reading does not tell a missing file from a missing folder, but writing does. Other errors of the folder do
+        // not matter: some folders may be written in but not listed.
         let listed = store.list(&at.parent(), call, &mut |_| ControlFlow::Break(()));
         if let Err(StoreError::NoFolder) = listed {
             return Err(StoreError::NoFolder);
@@ -306,7 +310,7 @@ fn found(
     Ok(version)
 }
 
-/// What is said of a file that would have been written.
+/// Returns the `Saved` of a file that would have been written.
 fn kept(version: Option<&Version>) -> Saved {
     Saved {
         created: version.is_none(),
@@ -319,11 +323,11 @@ type Update<'a> = dyn Fn(&[FilePath], &Call, &mut Decide<'_>) -> Result<Vec<Save
     + Sync
     + 'a;
 
-/// A store that updates in a way of its own, and does all else as the one behind it.
+/// A store with an `update` of its own, which passes all else to the store behind it.
 struct InFront<'a> {
     store: &'a dyn Store,
     update: &'a Update<'a>,
-    /// If folders are not made: set once they are asked for.
+    /// Given if folders are not really made; set once the call asks for them.
     pretended: Option<&'a AtomicBool>,
 }
 
@@ -383,7 +387,7 @@ mod tests {
 
     use crate::{Kind, Limits};
 
-    /// A call of a tool, as `run` has it run. In its arguments, `$DIR` is the folder.
+    /// Prepares a call of a tool and passes it to `run`. In its arguments, `$DIR` is the folder.
     fn call<T>(
         store: &dyn Store,
         tool: &str,
@@ -411,12 +415,12 @@ mod tests {
         )
     }
 
-    /// `write_text_file` of this text to `a.txt`.
+    /// Calls `write_text_file` with this text for `a.txt`.
     fn write<T>(store: &dyn Store, text: &str, run: impl FnOnce(Prepared, &Context) -> T) -> T {
         call(store, "write_text_file", &json!({ "path": "$DIR/a.txt", "content": text }), run)
     }
 
-    /// `multi_edit_text_file` of `a.txt`.
+    /// Calls `multi_edit_text_file` for `a.txt`.
     fn edit<T>(
         store: &dyn Store,
         [old, new]: [&str; 2],
@@ -450,12 +454,12 @@ mod tests {
         assert_eq!(contents(&store), None);
         assert_eq!(put("one", &created), Ok(()));
         assert_eq!(contents(&store), Some(b"one".to_vec()));
-        // The file is there by now, and then it is another one.
+        // The file exists by now, and then has other contents.
         assert_eq!(put("one", &created), Err(Kind::Stale));
         let changed = seen("two").expect("it would be written");
         store.put(&file(), "three");
         assert_eq!(put("two", &changed), Err(Kind::Stale));
-        // What would have changed nothing changes nothing.
+        // A rehearsal that found no change allows none.
         let same = seen("three").expect("it would be kept");
         assert_eq!((put("three", &same), put("four", &same)), (Ok(()), Err(Kind::Stale)));
         assert_eq!(contents(&store), Some(b"three".to_vec()));
@@ -496,7 +500,7 @@ mod tests {
         };
         store.put(&file(), "one\ntwo\n");
         let seen = edit(&store, two, Prepared::rehearse).expect("it would be written").seen;
-        // It is another edit that misses: the file is what was seen.
+        // Another edit misses here: the file is what was shown.
         assert_eq!(record(&seen, ["three", "3"]), Err(Kind::NoMatch));
         store.put(&file(), "zero\none\ntwo\n");
         assert_eq!(record(&seen, two), Ok(()));
@@ -504,7 +508,7 @@ mod tests {
         assert_eq!(record(&seen, two), Err(Kind::Stale));
         store.put(&file(), "\0");
         assert_eq!(record(&seen, two), Err(Kind::NotText));
-        // The whole of a file is written over what was seen alone.
+        // A whole file is written only over the version that was shown.
         let (outcome, _) = write(&store, "2", |call, cx| call.run_recorded(cx, Some(&seen)));
         assert_eq!(outcome.map(drop).map_err(|failure| failure.kind), Err(Kind::Stale));
     }
@@ -543,7 +547,7 @@ mod tests {
         let new = json!({ "path": "$DIR/b/a.txt", "content": "", "create_dirs": true });
         store.fail(Step::List, 0, StoreError::NoFolder);
         assert!(call(&store, "write_text_file", &new, Prepared::rehearse).is_ok());
-        // Nor is that of a file which is there.
+        // An existing file does not need its folder listed either.
         store.inner().put(&file(), "one");
         assert!(write(&store, "two", Prepared::rehearse).is_ok());
     }

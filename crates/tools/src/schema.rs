@@ -1,7 +1,7 @@
-//! What arguments must look like: one schema, generated from the tool's struct, shown to agents and enforced.
+//! Schemas of arguments: one for each tool, generated from the tool's struct, shown to agents and enforced.
 //!
-//! The checker knows just the keywords that our schemas use (a test holds that), and finds every fault of a
-//! call at once, so that an agent mends them in one go.
+//! The checker knows only the keywords that our schemas use (a test checks that), and finds every fault of a call at
+//! once, so that an agent can fix them in one go.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use serde_json::{Map, Value};
 
 use crate::aliases;
 
-/// What a flat file name may hold: the contract's pattern.
+/// The pattern of a flat file name, as in the contract.
 pub const FILE_NAME: &str = "^[a-zA-Z0-9._-]+$";
-/// Faults of one call that are told; an agent that makes more has other worries.
+/// Most faults of one call that are named; further ones are only counted.
 pub const MAX_FAULTS: usize = 20;
 
-/// One thing wrong with the arguments.
+/// A fault in the arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Where: `name`, `edits[2].line`.
+    /// Path of the value: `name`, `edits[2].line`.
     pub field: String,
     pub problem: Problem,
 }
@@ -28,7 +28,7 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
     Missing,
-    /// Not a property of this tool; the ones it has, and what may be meant.
+    /// Not a property of this tool; `known` are those it has, `meant` the one that may be meant.
     Unknown {
         known: Vec<String>,
         meant: Option<String>,
@@ -51,7 +51,7 @@ pub enum Problem {
         allowed: Vec<String>,
         found: String,
     },
-    /// A string that the pattern or the length limits refuse.
+    /// A string that does not match the pattern or the length limits.
     Malformed {
         found: String,
     },
@@ -62,7 +62,7 @@ pub enum Problem {
 }
 
 impl Fault {
-    /// The last name in `field`: `line` of `edits[2].line`.
+    /// Returns the last name in `field`: `line` of `edits[2].line`.
     pub fn name(&self) -> &str {
         self.field.rsplit('.').next().unwrap_or(&self.field)
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What an error says of a value: its kind, and the value itself only where it is a number.
+/// Describes a value for an error: its type, and the value itself only if it is a number.
 fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
@@ -119,7 +119,7 @@ fn describe(value: &Value) -> String {
     }
 }
 
-/// The beginning of what a caller sent: errors do not repeat large contents.
+/// Returns the beginning of a text that a caller sent: errors do not repeat large contents.
 fn cut(text: &str) -> String {
     let mut short: String = text.chars().take(80).collect();
     if short.len() < text.len() {
@@ -128,7 +128,7 @@ fn cut(text: &str) -> String {
     short
 }
 
-/// The schema of `T`: self-contained, without `null`s (a null optional means absent), formats or titles.
+/// Returns the schema of `T`: self-contained, without `null`s (a null optional means absent), formats or titles.
 pub fn of<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -142,8 +142,8 @@ pub fn of<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// The schema of an answer: its shape alone, since every turn of a model pays for every word, and an answer explains
-/// itself. Nothing in it is required: a failure carries `error` alone, and some clients check that too.
+/// Returns the schema of an answer: its shape alone, since every turn of a model pays for every word, and an answer
+/// explains itself. Nothing in it is required: a failure carries `error` alone, and some clients check that too.
 pub fn answer<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = of::<T>();
     schema.values_mut().for_each(strip);
@@ -157,7 +157,7 @@ pub fn answer<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// Takes out of a schema what only describes. Properties of these names are schemas themselves, not words or numbers.
+/// Removes the keywords that only describe. Properties of these names are kept: they are schemas, not words or numbers.
 fn strip(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -172,7 +172,7 @@ fn strip(schema: &mut Value) {
     }
 }
 
-/// Some model APIs take only a plain `type`, so optional fields say their type alone.
+/// Simplifies a schema: some model APIs accept only a plain `type`, so optional fields state their type alone.
 fn simplify(schema: &mut Schema) {
     let Some(map) = schema.as_object_mut() else { return };
     map.remove("title");
@@ -192,7 +192,7 @@ fn simplify(schema: &mut Schema) {
     }
 }
 
-/// What is wrong with `arguments`, and how many faults more. An absent or null object counts as an empty one.
+/// Returns the faults of `arguments`, and how many more there are. An absent or null object counts as an empty one.
 pub fn faults(schema: &Map<String, Value>, arguments: &Value) -> (Vec<Fault>, usize) {
     let empty = Value::Object(Map::new());
     let arguments = if arguments.is_null() { &empty } else { arguments };
@@ -208,7 +208,7 @@ struct Found {
 }
 
 impl Found {
-    /// Makes the fault only when there is room for it.
+    /// Adds a fault, made only if there is room for it, or else counted.
     fn push(&mut self, fault: impl FnOnce() -> Fault) {
         if self.faults.len() < MAX_FAULTS {
             self.faults.push(fault());
@@ -218,7 +218,7 @@ impl Found {
     }
 }
 
-/// Where a value is; written out only for what is wrong with it.
+/// The path of a value, written out only if the value has a fault.
 enum Place<'a> {
     Top,
     Member(&'a Place<'a>, &'a str),
@@ -281,14 +281,14 @@ fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut 
         (expected, value) => {
             let article = if expected.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
             let expected = format!("{article} {expected}");
-            // The error names the kind of thing only: its value may be a whole file.
+            // The error names only the type: the value may be a whole file.
             let found = if value.is_number() { value.clone() } else { blank(value) };
             fault(Problem::WrongType { expected, found });
         }
     }
 }
 
-/// A value of the same kind, without its contents.
+/// Returns a value of the same type, without its contents.
 fn blank(value: &Value) -> Value {
     match value {
         Value::String(_) => Value::String(String::new()),
@@ -314,7 +314,7 @@ fn check_object(
         unknown.any(|key| aliases::meant(key, ours.clone()) == Some(name))
     };
     for name in required.iter().filter_map(Value::as_str) {
-        // One that is there by another name is told by that name.
+        // A property that is given by another name is reported by that name.
         if map.get(name).is_none_or(Value::is_null) && !misnamed(name) {
             found.push(|| Fault { field: path(name), problem: Problem::Missing });
         }
@@ -334,7 +334,7 @@ fn check_object(
     }
 }
 
-/// What an unknown property is called here, or where it belongs.
+/// Says what an unknown property is called here, or where it belongs.
 fn meant(properties: &Map<String, Value>, name: &str) -> Option<String> {
     let own = aliases::meant(name, properties.keys().map(String::as_str));
     let own = own.map(|own| format!("it is called `{own}` here"));
@@ -348,7 +348,7 @@ fn meant(properties: &Map<String, Value>, name: &str) -> Option<String> {
 }
 
 fn fits(schema: &Map<String, Value>, text: &str) -> bool {
-    // Not counted where nobody asks: a text can be as long as a file.
+    // Counted only if there is a limit: a text can be as long as a file.
     let length = || text.chars().count() as u64;
     let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
     let pattern = schema.get("pattern").and_then(Value::as_str);
@@ -357,17 +357,17 @@ fn fits(schema: &Map<String, Value>, text: &str) -> bool {
         && pattern.is_none_or(|pattern| matches_pattern(pattern, text))
 }
 
-/// The only patterns our schemas use, this one and [`HASH`]; a regular-expression engine for two of them would be the
-/// largest part here.
+/// Matches the only patterns that our schemas use, [`FILE_NAME`] and [`HASH`]; a regular-expression engine for two of
+/// them would be the largest part of this crate.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     match pattern {
-        // Stricter than the pattern: `.`, `..` and the names of our own temporary files match it too.
+        // Stricter than the pattern: `.`, `..` and the names of our own temporary files match it and are refused.
         FILE_NAME => files::FilePath::flat(text).is_ok(),
         _ => text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()),
     }
 }
 
-/// What a hash looks like to an agent.
+/// The pattern of a hash, as an agent sees it.
 pub const HASH: &str = "^[0-9a-fA-F]{16}$";
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What a change does to the syntax of a file: only errors that it brings count.
+//! Checks the effect of a change on the syntax of a file: only errors that the change introduces count.
 //!
-//! To parse takes longer than the rest of an edit, seconds at worst, and meanwhile nobody else could edit the file. So
-//! nothing is parsed under the lock. What has to be verified is worked out under it, and looked at after it was let go
-//! of; then the edit is made anew, and written if it is still the one that was looked at.
+//! Parsing takes longer than the rest of an edit, seconds at worst, and meanwhile no other edit of the file could be
+//! made. So nothing is parsed under the lock. The versions to verify are made under it and parsed after it was
+//! released; then the edit is made again, and written if its versions are still those that were parsed.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::answer::{cut, short};
 use crate::line_number::Base;
 use crate::{Context, Failure, Kind};
 
-/// Errors that are told, and characters that are shown of the line of each.
+/// Most errors that are reported, and most characters that are shown of the line of each.
 const MOST_TOLD: usize = 10;
 const LINE_SHOWN: usize = 80;
 
@@ -32,10 +32,10 @@ pub(crate) enum Verify {
     Syntax,
 }
 
-/// A file as it was and as it would be.
+/// A file before and after a change.
 #[derive(Clone)]
 pub(crate) struct Versions {
-    /// `None`: there was none.
+    /// `None` if there was no file.
     before: Option<Arc<Vec<u8>>>,
     after: Arc<Vec<u8>>,
 }
@@ -49,7 +49,7 @@ impl Versions {
         self.before == other.before && self.after == other.after
     }
 
-    /// Why this cannot be parsed, as far as that is known without trying.
+    /// Returns the reason why the new version cannot be parsed, as far as that is known without trying.
     fn unparsable(&self, path: &str) -> Option<&'static str> {
         let text = std::str::from_utf8(&self.after).unwrap_or_default();
         match language::of(path, text) {
@@ -59,7 +59,7 @@ impl Versions {
         }
     }
 
-    /// The errors that came with the change.
+    /// Parses the versions and returns the errors that the change introduced.
     pub fn look(&self, path: &str, stop: &dyn Fn() -> bool) -> Look {
         if self.before.as_ref() == Some(&self.after) {
             return Look::Fine;
@@ -67,14 +67,14 @@ impl Versions {
         if let Some(why) = self.unparsable(path) {
             return Look::Unknown(why);
         }
-        // What was no text had nothing in it that could be kept.
+        // A previous version that is not text counts as empty.
         let before = self.before.clone().and_then(|bytes| Text::decode(bytes).ok());
         let before = before.unwrap_or_else(Text::empty);
         let Ok(after) = Text::decode(Arc::clone(&self.after)) else {
             return Look::Unknown("it is not text");
         };
         match look(path, before.as_str(), after.as_str(), stop) {
-            // The old one, that is, which is not parsed unless it has to be.
+            // The old version is too large, then; it is not parsed unless it has to be.
             Look::Unknown(_) if self.before.as_ref().is_some_and(is_too_large) => {
                 Look::Unknown(TOO_LARGE)
             }
@@ -83,7 +83,7 @@ impl Versions {
     }
 }
 
-/// The errors of `after` that `before` had not. Must not be called while a file is locked.
+/// Returns the errors of `after` that `before` did not have. Must not be called while a file is locked.
 pub(crate) fn look(path: &str, before: &str, after: &str, stop: &dyn Fn() -> bool) -> Look {
     match code::syntax::new_errors(path, before, after, stop) {
         None => Look::Unknown("it takes too long to parse"),
@@ -95,25 +95,25 @@ fn is_too_large(bytes: &Arc<Vec<u8>>) -> bool {
     bytes.len() > tree::LARGEST_PARSED
 }
 
-/// What was found.
+/// The result of parsing both versions.
 pub(crate) enum Look {
     Fine,
     Broken(NewErrors),
-    /// It could not be parsed: why.
+    /// It could not be parsed, for this reason.
     Unknown(&'static str),
 }
 
-/// The errors of a text that another had not: at least one.
+/// The errors of a text that the version before did not have: at least one.
 pub(crate) struct NewErrors {
-    /// The first ones, each with its line.
+    /// The first errors, each with its line.
     told: Vec<(SyntaxError, String)>,
     more: usize,
 }
 
 impl NewErrors {
-    /// `None`: there are none.
+    /// Returns `None` if there are no errors.
     fn of(mut errors: Vec<SyntaxError>, text: &str) -> Option<Self> {
-        // One may stand in another that begins at the same place.
+        // An error may be within another one that begins at the same place.
         errors.dedup_by(|one, last| {
             (one.bytes.start, &one.message) == (last.bytes.start, &last.message)
         });
@@ -132,7 +132,7 @@ impl NewErrors {
         self.told.len() + self.more
     }
 
-    /// Where each of the first `most` is, and what is wrong there; then how many more there are.
+    /// Describes the first `most` errors with their places, and says how many more there are.
     pub fn describe(&self, most: usize, base: Base) -> Vec<String> {
         let shown = self.told.iter().take(most);
         let mut lines: Vec<_> = shown
@@ -148,7 +148,7 @@ impl NewErrors {
         lines
     }
 
-    /// The same as warnings about what was written nevertheless.
+    /// Returns the errors as warnings about a file that was written nevertheless.
     pub fn warnings(&self) -> Vec<String> {
         let mut lines: Vec<_> = self
             .told
@@ -161,7 +161,7 @@ impl NewErrors {
         lines
     }
 
-    /// The same as data, with lines and columns counted from 1.
+    /// Adds the errors to the data of an answer, with lines and columns counted from 1.
     pub fn add_to(&self, data: &mut Map<String, Value>) {
         let warnings = self.told.iter().map(|(error, _)| {
             let SyntaxError { line, column, message, .. } = error;
@@ -189,10 +189,10 @@ fn place(error: &SyntaxError, base: Base) -> String {
     format!("line {line}, column {column}: {}", error.message)
 }
 
-/// Why a change is not made, or not yet.
+/// The reason why a change is not made, or not yet.
 pub(crate) enum Halt {
     Failed(Failure),
-    /// It has to be looked at.
+    /// These versions have to be parsed first.
     Unseen(Versions),
 }
 
@@ -202,15 +202,15 @@ impl From<Failure> for Halt {
     }
 }
 
-/// Lets through what a call wants to write, if its syntax may stand.
+/// Admits what a call wants to write, if its syntax passes.
 pub(crate) struct Verifier<'a> {
     verify: Option<Verify>,
     path: &'a str,
     base: Base,
     cx: &'a Context<'a>,
-    /// What was looked at last, and why that was in vain, if it was.
+    /// The versions parsed last, and why they could not be checked, if so.
     seen: Option<(Versions, Option<&'static str>)>,
-    /// The same of what was let through last.
+    /// The reason why the versions admitted last could not be checked, if so.
     in_vain: Cell<Option<&'static str>>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Verifier<'a> {
         Self { verify, path, base, cx, seen: None, in_vain: Cell::new(None) }
     }
 
-    /// Whether this may be written. Parses nothing, since the file is locked.
+    /// Checks if these versions may be written. Parses nothing, since the file is locked.
     pub fn admit(&self, versions: &Versions) -> Result<(), Halt> {
         self.in_vain.set(None);
         if self.verify.is_none() || versions.before.as_ref() == Some(&versions.after) {
@@ -235,8 +235,8 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Makes an update of the file. When somebody else changes the file between a look and the update that follows, the
-    /// look was for nothing; that goes on until the call's time is up.
+    /// Runs an update of the file. If another program changes the file between the parsing and the update that follows,
+    /// the new versions are parsed in turn, until the call's time is up.
     pub fn run<T>(
         &mut self,
         mut update: impl FnMut(&Self) -> Result<T, StageError<Halt>>,
@@ -269,13 +269,13 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// What there is to say of what was let through.
+    /// Returns the note that the admitted versions could not be checked, if so.
     pub fn note(&self) -> Option<String> {
         self.in_vain.get().map(|why| format!("syntax not checked: {why}"))
     }
 }
 
-/// Why nobody waits for this call any more.
+/// Returns the reason why this call must end: it was cancelled, its time is up, or the server is stopping.
 pub(crate) fn interrupted(cx: &Context) -> Option<StoreError> {
     let stopping = || cx.call.stop.is_set().then_some(StoreError::Stopping);
     cx.call.check().err().or_else(stopping)
@@ -298,7 +298,7 @@ mod tests {
         Versions { before: before.map(shared), after: shared(after) }
     }
 
-    /// What a look says: nothing, the places, or why there is nothing to say.
+    /// Describes the result of parsing: nothing, the places, or the reason why it could not be checked.
     fn looked(path: &str, before: Option<&[u8]>, after: &[u8]) -> String {
         match versions(before, after).look(path, &|| false) {
             Look::Fine => String::new(),
@@ -346,7 +346,8 @@ mod tests {
         assert!(matches!(stopped, Look::Unknown("it takes too long to parse")));
     }
 
-    /// Has `write` decide what to write, over the first of `texts` and what others write in between, one after the other.
+    /// Runs an update in which `write` decides what to write. The file is the first of `texts`, and another program
+    /// writes the others, one after each try.
     fn run(
         texts: &[&str],
         timeout: Duration,
@@ -402,7 +403,7 @@ mod tests {
         check(&["[]", "[1, ]"], add, Ok(()), "[1, 2]");
         check(&["[]", "[3, ]", "[4, ]", "[5, ]"], add, Ok(()), "[5, 2]");
         check(&["[]", "[0, ]", "[1 ]"], add, REFUSED, "[1 ]");
-        // What is written stays the same, but now it is worse than what was there.
+        // The text to write is the same, but now it is worse than the file.
         let overwrite: fn(&str) -> String = |_| "[1 2]\n\n".into();
         check(&["[1 2]\n"], overwrite, Ok(()), "[1 2]\n\n");
         check(&["[1 2]\n", "[1]\n"], overwrite, REFUSED, "[1]\n");

@@ -1,4 +1,4 @@
-//! What a tool is, what it is given and what it answers.
+//! The trait `Tool`, the context that a tool is given, and the reply that it returns.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -17,11 +17,11 @@ use crate::{Dialect, Failure, Kind};
 pub trait Toolset {
     const DIALECT: Dialect;
 
-    /// File that `target`, as given in the arguments, refers to.
+    /// Returns the file that `target`, as given in the arguments, refers to.
     fn locate(root: &Root, target: &str) -> Result<FilePath, PathError>;
 
-    /// Failure for an error of the store, in the toolset's words; `target` as given in the arguments, `effect` that of
-    /// the tool.
+    /// Makes the failure for an error of the store, in the toolset's words; `target` as given in the arguments,
+    /// `effect` that of the tool.
     fn refused(target: &str, error: &StoreError, limits: &Limits, effect: Effect) -> Failure;
 }
 
@@ -30,55 +30,55 @@ pub trait Toolset {
 /// The doc comment of the implementing struct is the description agents see.
 pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
-    /// Another name that it is called by.
+    /// Another name by which the tool can be called.
     const ALIAS: Option<&'static str> = None;
-    /// What a person sees in a list of tools.
+    /// The title that a person sees in a list of tools.
     const TITLE: &'static str;
     const EFFECT: Effect;
     type Toolset: Toolset;
 
-    /// The schema of `Reply::data`, if the tool answers data at all.
+    /// Returns the schema of `Reply::data`, if the tool answers with data at all.
     fn output_schema() -> Option<Map<String, Value>> {
         None
     }
 
-    /// A fault in the contract's own words, where it has any.
+    /// Returns a fault in the contract's own words, if it has any.
     fn word(_fault: &Fault) -> Option<Complaint> {
         None
     }
 
-    /// What can be said of arguments even if they cannot be read, and what a schema cannot say.
+    /// Checks the raw arguments, even if they cannot be parsed, for what the JSON schema cannot express.
     fn look(_arguments: &Value) -> Vec<Complaint> {
         Vec::new()
     }
 
-    /// What a schema cannot say. Every fault found, in the contract's words.
+    /// Checks what the JSON schema cannot express. Returns every fault found, worded as the contract words it.
     fn check(&self) -> Vec<Complaint> {
         Vec::new()
     }
 
-    /// The file as asked for: what the log names, and what edits of one file queue by.
+    /// Returns the file as asked for: the log names it, and edits of one file are queued by it.
     fn target(&self) -> Option<&str> {
         None
     }
 
-    /// Failure for an error of the store, in the toolset's words; `target` as given in the arguments.
+    /// Makes the failure for an error of the store, in the toolset's words; `target` as given in the arguments.
     fn refused(target: &str, error: &StoreError, limits: &Limits) -> Failure {
         Self::Toolset::refused(target, error, limits, Self::EFFECT)
     }
 
-    /// Whether a model has to write something before it can be run.
+    /// True if a language model must generate the code before the call can run.
     fn is_unwritten(&self) -> bool {
         false
     }
 
-    /// Has the model write it: the same call, ready to run, twice. That takes long, and is not done while anything is
-    /// held.
+    /// Has the language model generate the code, and returns the call twice, ready to run. That takes long, so it must
+    /// not be done while anything is held.
     fn written(self, _cx: &Context, _author: &Author) -> Result<[Self; 2], Failure> {
         Err(Failure::new(Kind::Internal, "Internal error"))
     }
 
-    /// Bytes that the model wrote.
+    /// Returns the size of the generated code in bytes, counted against the memory budget.
     fn holds(&self) -> usize {
         0
     }
@@ -86,14 +86,14 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     fn run(self, cx: &Context) -> Result<Reply, Failure>;
 }
 
-/// A language model, and whoever waits for it.
+/// A language model, and the receiver of its progress.
 pub struct Author<'a> {
     pub model: &'a model::Settings,
-    /// What it is doing, for those who want to know.
+    /// Reports what the model is doing, for the client.
     pub progress: &'a dyn Fn(&str),
 }
 
-/// What is wrong with the arguments, and what would be right.
+/// An error in the arguments, with a hint on what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     pub kind: Kind,
@@ -106,7 +106,7 @@ impl Complaint {
         Self { kind: Kind::Invalid, message: message.into(), hint: Some(hint) }
     }
 
-    /// The right kind of argument, with a value that makes no sense.
+    /// Makes the complaint about an argument of the right type with a value that makes no sense.
     pub fn unusable(message: impl Into<String>, hint: &'static str) -> Self {
         Self { kind: Kind::Unusable, ..Self::new(message, hint) }
     }
@@ -116,7 +116,7 @@ impl Complaint {
     }
 }
 
-/// What a tool does to files. Annotations and the read-only filter both come from here, so they cannot disagree.
+/// The effect of a tool on files. Annotations and the read-only filter both come from here, so they cannot disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Reads,
@@ -128,23 +128,23 @@ pub enum Effect {
     Overwrites,
 }
 
-/// What a call works with. The same for every transport.
+/// The context of a call, equal for every transport.
 pub struct Context<'a> {
     pub root: &'a Root,
     pub store: &'a dyn Store,
     pub line_counts: &'a LineCounts,
     pub limits: &'a Limits,
     pub call: &'a Call,
-    /// The hash a file must have to be edited, when that was said beside the arguments.
+    /// The hash that a file must have to be edited, if it was given beside the arguments.
     pub expected: Option<Hash>,
 }
 
-/// Every limit on what we read, write or add to an answer.
+/// Every limit on what is read, written or added to an answer.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The largest file read or written, in bytes.
     pub max_size: u64,
-    /// How long a call may take before it publishes.
+    /// Longest time that a call may take before it publishes.
     pub timeout: Duration,
     /// Lines of a diff that `edit_file` adds to its answer.
     pub diff_lines: usize,
@@ -156,14 +156,14 @@ impl Limits {
     }
 }
 
-/// What a successful call answers.
+/// The answer of a successful call.
 #[derive(Debug, Default)]
 pub struct Reply {
     /// Texts, in order. The first is the contract's.
     pub blocks: Vec<Block>,
-    /// The same facts as an object.
+    /// The facts of the answer as an object.
     pub data: Option<Map<String, Value>>,
-    /// The same, of a tool that has very many and no `data`: an object that is JSON already.
+    /// The facts as an object that is JSON already, for a tool that has very many of them and no `data`.
     pub written: Option<String>,
     /// The file's hash after the call.
     pub hash: Option<Hash>,
@@ -172,7 +172,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// About how many bytes of memory it takes.
+    /// Returns the approximate size of the reply in memory, in bytes.
     pub fn holds(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(Block::holds).sum();
         let objects = self.data.iter().chain(&self.meta);
@@ -180,7 +180,7 @@ impl Reply {
         blocks + objects.map(members_hold).sum::<usize>() + written
     }
 
-    /// The same, without files of which it shows but a small part.
+    /// Drops files of which the reply shows only a small part.
     #[must_use]
     pub fn compact(self) -> Self {
         let blocks = self.blocks.into_iter().map(Block::compact).collect();
@@ -188,11 +188,11 @@ impl Reply {
     }
 }
 
-/// A map takes so much whatever is in it, and so much for each of its members.
+/// Bytes that a map takes whatever is in it, and bytes for each of its members.
 const MAP: usize = 256;
 const MEMBER: usize = 96;
 
-/// About how many bytes of memory arguments take.
+/// Returns the approximate size of arguments in memory, in bytes.
 pub fn arguments_hold(arguments: &Value) -> usize {
     value_holds(arguments)
 }
@@ -211,7 +211,7 @@ fn value_holds(value: &Value) -> usize {
     }
 }
 
-/// One text of an answer. A read borrows the file's own buffer, so that a large file is held once.
+/// One text of an answer. A read shares the file's own buffer, so that a large file is held once.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     head: String,
@@ -226,7 +226,7 @@ struct Slice {
     breaks: Breaks,
 }
 
-/// How the line breaks of a file are shown.
+/// The form in which the line breaks of a file are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Breaks {
     Exact,
@@ -240,19 +240,19 @@ impl From<String> for Block {
 }
 
 impl Block {
-    /// `head`, then the lines in `range` of `text`, every line break as `\n`.
+    /// Makes a block of `head` and the lines in `range` of `text`, with every line break as `\n`.
     pub fn of_lines(head: String, text: Text, range: Range<usize>) -> Self {
         let body = Some(Slice { text, range, breaks: Breaks::Lf });
         Self { head, body, is_json: false }
     }
 
-    /// Exactly what is in `range` of `text`.
+    /// Makes a block of exactly what is in `range` of `text`.
     pub fn of_text(text: Text, range: Range<usize>) -> Self {
         let body = Some(Slice { text, range, breaks: Breaks::Exact });
         Self { body, ..Self::default() }
     }
 
-    /// No text of an answer, but a value in it, written as JSON.
+    /// Makes a block that is not a text of the answer but a value in it, written as JSON.
     pub fn of_json(json: String) -> Self {
         Self { head: json, body: None, is_json: true }
     }
@@ -261,12 +261,12 @@ impl Block {
         self.is_json
     }
 
-    /// Whether the file has a byte order mark just before what is shown of it.
+    /// True if the file has a byte order mark just before the part that is shown.
     pub fn is_after_mark(&self) -> bool {
         self.body.as_ref().is_some_and(|slice| slice.range.start == 0 && slice.text.has_bom())
     }
 
-    /// The next piece of the text, for whoever has seen `seen` of it, and what they have seen then. Pieces are
+    /// Returns the next piece of the text after the first `seen` bytes, and the number of bytes seen then. Pieces are
     /// short enough for a cache, and nothing is copied.
     pub fn piece(&self, seen: usize) -> Option<(&str, usize)> {
         let Some(seen_of_body) = seen.checked_sub(self.head.len()) else {
@@ -289,7 +289,7 @@ impl Block {
         }
     }
 
-    /// About how many bytes the text has.
+    /// Returns the approximate length of the text, in bytes.
     pub fn len(&self) -> usize {
         self.head.len() + self.body.as_ref().map_or(0, |slice| slice.range.len())
     }
@@ -298,12 +298,12 @@ impl Block {
         self.len() == 0
     }
 
-    /// A copy of the text, if it is small beside the file that it would keep.
+    /// Returns a copy of the text, if it is small beside the file that it would keep in memory.
     fn compact(self) -> Self {
         if self.len() < self.holds() / 4 { self.to_string().into() } else { self }
     }
 
-    /// How many bytes of memory it takes: a part of a file keeps the whole of it.
+    /// Returns the size of the block in memory, in bytes: a part of a file keeps the whole of it.
     pub fn holds(&self) -> usize {
         self.head.capacity() + self.body.as_ref().map_or(0, |slice| slice.text.whole().len())
     }
@@ -320,10 +320,10 @@ impl std::fmt::Display for Block {
     }
 }
 
-/// Bytes in a piece of a text, at most.
+/// Most bytes in a piece of a text.
 const PIECE: usize = 64 * 1024;
 
-/// One row of a toolset.
+/// A tool as one row of its toolset.
 pub struct Entry {
     pub name: &'static str,
     pub alias: Option<&'static str>,
@@ -340,7 +340,7 @@ pub struct Entry {
     parse: fn(Value) -> serde_json::Result<(Parsed, Vec<Complaint>)>,
 }
 
-/// Arguments, read.
+/// Arguments after parsing.
 struct Parsed {
     target: Option<String>,
     work: Work,
@@ -354,12 +354,12 @@ enum Work {
 type Run = Box<dyn FnOnce(&Context) -> Result<Reply, Failure> + Send>;
 type Write = Box<dyn FnOnce(&Context, &Author) -> Result<(usize, [Run; 2]), Failure> + Send>;
 
-/// A call whose arguments are sound. Running it is all that is left.
+/// A call whose arguments were checked, so that it only has to be run.
 pub struct Prepared {
     pub entry: &'static Entry,
     /// The file as asked for.
     pub target: Option<String>,
-    /// Bytes that a model wrote for it.
+    /// Size of the code that a language model generated for it, in bytes.
     pub holds: usize,
     work: Work,
 }
@@ -372,12 +372,12 @@ impl Prepared {
         }
     }
 
-    /// Whether a model has to write something before it can be run.
+    /// True if a language model must generate the code before the call can run.
     pub fn is_unwritten(&self) -> bool {
         matches!(self.work, Work::Write(_))
     }
 
-    /// Has it written: the same call, ready to be run, and once more to be rehearsed.
+    /// Has the code generated, and returns the call twice: once to be run and once to be rehearsed.
     pub fn written(self, cx: &Context, author: &Author) -> Result<[Self; 2], Failure> {
         let Self { entry, target, work, .. } = self;
         let Work::Write(write) = work else {
@@ -388,12 +388,12 @@ impl Prepared {
         Ok(runs.map(ready))
     }
 
-    /// The file it is about; `None` when there is none that could be.
+    /// Returns the path of the file that the call is about; `None` if it has none or the path is invalid.
     pub fn path(&self, root: &Root) -> Option<FilePath> {
         self.target.as_deref().and_then(|target| (self.entry.locate)(root, target).ok())
     }
 
-    /// Why it was not even run, in the tool's own words.
+    /// Makes the failure for a call that was not even run, in the tool's own words.
     pub fn refused(&self, error: &StoreError, limits: &Limits) -> Failure {
         (self.entry.refused)(self.target.as_deref().unwrap_or_default(), error, limits)
     }
@@ -418,12 +418,12 @@ impl Entry {
         }
     }
 
-    /// What an agent reads about the tool.
+    /// Returns the description of the tool that an agent reads.
     pub fn description(&self) -> &str {
         self.schema().get("description").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What the arguments must look like; the tool's description stands beside it, not in it.
+    /// Returns the schema of the arguments, without the tool's description, which stands beside it.
     pub fn input_schema(&self) -> Map<String, Value> {
         let mut schema = self.schema().clone();
         schema.remove("description");
@@ -438,7 +438,7 @@ impl Entry {
         self.schema.get_or_init(self.make_schema)
     }
 
-    /// Checks the arguments; every fault is named at once.
+    /// Checks the arguments, and names every fault at once.
     pub fn prepare(&'static self, arguments: Value) -> Result<Prepared, Failure> {
         let (found, more) = schema::faults(self.schema(), &arguments);
         let plain = |fault: &Fault| Complaint::plain(fault.to_string());
@@ -452,7 +452,7 @@ impl Entry {
                     return Ok(Prepared { entry: self, target, holds: 0, work });
                 }
             }
-            // The schema has found better words for it.
+            // The schema check has found better words for it.
             Err(_) if !faults.is_empty() => {}
             Err(reason) => faults.push(Complaint::plain(reason.to_string())),
         }
@@ -460,7 +460,8 @@ impl Entry {
     }
 }
 
-/// Reads the arguments, and says what about them makes no sense. What a tool does not know is left to the schema.
+/// Parses the arguments, and returns complaints about those that make no sense. Unknown properties are left to the
+/// schema.
 fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<Complaint>)> {
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     let tool: T = serde_json::from_value(arguments)?;
@@ -481,7 +482,7 @@ fn runner<T: Tool>(tool: T) -> Run {
 }
 
 impl Failure {
-    /// A model would have to write it, and there is none.
+    /// Makes the failure for a call that needs a language model when none is configured.
     pub fn unwritten() -> Self {
         let message =
             "`edit_instruction` was given without `code_block`, and no model is configured";
@@ -491,7 +492,7 @@ impl Failure {
         )
     }
 
-    /// Every fault once; `more` were not looked at closely.
+    /// Makes the failure that names every fault once; `more` were counted but not kept.
     fn invalid(faults: Vec<Complaint>, more: usize) -> Self {
         let (mut messages, mut hints) = (Vec::new(), Vec::new());
         let mut left_out = more;
@@ -607,7 +608,7 @@ mod tests {
         let faults = |count: usize| (0..count).chain(0..count).map(complaint).collect();
         assert_eq!(Failure::invalid(faults(most), 0).faults.len(), most);
         let failure = Failure::invalid(faults(most + 3), 4);
-        // Those that are not told may be the same as others that are not.
+        // Faults that are only counted may be equal to each other.
         assert_eq!(failure.faults.len(), most + 1);
         assert_eq!(failure.faults[most], "... and 10 more");
     }

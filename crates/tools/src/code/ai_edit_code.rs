@@ -23,9 +23,9 @@ use crate::{Author, Complaint, Context, Effect, Failure, Kind, Reply, Tool, sche
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
-/// What is left of several lines until it is replaced.
+/// Placeholder for several lines, until it is replaced.
 const LEFT: &str = "x";
-/// Syntax errors that a model is told of at once: most follow from the first.
+/// Most syntax errors that a model is shown at once: most follow from the first.
 const ERRORS_TOLD: usize = 3;
 
 /// Edit a source file by lines: insert, replace or delete them. Lines are 1-based, `start_line` and `end_line` both included. `code_block` is written as given, with the file's own line breaks; all else stays as it is. Pass a hash you were given as `expected_hash`, and lines that have changed since are not touched.
@@ -58,10 +58,10 @@ pub struct AiEditCode {
     written: Option<Written>,
 }
 
-/// What a model wrote, in place.
+/// The file with the code that a language model generated.
 #[derive(Clone, Debug)]
 struct Written {
-    /// All of the new text, and the hash of what it was made from.
+    /// The whole new text, and the hash of the file it was made from.
     text: Arc<String>,
     before: Hash,
     by: String,
@@ -259,14 +259,14 @@ impl AiEditCode {
         self.edit_type.unwrap_or(by_lines)
     }
 
-    /// The lines it is about, counted from 0; `None`: the end of the file.
+    /// Returns the lines that the edit is about, counted from 0; `None` for the end of the file.
     fn lines(&self) -> Option<Range<usize>> {
         let start = self.start_line?.index(Base::One);
         let last = self.end_line.map_or(start, |end| end.index(Base::One));
         Some(start..last.saturating_add(1))
     }
 
-    /// The file as it is, if it is what the caller last saw, and its hash.
+    /// Returns the file as it is and its hash, if it is what the caller last saw.
     fn read(&self, version: Option<&Version>) -> Result<(Text, Hash), Failure> {
         let version = version.ok_or_else(|| super::not_found(&self.target_file))?;
         let text = Text::decode(version.bytes.clone())
@@ -278,7 +278,7 @@ impl AiEditCode {
         Ok((text, before))
     }
 
-    /// Has the model write the new text.
+    /// Has the language model generate the new text.
     fn write(
         &self,
         old: &Text,
@@ -329,7 +329,8 @@ impl AiEditCode {
         Ok(Written { text, before, by: author.model.model().to_owned() })
     }
 
-    /// The errors that the agent's own code brought. What a model wrote was refused for them, and so is what is verified.
+    /// Returns the errors that the agent's own code introduced. Generated code was refused for them, and so was a
+    /// verified edit.
     fn warn_of(&self, versions: &Versions, cx: &Context) -> Option<NewErrors> {
         if self.written.is_some() || self.verify.is_some() {
             return None;
@@ -340,7 +341,7 @@ impl AiEditCode {
         }
     }
 
-    /// The new contents of the file, and what there is to say about them.
+    /// Returns the new contents of the file, and the facts for the answer.
     fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Edited), Failure> {
         let (old, before) = self.read(old)?;
         let (new, changed) = match &self.written {
@@ -375,7 +376,8 @@ impl AiEditCode {
         Ok((new.into_bytes(), Edited { outcome, diff, errors: None }))
     }
 
-    /// The hash may be that of the file or of the lines: whoever was shown a few lines has no other.
+    /// Checks the expected hash, which may be that of the file or of the lines: a caller that was shown a few lines has
+    /// no other.
     fn check_hash(
         &self,
         text: &str,
@@ -390,7 +392,7 @@ impl AiEditCode {
         Err(conflict::refuse(&self.target_file, text, file, lines, expected))
     }
 
-    /// Whether there are such lines.
+    /// Checks that the file has such lines.
     fn check_lines(&self, lines: Range<usize>, total: usize) -> Result<Range<usize>, Failure> {
         let kind = self.edit_type();
         let (last, valid) = match kind {
@@ -406,14 +408,14 @@ impl AiEditCode {
             .with_hint(Base::One.interval(valid)))
     }
 
-    /// The new text, and what was done to the old one.
+    /// Returns the new text, and the changes made to the old one.
     fn edit(&self, old: &Text) -> Result<(String, Composed), Failure> {
         let total = count(old.as_str());
         let lines = self.check_lines(self.lines().unwrap_or(total..total + 1), total)?;
         let mark = old.whole().len() - old.as_str().len();
         let mut changed = Composed::new();
-        // Of several lines one is left, with the last one's break: that is edited. It has a text of ours, since a blank
-        // line may be none without the lines around it.
+        // Several lines are joined to one, with the last one's break, and that is edited. It holds a placeholder, since
+        // a blank line may not be a line without those around it.
         let joined = match self.edit_type() {
             EditType::Replace | EditType::Delete if lines.len() > 1 => {
                 let line = |line| text::lines::lines(old.as_str()).nth(line);
@@ -477,7 +479,7 @@ impl AiEditCode {
     }
 }
 
-/// What a model is told whose code does not parse.
+/// Tells a language model why its code does not parse.
 fn unparsable(errors: &NewErrors) -> String {
     let places = errors.describe(ERRORS_TOLD, Base::One).join("; ");
     format!("the file would have syntax errors that it has not now: {places}")

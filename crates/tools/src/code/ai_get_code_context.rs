@@ -1,4 +1,4 @@
-//! `ai_get_code_context`: what an agent should see of the code before it changes it.
+//! `ai_get_code_context`: the code that an agent should see before it changes it.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -16,9 +16,9 @@ use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
 
-/// What an answer may cost, if nothing is said.
+/// Default token budget of an answer.
 const TOKENS: usize = 4000;
-/// Results of each kind, if nothing is said; of the map, which shows only heads.
+/// Default number of results of each kind, and of the map, which shows only heads.
 const RESULTS: usize = 10;
 const RESULTS_OF_MAP: usize = 40;
 const DEPTH: usize = 3;
@@ -282,7 +282,7 @@ impl Tool for AiGetCodeContext {
     }
 }
 
-/// If nothing of what was asked for can be shown, that is the answer.
+/// Refuses the call if nothing of what it asked for can be shown.
 fn refuse_unreadable(gathered: &Gathered, asked: usize, cx: &Context) -> Result<(), Failure> {
     let shows_nothing = gathered.found.is_empty() && gathered.structure.is_none();
     match gathered.unreadable.first() {
@@ -316,7 +316,7 @@ impl AiGetCodeContext {
         names.filter_map(|name| Symbol::parse(name, matching)).collect()
     }
 
-    /// The files by their paths from the root, and those of which certain lines are asked for.
+    /// Returns the files by their paths from the root, and those of which certain lines are asked for.
     #[expect(clippy::type_complexity, reason = "two lists")]
     fn files(&self, root: &Root) -> Result<(Vec<String>, Vec<(String, Range<usize>)>), Failure> {
         let (mut files, mut excerpts) = (Vec::new(), Vec::new());
@@ -325,7 +325,7 @@ impl AiGetCodeContext {
                 Some((path, lines)) => (path, Some(lines)),
                 None => (given.as_str(), None),
             };
-            // Told apart by where they are, not by how they were written.
+            // Files are told apart by where they are, not by how they were written.
             let path = super::path(root, path)?.shown();
             match lines {
                 Some(lines) => excerpts.push((path, lines)),
@@ -340,13 +340,13 @@ impl AiGetCodeContext {
         match self.detail {
             Some(Detailed::Paths) => Detail::Path,
             Some(Detailed::Signatures) => Detail::Signature,
-            // Whoever knows nothing yet is better served with many heads than with a few bodies.
+            // A caller that knows nothing yet is better served with many heads than with a few bodies.
             Some(Detailed::Auto) | None if is_map => Detail::Signature,
             Some(Detailed::Auto | Detailed::Body) | None => Detail::Body,
         }
     }
 
-    /// What tells this question from others, whatever page of its answer is asked for.
+    /// Returns a digest that tells this question from others, the same for every page of its answer.
     fn digest(&self) -> String {
         let what = (&self.query, &self.symbols, &self.files, &self.include);
         let which = (&self.path, &self.globs, &self.kinds, &self.r#match, &self.depth);
@@ -365,7 +365,7 @@ impl AiGetCodeContext {
     }
 }
 
-/// Whether it ends as if lines were asked for, but none that can be.
+/// True if the text ends with a range of lines that cannot exist.
 fn is_backwards(given: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let lines = given.rsplit_once(':').map_or("", |(_, lines)| lines);
@@ -373,7 +373,7 @@ fn is_backwards(given: &str) -> bool {
     asked && with_lines(given).is_none()
 }
 
-/// `path:10-80` or `path:10`.
+/// Splits `path:10-80` or `path:10`.
 fn with_lines(given: &str) -> Option<(&str, Range<usize>)> {
     let (path, lines) = given.rsplit_once(':')?;
     let (first, last) = lines.split_once('-').unwrap_or((lines, lines));

@@ -1,8 +1,8 @@
-//! What of that which was found is shown, so that the answer keeps to what it may cost.
+//! Chooses how much is shown of each result, so that the answer keeps to its token budget.
 //!
-//! Every result is first no more than its place; then, in their order, as many as fit get their signatures, and then their
-//! lines. What does not fit even so is counted, and comes on the next page. The text and the data say the same, and both
-//! keep to the budget: a token is taken for four bytes.
+//! Every result is at first only its place; then, in order, as many as fit get their signatures, and then their lines.
+//! Results that do not fit even so are counted, and come on the next page. The text and the data have the same facts,
+//! and both keep to the budget: a token counts as four bytes.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::search_files::skipped;
 use crate::answer::cut;
 use crate::line_number::Base;
 
-/// Bytes of a token, more or less.
+/// Approximate bytes of a token.
 const TOKEN: usize = 4;
-/// Of a body that does not fit as a whole, at least so many lines are shown.
+/// Fewest lines that are shown of a body that does not fit as a whole.
 const LEAST_LINES: usize = 6;
-/// Bodies of so many lines are shown before longer ones.
+/// Bodies of at most this many lines are shown before longer ones.
 const FEW_LINES: usize = 3;
-/// At first a body gets no more than this share of the room, so that others get some too.
+/// At first a body gets at most this share of the space (one third), so that others get some too.
 const SHARE: usize = 3;
-/// No call takes so long that its milliseconds have more.
+/// Most digits of the milliseconds of a call; no call takes longer.
 const TIME_DIGITS: usize = 5;
-/// Bytes of a cursor, with what is said of it.
+/// Largest cursor with the words around it, in bytes.
 const LONGEST_CURSOR: usize = 96;
-/// Characters that are shown of the root's path, and of a note.
+/// Most characters that are shown of the root's path, and of a note.
 const LONGEST_ROOT: usize = 120;
 const LONGEST_NOTE: usize = 240;
 
-/// How much is shown of a result.
+/// The amount that is shown of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Detail {
     Path,
@@ -49,28 +49,28 @@ impl Detail {
     }
 }
 
-/// What an answer may cost, and what it says of itself.
+/// The token budget of an answer, and the facts that the answer states about itself.
 pub(super) struct Budget {
     pub root: String,
     pub max_tokens: usize,
-    /// Not more than this.
+    /// The most detail that is shown.
     pub detail: Detail,
-    /// Tells the question from others.
+    /// A digest that tells the question from others.
     pub asked: String,
     pub elapsed: Duration,
 }
 
-/// A result as it is shown.
+/// A result in the form in which it is shown.
 struct Piece {
     detail: Detail,
     lines: usize,
     text: String,
     data: Value,
-    /// Bytes of both, with what stands between two of them.
+    /// Bytes of the text and the data, with what stands between two results.
     size: Size,
 }
 
-/// Bytes, as text and as data.
+/// Sizes in bytes, as text and as data.
 #[derive(Clone, Copy, Default)]
 struct Size {
     text: usize,
@@ -100,7 +100,7 @@ impl Size {
     }
 }
 
-/// All of an answer but its results.
+/// An answer without its results.
 struct Frame<'a> {
     budget: &'a Budget,
     gathered: &'a Gathered,
@@ -110,7 +110,7 @@ struct Frame<'a> {
 }
 
 impl Budget {
-    /// The answer as text and as data.
+    /// Returns the answer as text and as data.
     pub fn answer(&self, gathered: &Gathered) -> (String, Map<String, Value>) {
         let all = Size { text: self.max_tokens * TOKEN, data: self.max_tokens * TOKEN };
         let mut frame = Frame {
@@ -125,7 +125,7 @@ impl Budget {
             let room = if gathered.found.is_empty() { room } else { room.share(SHARE) };
             frame.structure = Some(drawn(structure, room));
         }
-        // What says least goes first.
+        // The least informative parts are dropped first.
         while !frame.size().fits(all) {
             let is_less = frame.notes.pop().is_some()
                 || frame.structure.take().is_some()
@@ -139,9 +139,9 @@ impl Budget {
     }
 }
 
-/// The folders, in as much detail as there is room for.
+/// Draws the folders, in as much detail as there is space for.
 fn drawn(structure: &Structure, room: Size) -> (String, bool) {
-    // What is said of it besides.
+    // Space for the languages, which are named beside it.
     let languages: usize = structure.languages.keys().map(|name| name.len() + 12).sum();
     structure.text(room.text.min(room.data).saturating_sub(80 + languages))
 }
@@ -160,7 +160,7 @@ fn notes(gathered: &Gathered, detail: Detail) -> Vec<String> {
     notes.map(|note| cut(&note, LONGEST_NOTE)).collect()
 }
 
-/// As many results as fit, each with as much detail as fits.
+/// Returns as many results as fit, each with as much detail as fits.
 fn fitted(found: &[Found], most: Detail, room: Size) -> Vec<Piece> {
     let mut used = Size::default();
     let mut pieces: Vec<Piece> = Vec::new();
@@ -214,7 +214,7 @@ impl Piece {
         Self { detail, lines, text, data, size }
     }
 
-    /// With as many lines as there is room for, if that is more than are shown now.
+    /// Returns a piece with as many lines as there is space for, if that is more than are shown now.
     fn longest(found: &Found, room: Size, now: &Self) -> Option<Self> {
         let all = found.text.len();
         let with = |lines: usize| Self::new(found, Detail::Body, lines);
@@ -247,7 +247,7 @@ fn type_name(section: Section) -> &'static str {
     }
 }
 
-/// As they are counted.
+/// Returns the name of results that are counted.
 fn plural(section: Section) -> &'static str {
     match section {
         Section::Structure => "structures",
@@ -258,13 +258,13 @@ fn plural(section: Section) -> &'static str {
     }
 }
 
-/// What is shown of a result besides its place.
+/// The parts of a result that are shown besides its place.
 struct Shown<'a> {
-    /// Only where the lines do not show it.
+    /// Given only if the lines do not show it.
     signature: Option<&'a str>,
     score: Option<f64>,
     lines: &'a [String],
-    /// How many lines or rows there are besides.
+    /// Number of lines or rows that are not shown.
     more: usize,
 }
 
@@ -272,7 +272,7 @@ impl<'a> Shown<'a> {
     fn of(found: &'a Found, detail: Detail, lines: usize) -> Self {
         let lines = if detail == Detail::Body { &found.text[..lines] } else { &[] };
         let is_outline = found.section == Section::Outline;
-        // A part of a part begins behind the head of it.
+        // A part of a part may begin behind the head of it.
         let shows_head = detail == Detail::Body
             && (is_outline || found.section == Section::Definitions || begins_with_head(found));
         let signature = found.signature.as_deref();
@@ -283,7 +283,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Whether the part's own first words are among the lines.
+/// True if the part's own first words are among the lines.
 fn begins_with_head(found: &Found) -> bool {
     let Some(signature) = &found.signature else { return true };
     let head = signature.split(' ').take(2).collect::<Vec<_>>().join(" ");
@@ -312,7 +312,7 @@ fn shown_text(found: &Found, detail: Detail, lines: usize) -> String {
     }
     let _ = writeln!(text, " file [{}]", found.file_hash);
     if let Some(signature) = shown.signature {
-        // Further in than anything that the answer says itself.
+        // Indented more than anything that the answer says itself.
         let _ = writeln!(text, "  {signature}");
     }
     for (number, line) in (first..).zip(shown.lines) {
@@ -357,7 +357,7 @@ fn shown_data(found: &Found, detail: Detail, lines: usize) -> Value {
 }
 
 impl Frame<'_> {
-    /// What it takes if nothing fits.
+    /// Returns the size of the answer if no result fits.
     fn size(&self) -> Size {
         let (text, data) = self.filled(&[]);
         // A number can be longer than it is here, and there may be a cursor.
@@ -366,7 +366,7 @@ impl Frame<'_> {
     }
 
     fn filled(&self, pieces: &[Piece]) -> (String, Map<String, Value>) {
-        // The number of what is used is never longer than that of what may be.
+        // `used` never has more digits than `max_tokens`.
         let text = self.text(pieces, self.budget.max_tokens);
         let data = self.data(pieces, self.budget.max_tokens);
         let bytes = text.len().max(Value::from(data).to_string().len());
@@ -374,7 +374,7 @@ impl Frame<'_> {
         (self.text(pieces, used), self.data(pieces, used))
     }
 
-    /// What the time is shorter than it may be: the same answer costs the same, however long it took.
+    /// Returns by how much the time is shorter than its longest form: an answer costs the same however long it took.
     fn padding(&self) -> usize {
         TIME_DIGITS.saturating_sub(self.milliseconds().to_string().len())
     }
@@ -383,7 +383,7 @@ impl Frame<'_> {
         u64::try_from(self.budget.elapsed.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// How many results of each kind are not shown.
+    /// Counts the results of each kind that are not shown.
     fn omitted(&self, pieces: &[Piece]) -> Counts {
         let mut omitted = self.gathered.left;
         for found in &self.gathered.found[pieces.len()..] {
@@ -402,10 +402,11 @@ impl Frame<'_> {
             || self.structure.as_ref().is_some_and(|(_, is_all)| !is_all)
     }
 
-    /// Where the next page begins: with the first that is not shown, or else behind all that was looked at.
+    /// Returns the cursor of the next page, which begins with the first result that is not shown, or else behind all
+    /// that were searched.
     fn cursor(&self, pieces: &[Piece]) -> Option<String> {
         let shows_nothing = pieces.is_empty() && !self.gathered.found.is_empty();
-        // Where not even one fits, the next page would be the same.
+        // If not even one result fits, the next page would be the same.
         if self.omitted(pieces).is_empty() || shows_nothing {
             return None;
         }
@@ -508,7 +509,7 @@ impl Frame<'_> {
     }
 }
 
-/// The most that can be shown of a result.
+/// Returns the most detail that can be shown of a result.
 fn most(found: &Found) -> Detail {
     match found.text.is_empty() {
         true if found.signature.is_some() => Detail::Signature,
@@ -517,13 +518,13 @@ fn most(found: &Found) -> Detail {
     }
 }
 
-/// Where the next page of the answer to this question begins.
+/// Returns the cursor at which the next page of the answer to this question begins.
 fn cursor(asked: &str, seen: Counts) -> String {
     let seen = Section::WITH_RESULTS.map(|section| seen.of(section).to_string());
     format!("{asked}-{}", seen.join("-"))
 }
 
-/// `None` if it is not one of this question.
+/// Parses a cursor; `None` if it is not one of this question.
 pub(super) fn parse_cursor(cursor: &str, asked: &str) -> Option<Counts> {
     let counts = cursor.strip_prefix(asked)?.strip_prefix('-')?;
     let counts: Vec<usize> =
@@ -556,7 +557,7 @@ mod tests {
         assert!(text.ends_with(" in 12345 ms"), "{text}");
     }
 
-    /// Lines of a part with this head, as a result of that section.
+    /// Makes a result of that section, with the lines of a part that has this head.
     fn found(section: Section, signature: Option<&str>, text: &[&str]) -> Found {
         let hash = files::Hash::of(b"");
         Found {

@@ -1,4 +1,4 @@
-//! What an edit is told whose lines are not what the caller last saw.
+//! Refuses an edit whose lines are not what the caller last saw, and shows the lines as they are.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -10,16 +10,16 @@ use text::lines::{count, lines};
 use crate::Failure;
 use crate::answer::{cut, short};
 
-/// Lines and characters of a line that are shown.
+/// Most lines that are shown, and most characters of each.
 const SHOWN: usize = 60;
 const WIDTH: usize = 300;
 
-/// Bytes that are hashed at most to find out where the old lines are now.
+/// Most bytes that are hashed to find where the old lines are now.
 const SOUGHT: usize = 64 << 20;
 
 pub(super) use ::code::context::hash_of_lines;
 
-/// The file, or the lines that the edit is about, are others than those with that hash.
+/// Makes the failure for an edit whose file, or lines, do not have the expected hash.
 pub(super) fn refuse(
     path: &str,
     text: &str,
@@ -59,7 +59,7 @@ pub(super) fn refuse(
     failure.with_hint(hint).with_details(details)
 }
 
-/// Where the lines with that hash are, if they are in one place only.
+/// Finds the lines with that hash, if they are in one place only.
 fn find(text: &str, number: usize, hash: Hash) -> Option<Range<usize>> {
     let mut left = SOUGHT;
     let mut found = None;

@@ -34,14 +34,14 @@ impl Toolset for Code {
     }
 }
 
-/// Gives back what parsing took and nobody uses now: it comes again in a few milliseconds.
+/// Frees the parsers that are loaded and not used now; they are loaded again in a few milliseconds.
 pub fn give_back() {
     ::code::give_back();
 }
 
 const RELATIVE: &str = "paths are relative to the folder, for instance `src/main.rs`";
 
-/// The faults that have words of their own.
+/// Returns the faults that have words of their own in those words.
 fn word(fault: &Fault) -> Option<Complaint> {
     match (&fault.problem, fault.name()) {
         (Problem::Malformed { .. }, "expected_hash") => Some(Complaint::new(
@@ -59,7 +59,7 @@ fn invalid(message: String) -> Failure {
     Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])
 }
 
-/// The files below a folder, as asked for; `also`: hidden ones too, ignored ones too.
+/// Returns the options for the files below a folder, as asked for; `also`: hidden ones too, ignored ones too.
 fn tree(
     cx: &Context,
     path: Option<&str>,
@@ -76,7 +76,7 @@ fn tree(
     Ok(TreeOptions { within, globs, hidden, ignored, max_size: cx.limits.max_size })
 }
 
-/// The file at a path, as asked for.
+/// Returns the file at a path, as asked for.
 fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
     let at = short(path);
     root.relative(path).map_err(|error| match error {
@@ -101,7 +101,7 @@ fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
     })
 }
 
-/// The folder at a path, as asked for.
+/// Returns the folder at a path, as asked for.
 fn folder(root: &Root, path: &str) -> Result<DirPath, Failure> {
     root.folder(path).map_err(|error| match error {
         PathError::Outside | PathError::Relative | PathError::Dots => {
@@ -135,7 +135,7 @@ fn not_text(path: &str, reason: &NotText) -> Failure {
         .with_hint(hint)
 }
 
-/// Why a model wrote nothing that could be used.
+/// Makes the failure for a language model that generated nothing that could be used.
 fn unwritten(error: &model::Error) -> Failure {
     let kind = match error {
         model::Error::Task(_) => Kind::Invalid,
@@ -150,7 +150,7 @@ fn unwritten(error: &model::Error) -> Failure {
         .with_hint("write the code yourself and pass it as `code_block`, or try again")
 }
 
-/// Failure for an error of the store.
+/// Makes the failure for an error of the store.
 fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
     let at = short(path);
     let message = match error {

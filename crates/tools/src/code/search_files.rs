@@ -1,4 +1,4 @@
-//! `search_files`: lines that match, of all files.
+//! `search_files`: lines of all files that match a pattern.
 
 use std::fmt::Write as _;
 
@@ -16,9 +16,9 @@ use crate::line_number::{Base, LineNumber};
 use crate::schema::Fault;
 use crate::{Complaint, Context, Effect, Failure, Reply, Tool, schema};
 
-/// Results of a page, if nothing is said.
+/// Default number of results of a page.
 const RESULTS: usize = 100;
-/// Lines of a page at most, those around the results counted.
+/// Most lines of a page, those around the results included.
 const LINES: usize = 4000;
 
 /// Search the text files of the folder for a regular expression or a literal string. Lines are 1-based; files come in the order of their paths, each with its hash. Binary and hidden files and those that .gitignore names are left out. Long results come in pages.
@@ -220,7 +220,7 @@ fn reply(found: &Found) -> Reply {
     Reply { blocks: vec![text.into()], data: Some(data), ..Reply::default() }
 }
 
-/// `path [hash] n`, then `12: a line that matches` and `13- one near it`.
+/// Appends `path [hash] n`, then `12: a line that matches` and `13- one near it`.
 fn show_file(file: &FileHits, text: &mut String) {
     let _ = writeln!(text, "{} [{}] {}", file.path, file.hash, file.matching_lines);
     let mut last = None;
@@ -237,7 +237,7 @@ fn show_file(file: &FileHits, text: &mut String) {
     }
 }
 
-/// As far as it is shown.
+/// Returns the part of a line that is shown.
 fn line_text(line: &HitLine) -> String {
     let before = if line.offset > 0 { "…" } else { "" };
     let after = if line.offset + line.text.len() < line.length { "…" } else { "" };
@@ -269,7 +269,7 @@ fn line_data(line: &HitLine) -> Value {
     data
 }
 
-/// A note that some rules of ignore files were not applied, if there are any.
+/// Returns a note that some rules of ignore files were not applied, if there are any.
 pub(super) fn unapplied_rules(skipped: &Skipped) -> Option<String> {
     match skipped.ignore_rules {
         0 => None,
@@ -278,7 +278,7 @@ pub(super) fn unapplied_rules(skipped: &Skipped) -> Option<String> {
     }
 }
 
-/// What was not searched, and why.
+/// Returns how many files were not searched, by reason.
 pub(super) fn skipped(skipped: &Skipped) -> Value {
     let counts = [
         ("ignored", skipped.ignored),

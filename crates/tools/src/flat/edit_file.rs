@@ -154,7 +154,7 @@ fn reply(request: &Request, edited: Edited) -> Reply {
     Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash, ..Reply::default() }
 }
 
-/// The four facts of the contract.
+/// Returns the four facts of the contract.
 pub(super) fn plain_data(
     lines_modified: usize,
     created: bool,
@@ -168,7 +168,7 @@ pub(super) fn plain_data(
     data
 }
 
-/// What a schema cannot say about edits.
+/// Checks edits for what the JSON schema cannot express.
 pub(super) fn faults<'a>(
     edits: impl Iterator<Item = (Operation, Option<&'a str>)>,
     append: Option<&'a str>,
@@ -199,7 +199,7 @@ pub(super) fn faults<'a>(
 }
 
 pub(super) fn line_edit(line: usize, operation: Operation, content: Option<String>) -> LineEdit {
-    let content = content.unwrap_or_default(); // `faults` has seen to it that it is there
+    let content = content.unwrap_or_default(); // `faults` refuses edits that lack it
     let op = match operation {
         Operation::Replace => LineOp::Replace(content),
         Operation::Insert => LineOp::Insert(content),
@@ -208,7 +208,7 @@ pub(super) fn line_edit(line: usize, operation: Operation, content: Option<Strin
     LineEdit { line, op }
 }
 
-/// An edit as both dialects ask for it.
+/// An edit as both dialects request it.
 pub(super) struct Request {
     pub name: String,
     /// Lines counted from 0.
@@ -221,14 +221,14 @@ pub(super) struct Request {
     pub verify: Option<Verify>,
 }
 
-/// What becomes of a file that is missing.
+/// The handling of a missing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
-    /// It stays missing.
+    /// The file stays missing.
     Never,
-    /// It is created when there is something to put in.
+    /// The file is created if there is something to put in.
     ByEdits,
-    /// It is created, if need be empty.
+    /// The file is created, empty if need be.
     Always,
 }
 
@@ -239,7 +239,7 @@ pub(super) struct Edited {
     pub changed: bool,
     /// See [`answer::hash_before`].
     pub before: Option<Hash>,
-    /// The hash that is or would be.
+    /// The hash after the call, or the one it would be in a dry run.
     pub after: Hash,
     pub diff: String,
     pub notes: Vec<String>,
@@ -270,7 +270,7 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
     }
 }
 
-/// The new contents of the file and what there is to say about them.
+/// Returns the new contents of the file and the facts for the answer.
 fn change(
     cx: &Context,
     request: &Request,
@@ -278,7 +278,7 @@ fn change(
 ) -> Result<(Vec<u8>, Edited), Failure> {
     let is_missing = version.is_none();
     let appends = match &request.append {
-        // Nothing can be added to a file, and does not make one.
+        // An empty `append` is valid, but does not by itself create a file.
         Some(text) => !text.is_empty() || !is_missing || request.create != Create::ByEdits,
         None => false,
     };
@@ -331,7 +331,7 @@ fn change(
     Ok((new.into_bytes(), edited))
 }
 
-/// An edit that does not fit, in the caller's line numbers.
+/// Makes the failure for an edit that does not fit, in the caller's line numbers.
 fn misplaced(error: &EditError, base: Base) -> Failure {
     let kind = Kind::from(error);
     match error {

@@ -1,4 +1,4 @@
-//! `list_files`: what the folder holds.
+//! `list_files`: the files of the folder.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -82,7 +82,7 @@ impl Tool for ListFiles {
     }
 }
 
-/// The same as a plain method.
+/// Answers `list_files` as a plain method.
 pub(super) fn plain(cx: &Context) -> Result<Reply, Failure> {
     let listing = list(cx)?;
     let mut object = Object::of(&listing);
@@ -99,18 +99,18 @@ fn directory(cx: &Context) -> Value {
 struct Listing {
     /// Sorted by name.
     files: Vec<Entry>,
-    /// Of each of them; `None`: they cannot be counted.
+    /// Number of lines of each file; `None` if they cannot be counted.
     lines: Vec<Option<usize>>,
     skipped: usize,
 }
 
 impl Listing {
-    /// Shows each file, in order.
+    /// Calls `show` for each file, in order.
     fn show(&self, mut show: impl FnMut(Shown)) {
         let (mut modified, mut second) = (String::new(), None);
         let mut lines = String::new();
         for (file, count) in self.files.iter().zip(&self.lines) {
-            // Files are often made together.
+            // Files are often made in the same second, so its text is kept.
             let time = file.modified.duration_since(UNIX_EPOCH).ok();
             let this_second = time.map(|time| time.as_secs());
             if second.is_none() || this_second != second {
@@ -128,17 +128,17 @@ impl Listing {
     }
 }
 
-/// A row as it is written.
+/// A row in the form in which it is written.
 struct Shown<'a> {
     name: &'a str,
     modified: &'a str,
     lines: &'a str,
 }
 
-/// About how many bytes a row takes.
+/// Approximate size of a row, in bytes.
 const ROW: usize = 80;
 
-/// The object of an answer, as JSON from the start: as values each row would take a dozen pieces of memory.
+/// The object of an answer, written as JSON from the start: as values each row would take a dozen allocations.
 struct Object {
     json: String,
     is_first: bool,
@@ -151,7 +151,7 @@ impl Object {
         Self { json, is_first: true }
     }
 
-    /// Nothing in a flat name, a time or a number is written in another way in JSON.
+    /// Appends a row. Nothing in a flat name, a time or a number needs escaping in JSON.
     fn add(&mut self, Shown { name, modified, lines }: &Shown) {
         let head = if self.is_first { "{\"name\":\"" } else { ",{\"name\":\"" };
         self.is_first = false;

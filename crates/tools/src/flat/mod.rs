@@ -1,7 +1,7 @@
 //! The flat folder: `list_files`, `read_file`, `edit_file`, addressed by file name alone.
 //!
-//! Each operation stands in its file once; what differs between the MCP tools (lines from 0) and the plain
-//! methods (lines from 1, `plain`) is the base of the line numbers and the shape of the answer.
+//! Each operation is implemented once, in its file. The MCP tools (lines from 0) and the plain methods (lines from 1,
+//! `plain`) differ in the base of the line numbers and the shape of the answer.
 
 mod edit_file;
 mod list_files;
@@ -37,7 +37,7 @@ impl Toolset for Flat {
     }
 }
 
-/// The faults that the contract has words for.
+/// Returns the fault in the contract's words, if it has words for it.
 fn word(fault: &Fault) -> Option<Complaint> {
     let complaint = match (&fault.problem, fault.name()) {
         (Problem::Malformed { .. }, "name") => Complaint::new("Invalid filename format", NAMES),
@@ -74,7 +74,7 @@ fn not_found(name: &str) -> Failure {
         .with_hint("`list_files` shows the files there are")
 }
 
-/// Failure for an error of the store, in the contract's words.
+/// Makes the failure for an error of the store, in the contract's words.
 fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
     let message = match error {
         StoreError::Denied { .. } | StoreError::ReadOnly => {

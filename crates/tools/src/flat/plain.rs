@@ -1,4 +1,4 @@
-//! The same three operations as plain methods: bare JSON-RPC and REST.
+//! The three operations of the flat folder as plain methods: bare JSON-RPC and REST.
 //!
 //! Lines count from 1, unknown properties are refused, and the answers are exactly the objects of the
 //! contract's REST schemas.

@@ -80,7 +80,7 @@ impl Tool for ReadFile {
     }
 }
 
-/// What was read: `bytes` of `text`.
+/// The text that was read: `bytes` of `text`.
 pub(super) struct Read {
     text: Text,
     bytes: Range<usize>,
@@ -92,8 +92,8 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Each line with its number (from 0) and a tab before it. Numbers can make a file of short lines many times as
-    /// large, so the part that is read ends where the largest size of a file is reached.
+    /// Returns each line with its number (from 0) and a tab before it. Numbers can make a file of short lines many
+    /// times as large, so the part that is read ends where the largest size of a file is reached.
     fn number(&mut self, limits: &Limits) -> String {
         let max_size = usize::try_from(limits.max_size).unwrap_or(usize::MAX);
         let text = &self.text.as_str()[self.bytes.clone()];
@@ -110,7 +110,7 @@ impl Read {
         out
     }
 
-    /// The lines joined by line breaks: there is none after the last.
+    /// Returns the lines joined by line breaks, with none after the last.
     pub fn into_block(self, head: String) -> Block {
         let slice = &self.text.as_str()[self.bytes.clone()];
         let ending = ["\r\n", "\n", "\r"].into_iter().find(|ending| slice.ends_with(ending));

@@ -12,7 +12,7 @@ use super::{folder, uri};
 use crate::text_file::{self, Act};
 use crate::{Complaint, Context, Effect, Failure, Kind, Limits, Reply, Tool, iso8601};
 
-/// Files of a page.
+/// Files on a page.
 const PAGE: usize = 100;
 
 /// List the text files below the folder.
@@ -23,10 +23,10 @@ pub struct ListResources {
     cursor: Option<String>,
 }
 
-/// What it answers.
+/// A page of the list.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Page {
-    /// In the order of the bytes of their names.
+    /// Sorted by the bytes of their names.
     pub files: Vec<Row>,
     /// The cursor of the next page, if there is one.
     pub next: Option<String>,
@@ -37,7 +37,7 @@ pub struct Row {
     pub uri: String,
     /// The path below the folder.
     pub name: String,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Time of last change, ISO-8601 in UTC.
     pub modified: String,
@@ -65,7 +65,7 @@ impl Tool for ListResources {
             StoreError::TimedOut | StoreError::Cancelled | StoreError::Stopping => {
                 text_file::refused("", error, limits, Act::Fetch)
             }
-            // Whatever it is, it is nothing that was asked for.
+            // Any other error concerns the served folder, which no argument names.
             _ => Failure::new(Kind::System, format!("Cannot read the folder: {error}")),
         }
     }
@@ -87,7 +87,7 @@ fn page(cursor: Option<&str>, cx: &Context) -> Result<Page, StoreError> {
     cx.store.walk(&after, cx.call, &mut |entry| {
         let Some(name) = entry.name.to_str() else { return ControlFlow::Continue(()) };
         let path = format!("{folder}/{name}");
-        // It could not be read: for instance, its path is too long.
+        // Skips a file that could not be read, for instance because its path is too long.
         if cx.root.absolute(&path).is_err() {
             return ControlFlow::Continue(());
         }
@@ -106,7 +106,8 @@ fn page(cursor: Option<&str>, cx: &Context) -> Result<Page, StoreError> {
     Ok(page)
 }
 
-/// A cursor is the name that a page ended with, so it needs nobody to remember it: the next page is what comes after.
+/// Returns the cursor: the name that a page ended with. The server need not remember it, and the next page is what
+/// comes after.
 fn encode(name: &str) -> String {
     name.bytes().fold(String::with_capacity(2 * name.len()), |mut cursor, byte| {
         let _ = write!(cursor, "{byte:02x}");

@@ -1,5 +1,5 @@
-//! Text files below the root by their URIs: a list of all of them, in pages, and the whole of one. For programs that show
-//! files to people, rather than for models.
+//! Text files below the root by their URIs: a list of all of them, in pages, and the whole of one. For programs that
+//! show files to people, rather than for models.
 
 mod list_resources;
 mod read_resource;
@@ -30,18 +30,18 @@ impl Toolset for Resources {
     }
 }
 
-/// The URIs of all files, whether they are there or not, as a template (RFC 6570) of a `path` below the folder.
+/// Returns the URIs of all files, existing or not, as a template (RFC 6570) of a `path` below the folder.
 pub fn template(root: &Root) -> Option<String> {
     Some(format!("{}{{+path}}", uri::of(&format!("{}/", folder(root)?))))
 }
 
-/// The path of a URI that was checked.
+/// Returns the path of a URI that was checked.
 fn path(uri: &str) -> String {
     uri::path_of(uri).unwrap_or_default()
 }
 
-/// The folder as URIs begin, without a `/` at its end; `None` if it cannot be written down. That is how it was given, unless
-/// there is a `..` in it: those who handle URIs may fold that, and it is another folder then, if there are links.
+/// Returns the folder as URIs begin, without a `/` at its end; `None` if it is not UTF-8. It is the path as given,
+/// unless that has a `..`: another program may fold it, and the result is another folder if there are links.
 fn folder(root: &Root) -> Option<&str> {
     let is_plain = |path: &Path| !path.components().any(|part| part == Component::ParentDir);
     let path = if is_plain(root.path()) { root.path() } else { root.resolved() };
@@ -64,7 +64,7 @@ mod tests {
             ("/".into(), "file:///{+path}".into()),
             (path.to_owned(), format!("file://{path}/{{+path}}")),
             (format!("{path}/"), format!("file://{path}/{{+path}}")),
-            // As it was given, links and all; but not with a `..`, which others may fold.
+            // The path as it was given, links and all; but not with a `..`, which another program may fold.
             (format!("{path}/link"), format!("file://{path}/link/{{+path}}")),
             (format!("{path}/link/.."), format!("file://{path}/a/{{+path}}")),
         ] {

@@ -1,4 +1,4 @@
-//! `file:` URIs (RFC 8089): an absolute path as one, and back.
+//! Converts absolute paths to `file:` URIs (RFC 8089) and back.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::Complaint;
 const SCHEME: &str = "file://";
 const SHAPE: &str = "a URI is `file://` and the absolute path of a file, percent-encoded";
 
-/// The URI of an absolute path.
+/// Returns the URI of an absolute path.
 pub fn of(path: &str) -> String {
     let mut uri = String::from(SCHEME);
     if !path.starts_with('/') {
@@ -24,8 +24,8 @@ pub fn of(path: &str) -> String {
     uri
 }
 
-/// The absolute path that a URI stands for. It is decoded once, and then is a path like any other: whatever is checked, is
-/// checked after this.
+/// Returns the absolute path that a URI stands for. It is decoded once, and then is a path like any other: all checks
+/// of the path come after this.
 pub fn path_of(uri: &str) -> Result<String, Complaint> {
     let scheme = uri.get(..SCHEME.len()).filter(|scheme| scheme.eq_ignore_ascii_case(SCHEME));
     let Some(scheme) = scheme else {
@@ -49,7 +49,7 @@ pub fn path_of(uri: &str) -> Result<String, Complaint> {
         ));
     }
     let path = decode(path)?;
-    // `/C:/folder` names a drive there.
+    // `/C:/folder` names a drive on Windows.
     let drive = path.strip_prefix('/').filter(|_| cfg!(windows) && path.get(2..3) == Some(":"));
     Ok(drive.map(String::from).unwrap_or(path))
 }

@@ -39,7 +39,7 @@ impl Toolset for TextFiles {
     }
 }
 
-/// What a tool is about to do, for the words that differ.
+/// The action that a tool is about to take, for the words that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Read,
@@ -59,7 +59,7 @@ impl Act {
     }
 }
 
-/// The faults that the contracts have words for.
+/// Returns the fault in the contracts' words, if they have words for it.
 fn word(fault: &Fault) -> Option<Complaint> {
     let complaint = match (&fault.problem, fault.name()) {
         (Problem::TooSmall { found, .. }, "line") => {
@@ -78,7 +78,7 @@ fn word(fault: &Fault) -> Option<Complaint> {
     Some(complaint)
 }
 
-/// What can be said about a path without looking.
+/// Checks the path in the arguments without access to the disk.
 fn path_faults(arguments: &Value) -> Vec<Complaint> {
     let Some(path) = arguments["path"].as_str().filter(|path| !Path::new(path).is_absolute())
     else {
@@ -128,11 +128,11 @@ fn not_a_file(path: &str, act: Act) -> Failure {
 /// A file that was read.
 pub(crate) struct Loaded {
     pub text: Text,
-    /// What else there is to know of it.
+    /// A note on what else the caller should know of it.
     pub note: Option<&'static str>,
 }
 
-/// The text of the file at an absolute path.
+/// Reads the text of the file at an absolute path.
 pub(crate) fn load(path: &str, cx: &Context, act: Act) -> Result<Loaded, Failure> {
     let at = self::path(cx.root, path, act)?;
     let version = cx
@@ -144,7 +144,7 @@ pub(crate) fn load(path: &str, cx: &Context, act: Act) -> Result<Loaded, Failure
     Ok(Loaded { text, note: version.note })
 }
 
-/// There is no file there; `at` is where it was looked for.
+/// Makes the failure for a missing file; `at` is where it was searched for.
 fn missing(path: &str, at: &FilePath, cx: &Context, act: Act) -> Failure {
     let failure = not_found(path, act);
     match names::alike(at, cx) {
@@ -162,7 +162,7 @@ fn not_found(path: &str, act: Act) -> Failure {
     })
 }
 
-/// Failure for an error of the store, in the contracts' words.
+/// Makes the failure for an error of the store, in the contracts' words.
 pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure {
     let at = short(path);
     let message = match error {
@@ -205,7 +205,7 @@ pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act)
     Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
 }
 
-/// The same for a write of so many bytes.
+/// Makes the failure as [`refused`] does, for a write of so many bytes.
 fn unwritten(path: &str, error: &StoreError, limits: &Limits, act: Act, bytes: usize) -> Failure {
     let failure = refused(path, error, limits, act);
     match error {
@@ -236,12 +236,12 @@ fn nul_in(field: &str) -> Complaint {
     Complaint::new(format!("`{field}` contains a NUL character"), "a text file cannot hold one")
 }
 
-/// What stands beside an answer of a tool that writes.
+/// Returns the hash as the `meta` of an answer of a tool that writes.
 fn hash_meta(hash: Option<Hash>) -> Option<Map<String, Value>> {
     hash.map(|hash| Map::from_iter([("hash".into(), json!(hash.to_string()))]))
 }
 
-/// What a diff calls the file.
+/// Returns the name that a diff gives the file.
 fn file_name(path: &str) -> &str {
     Path::new(path).file_name().and_then(std::ffi::OsStr::to_str).unwrap_or(path)
 }

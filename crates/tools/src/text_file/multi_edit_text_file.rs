@@ -18,7 +18,7 @@ use crate::schema::Fault;
 use crate::syntax::{Verifier, Verify, Versions};
 use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
 
-/// Notes on edits, and runs of edits that one note names, at most.
+/// Most notes on edits, and most runs of edits that one note names.
 const MAX_NOTES: usize = 20;
 const MAX_RUNS: usize = 10;
 
@@ -142,7 +142,7 @@ impl Tool for MultiEditTextFile {
     fn run(self, cx: &Context) -> Result<Reply, Failure> {
         let path = super::path(cx.root, &self.path, Act::Edit)?;
         let size = Cell::new(0);
-        // Whether the edits fitted the file when it was looked at before.
+        // True if the edits fitted the file in an earlier attempt.
         let fitted = Cell::new(false);
         let mut verifier = Verifier::new(self.verify, &self.path, Base::One, cx);
         let outcome = verifier.run(|verifier| {
@@ -183,7 +183,7 @@ impl Tool for MultiEditTextFile {
     }
 }
 
-/// What the edits did, or would do.
+/// The effect of the edits, made or in a dry run.
 struct Edited {
     applied: Vec<Applied>,
     diff: String,
@@ -205,7 +205,7 @@ impl MultiEditTextFile {
         let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
         let mut staged = Staged::new(&old, max_size);
         for edit in &self.edits {
-            // A list can be long, and every edit looks through the whole text.
+            // A list can be long, and every edit searches the whole text.
             cx.call.check().map_err(|error| Self::refused(&self.path, &error, cx.limits))?;
             let edit = self.string_edit(edit);
             staged
@@ -272,7 +272,7 @@ fn line_ranges(applied: &[Applied]) -> Value {
     places.collect()
 }
 
-/// What an agent would not expect of edits; what holds for several of them is said once.
+/// Returns notes on what an agent would not expect of edits; a note on several of them is given once.
 fn notes(applied: &[Applied]) -> Vec<String> {
     let mut notes: Vec<(String, Vec<usize>)> = Vec::new();
     for (index, note) in applied.iter().enumerate().flat_map(|(index, edit)| {
@@ -289,7 +289,7 @@ fn notes(applied: &[Applied]) -> Vec<String> {
     notes.into_iter().map(|(note, edits)| format!("{}: {note}", numbers(&edits))).collect()
 }
 
-/// `edit 3`, or `edits 0-5, 8`; of many, the first and how many more.
+/// Writes `edit 3`, or `edits 0-5, 8`; of many, the first ones and how many there are in all.
 fn numbers(edits: &[usize]) -> String {
     let runs = edits.chunk_by(|one, next| one + 1 == *next).map(|run| match run {
         [first, .., last] => format!("{first}-{last}"),
@@ -325,7 +325,7 @@ fn found_note(found: &Found) -> Option<String> {
     Some(format!("matched with whitespace ignored; new_string was put in {moved}"))
 }
 
-/// `4 spaces`, `1 tab`, `1 tab and 2 spaces`.
+/// Writes `4 spaces`, `1 tab`, `1 tab and 2 spaces`.
 fn blanks(indentation: &str) -> String {
     let count = |blank: char, name: &str| match indentation.matches(blank).count() {
         0 => None,

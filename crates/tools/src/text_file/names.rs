@@ -1,4 +1,4 @@
-//! Which file may have been meant by a name that there is none of.
+//! Finds names that may have been meant by the name of a missing file.
 
 use std::ops::ControlFlow;
 
@@ -6,13 +6,13 @@ use files::{FilePath, StoreError};
 
 use crate::Context;
 
-/// Names looked at, and names shown, at most.
+/// Most names compared, and most names shown.
 const LOOKED_AT: usize = 2000;
 const SHOWN: usize = 3;
-/// Letters of a name that is compared.
+/// Most letters of a name that is compared.
 const COMPARED: usize = 80;
 
-/// What to say of a file that is not there; `None` when there is nothing to say.
+/// Returns the hint about a missing file; `None` if there is nothing to say.
 pub(super) fn alike(at: &FilePath, cx: &Context) -> Option<String> {
     let wanted = at.name();
     let (mut seen, mut found) = (0, Vec::new());
@@ -36,7 +36,7 @@ pub(super) fn alike(at: &FilePath, cx: &Context) -> Option<String> {
     (!names.is_empty()).then(|| format!("in the same folder there is {}", names.join(", ")))
 }
 
-/// How many letters differ; `None` when too many do, or when a name cannot be shown.
+/// Counts the letters that differ; `None` if too many do, or if a name cannot be shown.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     let letters = |name: &str| name.to_lowercase().chars().collect::<Vec<_>>();
     let (wanted, found) = (letters(wanted), letters(name));

@@ -81,15 +81,15 @@ impl ReadTextFile {
     }
 }
 
-/// The lines that were asked for, as far as there are any: `bytes` of `text`.
+/// The lines that were asked for, as far as they exist: `bytes` of `text`.
 struct Page {
     text: Text,
     bytes: Range<usize>,
-    /// Counted from 0.
+    /// The range of lines, counted from 0.
     lines: Range<usize>,
     /// Lines of the whole file.
     total: usize,
-    /// Of the whole file.
+    /// Hash of the whole file.
     hash: Hash,
     note: Option<&'static str>,
 }
@@ -110,8 +110,8 @@ impl Page {
         Self { text, bytes, lines, total, hash, note: None }
     }
 
-    /// Each line with its number and a tab before it, as it is otherwise. Numbers can make a file of short lines many
-    /// times as large, so the page ends where the largest size of a file is reached.
+    /// Returns each line with its number and a tab before it, otherwise unchanged. Numbers can make a file of short
+    /// lines many times as large, so the page ends where the largest size of a file is reached.
     fn number(&mut self, limits: &Limits) -> String {
         let max_size = usize::try_from(limits.max_size).unwrap_or(usize::MAX);
         let part = &self.text.as_str()[self.bytes.clone()];
@@ -126,7 +126,7 @@ impl Page {
         out
     }
 
-    /// Where to go on, counted from 1.
+    /// Returns the line to go on with, counted from 1.
     fn next(&self) -> Option<usize> {
         let has_more = !self.lines.is_empty() && self.lines.end < self.total;
         has_more.then(|| Base::One.show(self.lines.end))

@@ -1,4 +1,4 @@
-//! Refusals that teach: what a string edit that did not land is told.
+//! Failures of string edits that do not apply, with hints on what would.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use text::{LineSpan, StringEdit, StringError, lines, nearest};
 use super::{Act, cut};
 use crate::{Context, Failure, Kind};
 
-/// Characters of a string that a message repeats.
+/// Most characters of a string that a message repeats.
 const STRING_SHOWN: usize = 200;
-/// Characters of a line that a hint shows.
+/// Most characters of a line that a hint shows.
 const LINE_SHOWN: usize = 80;
-/// Bytes of a hint, at most.
+/// Largest hint, in bytes.
 const HINT_BYTES: usize = nearest::HINT_BYTES;
 
-/// An edit that does not apply to what the edits before it left.
+/// Makes the failure for an edit that does not apply to what the edits before it left.
 pub(super) fn of(
     error: &StringError,
     edit: StringEdit<'_>,
@@ -73,7 +73,7 @@ pub(super) fn of(
     Failure::new(kind, message).with_hint(within(hint))
 }
 
-/// It applied to the file as it was a moment ago, and does not any more.
+/// Makes the failure for edits that applied to the file as it was a moment ago and no longer do.
 pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) -> Failure {
     let why = format!(
         "somebody changed it during the call, and the edits no longer fit: {}",
@@ -133,7 +133,7 @@ fn several(
     hint
 }
 
-/// Lines as a caller counts them.
+/// Names lines as a caller counts them.
 fn named(LineSpan { first, last }: LineSpan) -> String {
     if first == last {
         format!("line {}", first + 1)
@@ -146,7 +146,7 @@ fn line(text: &str, index: usize) -> &str {
     lines::lines(text).nth(index).map_or("", |line| &text[line.start..line.end])
 }
 
-/// The text of some lines, marked as such.
+/// Returns the text of some lines, between tags.
 fn passage(text: &str, LineSpan { first, last }: LineSpan) -> String {
     let found = lines::select(text, lines::LineRange { first, last });
     let lines = found.map_or("", |found| &text[found.bytes]).trim_end_matches(['\n', '\r']);

@@ -136,12 +136,12 @@ impl Tool for WriteTextFile {
     }
 }
 
-/// Whether there is such a folder.
+/// True if there is such a folder.
 fn is_folder(folder: &DirPath, cx: &Context) -> bool {
     cx.store.list(folder, cx.call, &mut |_| ControlFlow::Break(())).is_ok()
 }
 
-/// What becomes of the file.
+/// The effect of the call on the file.
 struct Written {
     size: usize,
     created: bool,
@@ -149,9 +149,9 @@ struct Written {
     bom_kept: bool,
     /// See [`answer::hash_before`].
     before: Option<Hash>,
-    /// The hash that is or would be.
+    /// The hash after the call, or the one it would be in a dry run.
     after: Hash,
-    /// Of a dry run.
+    /// The diff of a dry run.
     diff: Option<String>,
 }
 
@@ -165,7 +165,7 @@ impl WriteTextFile {
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
         let before = answer::hash_before(old, expected, Mode::of(self.dry_run));
         answer::check_hash(&super::short(&self.path), expected, before)?;
-        // A mark that the old text had is not seen by whoever writes the new one.
+        // The byte order mark is kept: a caller does not see that the old text had one.
         let had_bom = old.is_some_and(|old| old.bytes.starts_with(BOM));
         let bom_kept = had_bom && !content.starts_with(BOM);
         let with_mark = || Arc::new([BOM, content].concat());
@@ -226,7 +226,7 @@ impl WriteTextFile {
 
     fn diff(&self, old: Option<&Version>, new: &[u8], limits: &Limits) -> String {
         let old = old.map_or(Ok(Text::empty()), |old| Text::decode(old.bytes.clone()));
-        // What is not text has no lines that could differ.
+        // Bytes that are not text have no lines that could differ.
         let (Ok(old), Ok(new)) = (old, str::from_utf8(new)) else { return String::new() };
         let name = super::file_name(&self.path);
         let mut changed = Composed::new();

@@ -1,4 +1,4 @@
-//! A parser that can be used, and what is made with it.
+//! An unpacked grammar that can parse, and the syntax trees it makes.
 
 use std::ffi::{c_char, c_void};
 use std::num::NonZeroU16;
@@ -13,15 +13,15 @@ use crate::lex::{self, Characters, Lex, Tables};
 use crate::memory::{self, Allocated};
 use crate::unpack::{Layout, Tokens};
 
-/// Makes a language of its tables, the pointers to its names and what finds its tokens. Returns how many bytes it
-/// takes, and does no more when it is given no place.
+/// C function that builds a tree-sitter language from its tables, the pointers to its names and its lex functions.
+/// Returns the size of the language in bytes; with a null destination it does nothing else.
 pub(crate) type Make =
     unsafe extern "C" fn(*mut c_void, *const c_void, *const *const c_char, Lex, Lex) -> usize;
 
-/// A parser with its tables.
+/// An unpacked grammar: a tree-sitter language with the tables it points to.
 #[derive(Debug)]
 pub struct Grammar {
-    /// Points to the first of what follows, which points to the rest. Nothing of it moves or changes.
+    /// Points to `place`, which points to the tables and names. None of that memory may move or change.
     language: Language,
     place: Vec<u64>,
     tables: Vec<u64>,
@@ -30,7 +30,7 @@ pub struct Grammar {
     characters: Characters,
 }
 
-/// The names of symbols and fields: `pointers` to `texts`.
+/// Names of symbols and fields as C strings: `pointers` point into `_texts`.
 #[derive(Debug)]
 struct Names {
     pointers: Vec<*const c_char>,
@@ -38,14 +38,14 @@ struct Names {
 }
 
 #[expect(unsafe_code, reason = "the pointers are to what is beside them, which does not change")]
-// SAFETY: after they were made they are only read, and never by us.
+// SAFETY: after construction the pointers are only read, and only by tree-sitter.
 unsafe impl Send for Names {}
 #[expect(unsafe_code, reason = "as above")]
 // SAFETY: as above.
 unsafe impl Sync for Names {}
 
 impl Names {
-    /// Each is 0 for none, or 1, its text and 0.
+    /// Splits `texts` into C strings. Each entry is a byte 0 for no name, or a byte 1, the name and a terminating 0.
     fn of(texts: Vec<u8>) -> Self {
         let mut pointers = Vec::new();
         let mut rest = texts.as_slice();
@@ -60,26 +60,26 @@ impl Names {
 }
 
 impl Packed {
-    /// Takes up to a few milliseconds.
+    /// Unpacks the tables and builds the language. Takes up to a few milliseconds.
     #[expect(unsafe_code, reason = "C makes the language, of pointers")]
     pub fn unpack(&'static self) -> Arc<Grammar> {
         memory::install();
         let mut tables = vec![0_u64; self.layout.words.div_ceil(4)];
-        // SAFETY: every number of 64 bits is four of 16 bits.
+        // SAFETY: every 64-bit number is four 16-bit numbers.
         let (_, words, _) = unsafe { tables.align_to_mut::<u16>() };
         let words = &mut words[..self.layout.words];
         let texts = self.layout.unpack(self.bytes, words).expect("what the build script packed");
         let characters = Characters::read(words, &self.layout.tokens).expect("as above");
         let names = Names::of(texts);
         assert_eq!(names.pointers.len(), self.names, "what the build script counted");
-        // SAFETY: without a place nothing is read or written.
+        // SAFETY: with a null destination nothing is read or written.
         let size = unsafe {
             (self.make)(ptr::null_mut(), ptr::null(), ptr::null(), lex::find, lex::find_keyword)
         };
         let mut place = vec![0_u64; size.div_ceil(8)];
         let address = place.as_mut_ptr();
-        // SAFETY: the place is as large as was asked for, and aligned for all that a language consists of. The tables
-        // and the names are as long as those for which the function was made, which the build script did at once.
+        // SAFETY: `place` has the size that `make` returned and is aligned for every field of a language. The tables
+        // and names have the lengths that `make` expects, since the build script made all of them together.
         unsafe {
             (self.make)(
                 address.cast(),
@@ -89,8 +89,8 @@ impl Packed {
                 lex::find_keyword,
             )
         };
-        // SAFETY: a language is there now. It is as one that was linked, as long as what it points to: that is in the
-        // grammar, of which all have a share that the language is lent to.
+        // SAFETY: `place` now contains a language. Like a linked one it is valid as long as the memory it points to,
+        // which the grammar owns; everything the language is lent to holds an `Arc` of the grammar.
         let language = unsafe { Language::from_raw(address.cast_const().cast()) };
         let layout = &self.layout;
         Arc::new(Grammar { language, place, tables, layout, _names: names, characters })
@@ -98,19 +98,19 @@ impl Packed {
 }
 
 impl Grammar {
-    /// How many bytes its tables take.
+    /// Size of the unpacked tables in bytes.
     pub fn size(&self) -> usize {
         self.tables.len() * 8
     }
 
-    /// How many of them are to find tokens.
+    /// Size of the tables that find tokens in bytes, a part of [`Self::size`].
     pub fn size_of_tokens(&self) -> usize {
         self.size() - self.tokens().all.ends.start * 2
     }
 
     #[expect(unsafe_code, reason = "numbers are seen as smaller ones")]
     fn words(&self) -> &[u16] {
-        // SAFETY: every number of 64 bits is four of 16 bits.
+        // SAFETY: every 64-bit number is four 16-bit numbers.
         let (_, words, _) = unsafe { self.tables.align_to() };
         words
     }
@@ -119,12 +119,13 @@ impl Grammar {
         &self.layout.tokens
     }
 
-    /// Where the language is, for a look at its tables.
+    /// Address of the language, for inspecting its tables.
     pub fn as_ptr(&self) -> *const c_void {
         self.place.as_ptr().cast()
     }
 
-    /// The tree of `source`. `None` if `go_on` stopped it, which is told now and then how many bytes are allocated.
+    /// Parses `source`. `go_on` is called now and then with the number of bytes allocated; returns `None` if it stops
+    /// the parse.
     pub fn parse(
         self: &Arc<Self>,
         source: &[u8],
@@ -144,8 +145,8 @@ impl Grammar {
         Some(Tree { tree, grammar: Arc::clone(self) })
     }
 
-    /// Does `work`; the tokens that are looked for meanwhile, on this thread, are of this language. When `go_on` says no,
-    /// there are no more of them. It is given to `work` as well.
+    /// Runs `work` with the tables of this language set for lexing on the current thread. Once `go_on` breaks, no more
+    /// tokens are found; `work` receives `go_on` as well.
     pub fn during<T>(
         &self,
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
@@ -156,12 +157,12 @@ impl Grammar {
         lex::during(tables, go_on, work)
     }
 
-    /// The number of the nodes of this kind, which have a name.
+    /// Kind id of the named nodes of this kind.
     pub fn named(&self, kind: &str) -> Option<u16> {
         self.kind(kind, true)
     }
 
-    /// The number of the nodes that are just this text.
+    /// Kind id of the anonymous nodes whose text is `text`.
     pub fn unnamed(&self, text: &str) -> Option<u16> {
         self.kind(text, false)
     }
@@ -175,10 +176,10 @@ impl Grammar {
     }
 }
 
-/// A tree, with the grammar it was made by.
+/// A syntax tree, with the grammar that made it.
 #[derive(Debug)]
 pub struct Tree {
-    // Goes first.
+    // Declared first, so that it is dropped before the grammar.
     tree: tree_sitter::Tree,
     grammar: Arc<Grammar>,
 }

@@ -1,10 +1,10 @@
-//! Finding tokens: what a parser has as functions of hundreds of states, as tables for one function.
+//! Lexing: one function with tables finds tokens, in place of a parser's generated functions with hundreds of states.
 //!
-//! In every state a character leads to another one, or to none. Characters that make no difference anywhere are of one
-//! class; a table has a row for each state, and in it a number for each class.
+//! In each state a character leads to a next state or to none. Characters that no state tells apart share a class; the
+//! table has a row for each state, with the next state for each class.
 //!
-//! The library that parses does not tell that function of which language it asks for tokens. So who parses says it, for
-//! as long as that takes: [`during`].
+//! tree-sitter does not tell the lex function which language it needs tokens for. So the caller sets the language for
+//! the duration of a parse: [`during`].
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
@@ -12,11 +12,11 @@ use std::ptr;
 
 use crate::unpack::{Automaton, NONE, SKIP, Tokens};
 
-/// What the library that parses reads a text with: the first of its fields.
+/// The first fields of tree-sitter's `TSLexer`, with which a lex function reads a text.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// The character that comes next. At the end it is 0, and for bytes that are no character below that.
+    /// The next character: 0 at the end of the text, negative for bytes that are no character.
     next: i32,
     found: u16,
     advance: unsafe extern "C" fn(*mut Reader, bool),
@@ -26,23 +26,23 @@ pub(crate) struct Reader {
     is_at_end: unsafe extern "C" fn(*const Reader) -> bool,
 }
 
-/// Looks for a token, from a state on. Returns whether there is one.
+/// Lex function: looks for a token from a state on. Returns true if there is one.
 pub(crate) type Lex = unsafe extern "C" fn(*mut Reader, u16) -> bool;
 
-/// The class of every character.
+/// Maps every character to its class.
 #[derive(Debug)]
 pub(crate) struct Characters {
     ascii: [u16; 128],
-    /// From which character on, in their order.
+    /// First character of each range and its class, in ascending order.
     classes: Vec<(i32, u16)>,
     end: u16,
     no_character: u16,
-    /// How many classes there are.
+    /// Number of classes.
     count: usize,
 }
 
 impl Characters {
-    /// `words` are all tables of a language. `None`: they are not ours.
+    /// Reads the classes from `words`, all tables of a language. `None` if the build script did not write them.
     pub fn read(words: &[u16], tokens: &Tokens) -> Option<Self> {
         let (gaps, classes) = (words.get(tokens.gaps.clone())?, words.get(tokens.classes.clone())?);
         let (&[end, no_character], classes) = classes.split_first_chunk()?;
@@ -72,14 +72,14 @@ impl Characters {
         }
     }
 
-    /// It is none of those below 0.
+    /// Finds the class by binary search. The character must not be negative.
     fn search(&self, character: i32) -> u16 {
         let behind = self.classes.partition_point(|(first, _)| *first <= character);
         self.classes[behind - 1].1
     }
 }
 
-/// Tables by which the tokens of a language are found.
+/// Tables that find the tokens of a language.
 pub(crate) struct Tables<'a> {
     /// All tables of the language.
     pub words: &'a [u16],
@@ -87,24 +87,24 @@ pub(crate) struct Tables<'a> {
     pub tokens: &'a Tokens,
 }
 
-/// A text that is being parsed, on this thread.
+/// A parse in progress on this thread.
 struct Parse<'a> {
     tables: Tables<'a>,
     go_on: RefCell<&'a mut dyn FnMut() -> ControlFlow<()>>,
-    /// How many tokens are looked for before it is asked.
+    /// Tokens left to look for before `go_on` is called again.
     left: Cell<u32>,
     is_over: Cell<bool>,
 }
 
-/// Where a text does not fit, the library looks for a token at each of its characters, and asks nobody meanwhile; some
-/// languages then read on to the end each time. So it is asked here.
+/// Tokens between two calls of `go_on`. Where a text does not parse, tree-sitter looks for a token at each of its
+/// characters without calling the progress callback, and some languages then read to the end each time.
 const STRIDE: u32 = 16;
 
 thread_local! {
     static CURRENT: Cell<*const Parse<'static>> = const { Cell::new(ptr::null()) };
 }
 
-/// Sets back which it was.
+/// Guard that restores the previous `CURRENT` when it is dropped.
 struct Before(*const Parse<'static>);
 
 impl Drop for Before {
@@ -113,8 +113,8 @@ impl Drop for Before {
     }
 }
 
-/// Does `work`; the tokens that are looked for meanwhile, on this thread, are found by `tables`. When `go_on` says no,
-/// there are no more of them. It is given to `work` as well.
+/// Runs `work` with `tables` set for lexing on the current thread. Once `go_on` breaks, no more tokens are found;
+/// `work` receives `go_on` as well.
 pub(crate) fn during<T>(
     tables: Tables<'_>,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
@@ -140,19 +140,21 @@ impl Parse<'_> {
         if self.is_over.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Counts another token, and now and then asks.
+    /// Counts another token and calls `go_on` now and then. False if the parse must stop.
     fn may_look(&self) -> bool {
         self.left.set(self.left.get().checked_sub(1).unwrap_or(STRIDE));
         self.left.get() > 0 && !self.is_over.get() || self.go_on().is_continue()
     }
 
+    /// Finds a token from `state` on.
+    ///
     /// # Safety
-    /// The reader is one of the library that parses.
+    /// `reader` must come from tree-sitter.
     #[expect(unsafe_code, reason = "the library's functions are C")]
     unsafe fn find(&self, automaton: &Automaton, reader: *mut Reader, state: u16) -> bool {
         if !self.may_look() {
-            // At the end the library gives up.
-            // SAFETY: the reader is there, and the functions are its own.
+            // At the end of the text tree-sitter gives up.
+            // SAFETY: the reader is valid, and the functions are its own.
             while unsafe { !((*reader).is_at_end)(reader) } {
                 unsafe { ((*reader).advance)(reader, false) };
             }
@@ -170,7 +172,7 @@ impl Parse<'_> {
             } else {
                 characters.class(next)
             };
-            // The library asks for no state that is not there.
+            // tree-sitter never asks for a state that does not exist.
             let Some(end) = ends.get(state) else { return false };
             if *end != NONE {
                 is_found = true;
@@ -194,19 +196,19 @@ impl Parse<'_> {
 /// Finds any token.
 ///
 /// # Safety
-/// As [`Parse::find`].
+/// Requires the same as [`Parse::find`].
 #[expect(unsafe_code, reason = "the library that parses calls it")]
 pub(crate) unsafe extern "C" fn find(reader: *mut Reader, state: u16) -> bool {
-    // SAFETY: it is there for as long as it is the current one.
+    // SAFETY: a `Parse` is alive as long as it is `CURRENT`.
     let parse = unsafe { CURRENT.get().as_ref() };
-    // SAFETY: as the caller says.
+    // SAFETY: promised by the caller.
     parse.is_some_and(|it| unsafe { it.find(&it.tables.tokens.all, reader, state) })
 }
 
-/// Finds words only.
+/// Finds keywords only.
 ///
 /// # Safety
-/// As [`Parse::find`].
+/// Requires the same as [`Parse::find`].
 #[expect(unsafe_code, reason = "as above")]
 pub(crate) unsafe extern "C" fn find_keyword(reader: *mut Reader, state: u16) -> bool {
     // SAFETY: as above.

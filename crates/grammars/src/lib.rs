@@ -1,13 +1,13 @@
-//! The parsers of languages, their tables packed until they are needed.
+//! The parsers of twenty languages, with their tables packed until they are needed.
 //!
-//! A parser is tables for the most part: the twenty here are 26 MB of them. The build script takes the tables out of the
-//! parsers' sources, makes more of the functions that find tokens, and packs them; what is left is a little code.
-//! [`Packed::unpack`] makes a [`Grammar`] of both, which is on the heap, tables and all, and goes when nobody has it any
-//! more.
+//! A parser consists mostly of tables: the twenty here have 26 MB of them. The build script takes the tables out of the
+//! parsers' sources, turns the functions that find tokens into tables as well, and packs all of them; a little code is
+//! left. [`Packed::unpack`] makes a [`Grammar`] of both on the heap, tables included, which is freed when its last
+//! `Arc` is dropped.
 //!
-//! The library that parses knows nothing of tables that go: for it a language is there for ever. So what is made with
-//! a grammar is only given out together with a share of it, or borrowed from what has one. Only `language()`, of a node
-//! or of anything else, would lead around that: it is in `clippy.toml`, among what is not to be called.
+//! tree-sitter does not know of languages that are freed: it expects them to live for ever. So everything made with a
+//! grammar is only returned together with an `Arc` of it, or borrowed from something that has one. Only `language()`,
+//! of a node or of anything else, would bypass that: `clippy.toml` disallows it.
 
 mod grammar;
 mod lex;
@@ -19,12 +19,12 @@ pub use grammar::{Grammar, Tree};
 pub use languages::*;
 use unpack::Layout;
 
-/// A parser as it is in the program.
+/// A parser as the program contains it: its tables are packed.
 #[derive(Debug)]
 pub struct Packed {
     name: &'static str,
     layout: Layout,
-    /// How many names its symbols and fields have.
+    /// Number of names of symbols and fields.
     names: usize,
     bytes: &'static [u8],
     make: Make,
@@ -35,7 +35,7 @@ impl Packed {
         self.name
     }
 
-    /// How many bytes its tables take in the program.
+    /// Size of the packed tables in bytes.
     pub fn packed_size(&self) -> usize {
         self.bytes.len()
     }

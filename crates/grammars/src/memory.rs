@@ -1,6 +1,6 @@
 //! An allocator for tree-sitter that counts what each thread allocates.
 //!
-//! Where a text does not fit its language, tree-sitter follows many readings of it at once, and may take more than a
+//! Where a text does not parse, tree-sitter follows many interpretations of it at once, and may allocate more than a
 //! thousand times the text's size. It has no limit for that, but a parse can be stopped.
 
 use std::{
@@ -19,9 +19,9 @@ thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts what a thread allocates from now on.
+/// Counts the bytes that a thread allocates from now on.
 ///
-/// A tree may be freed by another thread, so only the difference of two moments of one thread means something.
+/// A tree may be freed by another thread, so only the difference between two moments of one thread is meaningful.
 pub(crate) struct Allocated {
     before: usize,
 }
@@ -31,7 +31,7 @@ impl Allocated {
         Self { before: ALLOCATED.get() }
     }
 
-    /// Bytes that were allocated and not freed.
+    /// Bytes allocated since then and not freed.
     pub fn bytes(&self) -> usize {
         // More may have been freed than allocated.
         let bytes = ALLOCATED.get().wrapping_sub(self.before).cast_signed();
@@ -39,14 +39,14 @@ impl Allocated {
     }
 }
 
-/// Installs the allocator. To be called before tree-sitter allocates anything.
+/// Installs the allocator. Must be called before tree-sitter allocates anything.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     #[expect(unsafe_code, reason = "the library is C")]
     INSTALLED.call_once(|| {
         let allocator =
             Allocator { malloc: allocate, calloc: allocate_zeroed, realloc: reallocate, free };
-        // SAFETY: the functions do what those of C do, and nothing was allocated by other ones.
+        // SAFETY: the functions behave like those of C, and nothing was allocated with others before.
         unsafe { tree_sitter::set_allocator(Some(allocator)) };
     });
 }
@@ -60,7 +60,7 @@ fn changed(before: usize, after: usize) {
     ALLOCATED.set(ALLOCATED.get().wrapping_sub(before).wrapping_add(after));
 }
 
-/// Writes the header of an allocation; a pointer to what is behind it.
+/// Writes the header of an allocation. Returns a pointer to the bytes after it.
 #[expect(unsafe_code, reason = "memory of C")]
 unsafe fn begin(start: *mut u8, size: usize) -> *mut c_void {
     if start.is_null() {
@@ -76,24 +76,24 @@ unsafe fn begin(start: *mut u8, size: usize) -> *mut c_void {
 
 #[expect(unsafe_code, reason = "the library is C")]
 unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
-    // SAFETY: a header is never empty.
+    // SAFETY: the size is not zero, since it includes the header.
     unsafe { begin(alloc::alloc(layout(size)), size) }
 }
 
 #[expect(unsafe_code, reason = "the library is C")]
 unsafe extern "C" fn allocate_zeroed(count: usize, size: usize) -> *mut c_void {
     let size = count.saturating_mul(size);
-    // SAFETY: a header is never empty.
+    // SAFETY: the size is not zero, since it includes the header.
     unsafe { begin(alloc::alloc_zeroed(layout(size)), size) }
 }
 
 #[expect(unsafe_code, reason = "the library is C")]
 unsafe extern "C" fn reallocate(at: *mut c_void, size: usize) -> *mut c_void {
     if at.is_null() {
-        // SAFETY: as for C.
+        // SAFETY: as in C, a null pointer asks for a new allocation.
         return unsafe { allocate(size) };
     }
-    // SAFETY: the library gives back what it got, and there is a header before that.
+    // SAFETY: tree-sitter returns a pointer that it was given, and a header is before it.
     unsafe {
         let (start, before) = header(at);
         changed(before, 0);
@@ -104,7 +104,7 @@ unsafe extern "C" fn reallocate(at: *mut c_void, size: usize) -> *mut c_void {
 #[expect(unsafe_code, reason = "the library is C")]
 unsafe extern "C" fn free(at: *mut c_void) {
     if !at.is_null() {
-        // SAFETY: the library gives back what it got, and there is a header before that.
+        // SAFETY: tree-sitter returns a pointer that it was given, and a header is before it.
         unsafe {
             let (start, size) = header(at);
             changed(size, 0);
@@ -113,7 +113,7 @@ unsafe extern "C" fn free(at: *mut c_void) {
     }
 }
 
-/// Where an allocation begins, and its size without the header.
+/// Returns the start of an allocation, and its size without the header.
 #[expect(unsafe_code, reason = "memory of C")]
 unsafe fn header(at: *mut c_void) -> (*mut u8, usize) {
     // SAFETY: `begin` wrote it there.

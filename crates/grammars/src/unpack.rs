@@ -1,64 +1,65 @@
-//! Unpacking: what `build/pack.rs` wrote.
+//! Unpacks the tables that `build/pack.rs` packed.
 //!
-//! Streams, each deflated, each with its two lengths before all of them: how many literals come next; how long the
-//! repetition is that follows, from [`SHORTEST`] on; how far back it began, as a code and two bytes; the literals,
-//! their low and high bytes; and texts.
+//! The packed bytes are two lengths for each stream, then the deflated streams: the number of literals that come next;
+//! the length of the repetition that follows, counted from [`SHORTEST`] on; its distance back, as a code and two bytes;
+//! the low and the high bytes of the literals; and texts.
 
 use std::ops::Range;
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 pub(crate) const STREAMS: usize = 8;
-/// A repetition has so many numbers at least.
+/// Least length of a repetition, in numbers.
 pub(crate) const SHORTEST: usize = 2;
-/// Codes below this are one of the distances used last.
+/// Codes below this stand for one of the distances used last.
 pub(crate) const KEPT: usize = 4;
-/// The two bytes are rows.
+/// Code of a distance whose two bytes count rows.
 pub(crate) const ROWS: u8 = 4;
-/// This, and all above: the two bytes are numbers, and what the code is more than this comes before them.
+/// This code and all above: the two bytes are the low bits of a distance in numbers, and the code minus this is the
+/// high bits.
 pub(crate) const FAR: u8 = 5;
 
-/// How the tables of a language lie one after another, in words of 16 bits.
+/// Layout of a language's tables one after another, in words of 16 bits.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     pub words: usize,
-    /// How many words a row has in the largest table.
+    /// Number of words in a row of the largest table.
     pub width: usize,
-    /// Words that are packed as how much more they are than their number.
+    /// Words that are packed as the difference from their index in this range.
     pub counted: Range<usize>,
-    /// A table of states that are not equally long, and where each of them begins, which is not packed.
+    /// Table of states that differ in length; `starts` is where each of them begins, which is computed and not packed.
     pub states: Range<usize>,
     pub starts: Range<usize>,
     pub tokens: Tokens,
 }
 
-/// Where the tables are that tokens are found with.
+/// Ranges of the tables that find tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
-    /// How far each character that a class begins with is from the one before; the first is 0.
+    /// Distance of each character that a class begins with from the one before; the first is 0.
     pub gaps: Range<usize>,
-    /// The class at the end of a text, that of bytes which are no character, and those of the characters.
+    /// Classes: of the end of a text, of bytes that are no character, then of the characters.
     pub classes: Range<usize>,
     pub all: Automaton,
-    /// Of words only.
+    /// Finds keywords only.
     pub keywords: Automaton,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Automaton {
-    /// For each state, the token that ends there.
+    /// Token that ends at each state.
     pub ends: Range<usize>,
-    /// For each state, a row: the next state for each class.
+    /// Row of each state: the next state for each class.
     pub steps: Range<usize>,
 }
 
-/// There is no such token, or no next state.
+/// No token, or no next state.
 pub(crate) const NONE: u16 = u16::MAX;
-/// Besides the next state: what was read so far belongs to no token.
+/// Flag beside the next state: the characters read so far belong to no token.
 pub(crate) const SKIP: u16 = 1 << 15;
 
 impl Layout {
-    /// The tables as they were, into `words`, and the texts. `None`: they were not packed by us.
+    /// Unpacks the tables into `words` and returns the texts. `None` if the build script did not pack them.
     pub(crate) fn unpack(&self, packed: &[u8], words: &mut [u16]) -> Option<Vec<u8>> {
         let texts = unpack(packed, self.width, words)?;
         for (number, word) in (0..).zip(words.get_mut(self.counted.clone())?) {
@@ -70,8 +71,8 @@ impl Layout {
     }
 }
 
-/// Where states begin, each as a number of 32 bits, in so many words: a state has the number of its groups, and each of
-/// them a value, the number of its symbols, and these.
+/// Computes where states begin, as 32-bit numbers in `words` words: a state is the number of its groups, then for each
+/// group a value, the number of its symbols, and the symbols.
 pub(crate) fn starts(states: &[u16], words: usize) -> Vec<u16> {
     let mut starts = Vec::with_capacity(words);
     let mut at = 0_usize;
@@ -89,7 +90,7 @@ pub(crate) fn starts(states: &[u16], words: usize) -> Vec<u16> {
     starts
 }
 
-/// Fills `words`, of which a row has `width`, and returns the texts.
+/// Unpacks into `words`, which have rows of `width` words, and returns the texts.
 fn unpack(packed: &[u8], width: usize, words: &mut [u16]) -> Option<Vec<u8>> {
     let (lengths, mut deflated) = packed.split_at_checked(STREAMS * 8)?;
     let mut streams = Vec::with_capacity(STREAMS);
@@ -109,9 +110,9 @@ fn unpack(packed: &[u8], width: usize, words: &mut [u16]) -> Option<Vec<u8>> {
 }
 
 struct Unpacker<'a> {
-    /// What is left of each.
+    /// Unread rest of each stream.
     streams: [&'a [u8]; STREAMS - 1],
-    /// The distances used last, the last one first.
+    /// Distances used last, the most recent first.
     kept: [usize; KEPT],
     width: usize,
 }
@@ -177,8 +178,8 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-/// Writes at `at` what is `distance` before it. That may go on into itself: then it is as long as the distance, again
-/// and again.
+/// Copies to `at` the `length` words that begin `distance` before it. If they overlap, those `distance` words are
+/// repeated.
 fn repeat(words: &mut [u16], at: usize, distance: usize, length: usize) -> Option<()> {
     let start = at.checked_sub(distance).filter(|start| *start < at)?;
     let end = at.checked_add(length).filter(|end| *end <= words.len())?;

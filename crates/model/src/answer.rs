@@ -1,4 +1,4 @@
-//! What a model said, and whether it can be used.
+//! Reads a model's answer and applies it to the text, or refuses it with a reason.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -9,7 +9,7 @@ use crate::{
     task::{Form, Generated, Loss, Task},
 };
 
-/// Why an answer cannot be used. Also told to the model, so each says what would be right.
+/// Reason why an answer cannot be used. Its message is also sent to the model, so each says what would be right.
 #[derive(Debug, thiserror::Error, PartialEq, Eq, Clone)]
 pub enum Refusal {
     #[error("it has no fenced block")]
@@ -31,7 +31,7 @@ pub enum Refusal {
     },
     #[error("{} of {before} lines are gone, though nobody asked for their removal", .before - .after)]
     Vanished {
-        /// Lines that are not blank.
+        /// Lines that are not blank, in both counts.
         before: usize,
         after: usize,
     },
@@ -39,7 +39,7 @@ pub enum Refusal {
     NoSearch,
     #[error("block {block} is not of the form SEARCH, divider, REPLACE")]
     BrokenSearch {
-        /// Counted from 1, as in all that follow.
+        /// Counted from 1, as in the variants below.
         block: usize,
     },
     #[error("the SEARCH of block {block} is empty")]
@@ -56,16 +56,16 @@ pub enum Refusal {
     SearchOverlaps { block: usize },
     #[error("it has more than {limit} blocks")]
     TooManySearches { limit: usize },
-    /// The caller's own words.
+    /// Objection of the caller's check, in its own words.
     #[error("{0}")]
     Check(String),
 }
 
-/// Of SEARCH and REPLACE: each is a pass over the text.
+/// Most SEARCH/REPLACE blocks of an answer: each takes a pass over the text.
 const MOST_BLOCKS: usize = 100;
 
 impl Task<'_> {
-    /// Applies an answer to the text. Any answer gives a new text or the reason why it cannot be used.
+    /// Applies an answer to the text. Any answer yields a new text or the reason why it cannot be used.
     pub fn read(&self, answer: &str) -> Result<Generated, Refusal> {
         let written = only_block(without_thoughts(answer))?;
         let original = self.request.text;
@@ -88,7 +88,7 @@ impl Task<'_> {
     }
 }
 
-/// Some models think aloud first, and may draft whole blocks there.
+/// Removes the thoughts that some models begin with, which may contain drafts of whole blocks.
 fn without_thoughts(answer: &str) -> &str {
     let thoughts = answer.trim_start().strip_prefix("<think>");
     thoughts.and_then(|rest| rest.split_once("</think>")).map_or(answer, |(_, rest)| rest)
@@ -105,9 +105,10 @@ fn only_block(answer: &str) -> Result<String, Refusal> {
     }
 }
 
-/// Whether too much is gone of what the model was to rewrite.
+/// Refuses an answer that drops too many lines of the text that the model was to rewrite.
 fn check_loss(task: &Task<'_>, generated: &Generated) -> Result<(), Refusal> {
-    /// A part is named by somebody who wants it changed; a few lines less are no accident there.
+    /// Lines that a part may lose without a refusal: the caller names it to have it changed, so a few lines less are no
+    /// accident.
     const SMALL_LOSS: usize = 10;
     let (before, after, small) = match (&task.form, &generated.part) {
         (Form::Part { start, end, .. }, Some(part)) => {
@@ -131,7 +132,7 @@ fn in_part(task: &Task<'_>, written: &str, range: Range<usize>) -> Generated {
     let text = task.request.text;
     let (before, old, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
     let mut part = with_endings(written, old, task.ending);
-    // Where the text ends without a line break it still does.
+    // A text that ends without a line break still does afterwards.
     let stays_open = after.is_empty() && !text.is_empty() && Ending::closing(text).is_none();
     if stays_open {
         remove_last_break(&mut part);
@@ -154,7 +155,8 @@ fn remove_last_break(text: &mut String) {
     text.truncate(text.len() - length);
 }
 
-/// `written`, whose lines end with `\n`, with the endings of the text it replaces: line by line where these differ.
+/// Returns `written`, whose lines end with `\n`, with the line endings of the text it replaces: line by line where
+/// these differ.
 fn with_endings(written: &str, replaced: &str, ending: Ending) -> String {
     if lines::uniform_ending(replaced).is_some_and(|uniform| uniform == ending)
         || replaced.is_empty()
@@ -170,7 +172,7 @@ fn with_endings(written: &str, replaced: &str, ending: Ending) -> String {
     for line in lines::lines(written) {
         let content = &written[line.start..line.end];
         text.push_str(content);
-        // The next line of the old text that says the same is taken for the same line.
+        // The next line of the old text with the same content is taken to be the same line.
         let same = places
             .get(content)
             .and_then(|places| places.get(places.partition_point(|place| place.start < from)));
@@ -185,22 +187,22 @@ fn with_endings(written: &str, replaced: &str, ending: Ending) -> String {
     text
 }
 
-/// What stands in a text, and what is to stand there.
+/// A SEARCH/REPLACE block: lines of the text, and the lines that replace them.
 #[derive(Debug, Default)]
 struct Replacement {
-    /// Lines that end with `\n`, both.
+    /// Lines that end with `\n`, in both fields.
     search: String,
     replace: String,
 }
 
-/// Where a line of an answer in blocks is.
+/// Position of a line in an answer of SEARCH/REPLACE blocks.
 enum At {
     Between,
     Search,
     Replace,
 }
 
-/// The blocks of SEARCH and REPLACE in `written`, whose marks are `marks` characters long.
+/// Parses the SEARCH/REPLACE blocks in `written`, whose marks are `marks` characters long.
 fn searches(written: &str, marks: usize) -> Result<Vec<Replacement>, Refusal> {
     let [search, middle, replace] = ["<", "=", ">"].map(|mark| mark.repeat(marks));
     let (search, replace) = (format!("{search} SEARCH"), format!("{replace} REPLACE"));
@@ -235,11 +237,12 @@ fn searches(written: &str, marks: usize) -> Result<Vec<Replacement>, Refusal> {
     }
 }
 
-/// Each is looked for in the text as it was, so that none can find what another has written.
+/// Applies SEARCH/REPLACE blocks. Each SEARCH is matched against the original text, so that none matches what another
+/// block inserted.
 fn in_blocks(task: &Task<'_>, replacements: &[Replacement]) -> Result<String, Refusal> {
     let text = task.request.text;
     let old: Vec<Line> = lines::lines(text).collect();
-    // Every line between two breaks, so that only whole lines are found.
+    // Encloses every line in line breaks, so that only whole lines match.
     let mut plain = String::with_capacity(text.len() + 2);
     plain.push('\n');
     for line in &old {

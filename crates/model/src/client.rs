@@ -1,4 +1,4 @@
-//! One request to the model's server, on a thread of its own so that whoever waits for it can stop waiting.
+//! Sends one request to the model's server, on a thread of its own so that the caller can stop waiting for it.
 
 use std::{
     io,
@@ -18,22 +18,23 @@ use ureq::{
 
 use crate::{Error, Message, Settings};
 
-/// In bytes. No answer that can be used is larger.
+/// Most bytes of an answer. No answer that can be used is larger.
 const LARGEST_ANSWER: usize = 1 << 20;
-/// In bytes: of an answer that says what is wrong.
+/// Most bytes that are read of an error response.
 const LARGEST_COMPLAINT: u64 = 64 << 10;
 const LARGEST_HEADERS: usize = 32 << 10;
 const CONNECT: Duration = Duration::from_secs(10);
-/// How often we ask whether the answer is still wanted.
+/// Interval between checks for a cancellation or a timeout.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How often somebody hears that the model is still at work.
+/// Interval between progress reports while the model works.
 const WORD: Duration = Duration::from_secs(5);
-/// Threads that ask, those included that nobody waits for any more: a connection that is being made cannot be stopped.
+/// Most threads with a request, including those that no caller waits for any more: a connection that is being made
+/// cannot be stopped.
 const MOST_RUNNING: usize = 32;
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// What the model says to `messages`.
+/// Sends `messages` to the model and returns its answer.
 pub(crate) fn ask(
     settings: &Settings,
     messages: &[Message],
@@ -52,7 +53,8 @@ pub(crate) fn ask(
     let waiting = Waiting { settings, started: Instant::now(), cancelled, progress };
     let mut outcome = waiting.wait_for(&agent, &body)?;
     if matches!(outcome, Outcome::UnknownSetting) {
-        // Some models take neither, or call them otherwise; what they do without them is what their makers chose.
+        // Some models accept neither setting, or name them differently; without them the defaults of their makers
+        // apply.
         (body.temperature, body.max_tokens) = (None, None);
         outcome = waiting.wait_for(&agent, &body)?;
     }
@@ -75,16 +77,16 @@ struct Body<'a> {
 
 enum Outcome {
     Said(String),
-    /// The server objects to how the answer is to be written, not to what is asked.
+    /// The server rejects a setting of the request, `temperature` or `max_tokens`, not the question.
     UnknownSetting,
 }
 
 fn agent(settings: &Settings) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
-        // It would take one from variables that were set for other programs.
+        // The default would take a proxy from variables that were set for other programs.
         .proxy(None)
-        // Neither key nor code goes anywhere but where it was sent.
+        // A redirect would send the key and the code to another server.
         .max_redirects(0)
         .max_redirects_will_error(false)
         .max_response_header_size(LARGEST_HEADERS)
@@ -97,7 +99,7 @@ fn agent(settings: &Settings) -> Agent {
     Agent::new_with_config(config)
 }
 
-/// Somebody who waits for an answer.
+/// A caller that waits for an answer.
 struct Waiting<'a> {
     settings: &'a Settings,
     started: Instant,
@@ -114,7 +116,7 @@ impl Waiting<'_> {
         let answer = start(agent.clone(), self.settings.clone(), body)?;
         let outcome = self.wait_on(&answer);
         if matches!(outcome, Err(Error::Cancelled | Error::TimedOut { .. })) {
-            // Ends the connection, and with it the thread and the work of the server.
+            // Closes the connection, which ends the thread and the work of the server.
             agent.clone().shutdown();
         }
         outcome
@@ -125,7 +127,7 @@ impl Waiting<'_> {
         loop {
             match answer.recv_timeout(GLANCE) {
                 Ok(outcome) => return outcome,
-                // The thread is gone without a word.
+                // The thread ended without an outcome.
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Interrupted),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -149,7 +151,7 @@ fn timed_out(settings: &Settings) -> Error {
     Error::TimedOut { seconds: settings.timeout().as_secs() }
 }
 
-/// A thread's place among those that may run; given back when it ends, however that happens.
+/// A slot for one of the [`MOST_RUNNING`] threads; freed when the thread ends, however that happens.
 struct Place;
 
 impl Place {
@@ -175,7 +177,7 @@ fn start(
     let (send, receive) = mpsc::sync_channel(1);
     let work = move || {
         let _place = place;
-        // Nobody may be there to take it.
+        // The caller may have stopped waiting.
         let _ = send.send(post(&agent, &settings, &body));
     };
     thread::Builder::new().name("model".to_owned()).spawn(work).map_err(|_| Error::NoThread)?;
@@ -211,12 +213,12 @@ fn complaint(response: &mut Response<ureq::Body>) -> String {
 }
 
 fn objects_to_setting(complaint: &str) -> bool {
-    // The last one: the longest answer that we would take does not fit beside the question.
+    // The last one: the longest answer that `max_tokens` allows does not fit beside the question.
     const WORDS: [&str; 3] = ["max_tokens", "temperature", "in the completion"];
     WORDS.iter().any(|word| complaint.contains(word))
 }
 
-/// As llama.cpp, the hosted ones and vLLM say it.
+/// True if the server says that the text is too long, as llama.cpp, the hosted services and vLLM word it.
 fn is_of_length(complaint: &str) -> bool {
     const WORDS: [&str; 3] =
         ["exceed_context_size", "context_length_exceeded", "maximum context length"];
@@ -256,7 +258,7 @@ fn explain(error: ureq::Error, settings: &Settings) -> Error {
             Error::NotHttp
         }
         ureq::Error::Io(error) => explain_io(&error),
-        // Nothing else happens to a request such as ours; its words may be anything.
+        // No other error happens to a request like this; its message may contain anything, so it is not shown.
         _ => Error::Interrupted,
     }
 }

@@ -1,30 +1,30 @@
-//! Lines that stand for code the writer did not want to write again: `// ... existing code ...`.
+//! Elisions: lines such as `// ... existing code ...` that stand for code the model left out.
 
 use std::collections::HashSet;
 
 use text::lines;
 
-/// In bytes. Nobody writes a longer one.
+/// Longest line that may be an elision, in bytes.
 const LONGEST: usize = 200;
 
-/// What a comment may begin with, longer ones before those they begin with.
+/// Marks that a comment may begin with; longer ones come before those they begin with.
 const LEADERS: &[&str] =
     &["{/*", "<!--", "/**", "/*", "//", "--", "(*", "##", "#", ";;", ";", "%", "[", "*"];
 const CLOSERS: &[&str] = &["*/}", "-->", "*/", "*)", "]"];
 
-/// What says by itself that something was left out.
+/// Words that say by themselves that code was left out.
 const LEFT_OUT: &str = "unchanged unmodified omitted brevity elided truncated";
-/// What is left out, as such lines call it.
+/// Words that elisions use for the code that was left out.
 const EARLIER: &str = "existing remaining rest previous original other same";
-/// What it is a part of.
+/// Words for the thing that this code is a part of.
 const PARTS: &str = "code file function functions class classes method methods implementation module body \
     content contents script lines fields imports tests";
-/// What else is in such lines.
+/// Other words in elisions.
 const FILLERS: &str = "the of is are remains remain stays stay as before above below for here goes your \
     keep leave no not changes changed needed this and in it was with all everything else continues continue \
     logic part section to";
 
-/// The first line of `written`, counted from 1, that stands for something left out and is not in `original` as well.
+/// Returns the first line of `written`, counted from 1, that is an elision and is not in `original` as well.
 pub(crate) fn find(written: &str, original: &str) -> Option<usize> {
     let found: Vec<(usize, &str)> = lines::lines(written)
         .map(|line| written[line.start..line.end].trim())
@@ -49,7 +49,7 @@ fn is_marker(line: &str) -> bool {
     let (leader, rest) = strip_leader(line);
     let (leading, rest) = strip_dots_before(rest);
     let (trailing, rest) = strip_dots_after(rest);
-    // `...rest` spreads what is called so.
+    // `...rest` spreads a variable of that name.
     if leader.is_none() && !line.starts_with("... ") && !line.starts_with("… ") {
         return false;
     }
@@ -57,10 +57,10 @@ fn is_marker(line: &str) -> bool {
     let any_of = |lists: &[&str]| words.iter().any(|word| is_in(word, lists));
     let all_known = words.iter().all(|word| is_in(word, &[LEFT_OUT, EARLIER, PARTS, FILLERS]));
     if words.is_empty() {
-        // `...` alone is a statement in Python and a parameter in C; in a comment it is nothing else.
+        // `...` alone is a statement in Python and a parameter in C; in a comment it can only be an elision.
         (leading || trailing) && rest.is_empty() && leader.is_some_and(|leader| leader != "*")
     } else if leading {
-        // What follows the dots may name anything: `// ... rest of parse() and its helpers`.
+        // The text after the dots may name anything: `// ... rest of parse() and its helpers`.
         words.iter().take(4).any(|word| is_in(word, &[LEFT_OUT, EARLIER]))
     } else if trailing {
         all_known && any_of(&[LEFT_OUT, EARLIER, PARTS])
@@ -73,7 +73,7 @@ fn is_in(word: &str, lists: &[&str]) -> bool {
     lists.iter().any(|list| list.split(' ').any(|known| known == word))
 }
 
-/// `existing code`, `rest of the file`.
+/// True for words such as `existing code` and `rest of the file`.
 fn names_earlier_part(words: &[String]) -> bool {
     let mut words = words.iter().map(String::as_str).filter(|word| !matches!(*word, "of" | "the"));
     let Some(mut before) = words.next() else { return false };

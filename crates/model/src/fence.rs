@@ -1,19 +1,19 @@
-//! Fenced blocks: how a text is set apart from the words around it, in what we ask and in what we are answered.
+//! Fenced blocks, which separate a text from the words around it in prompts and in answers.
 
 use std::fmt::Write as _;
 
 use text::lines;
 
-/// The shortest there is.
+/// Length of the shortest fence.
 const SHORTEST: usize = 3;
 
-/// How long a run of `mark` is that a line begins with, but for blanks.
+/// Length of the run of `mark` that a line begins with, after blanks.
 pub(crate) fn run_at_start(line: &str, mark: char) -> usize {
     let rest = line.trim_start();
     rest.len() - rest.trim_start_matches(mark).len()
 }
 
-/// The longest run of `mark` that any line of these texts begins with.
+/// Length of the longest run of `mark` that any line of these texts begins with.
 pub(crate) fn longest_run(texts: &[&str], mark: char) -> usize {
     let in_text = |text: &&str| {
         let run = |line: text::Line| run_at_start(&text[line.start..line.end], mark);
@@ -22,7 +22,7 @@ pub(crate) fn longest_run(texts: &[&str], mark: char) -> usize {
     texts.iter().map(in_text).max().unwrap_or(0)
 }
 
-/// A fence that no line of these texts can be taken for.
+/// Returns a fence that no line of these texts can be mistaken for.
 pub(crate) fn around(texts: &[&str]) -> String {
     "`".repeat(SHORTEST.max(longest_run(texts, '`') + 1))
 }
@@ -33,13 +33,13 @@ pub(crate) fn write(to: &mut String, fence: &str, text: &str) {
     let _ = writeln!(to, "{fence}\n{text}{between}{fence}");
 }
 
-/// A block as it was answered, without its fences: lines that end with `\n`.
+/// The fenced blocks of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
-    /// The first one.
+    /// The first block without its fences: lines that end with `\n`.
     pub first: Option<String>,
     pub count: usize,
-    /// The last one has no end.
+    /// True if the last block has no closing fence.
     pub is_open: bool,
 }
 
@@ -50,7 +50,7 @@ struct Opening {
 }
 
 impl Opening {
-    /// Up to three blanks, backticks, and a word that may say what language it is.
+    /// Parses an opening fence: up to three blanks, backticks, and a word that may name the language.
     fn of(line: &str) -> Option<Opening> {
         let rest = line.trim_start_matches(' ');
         let indent = line.len() - rest.len();
@@ -61,21 +61,21 @@ impl Opening {
         opens.then_some(Opening { indent, length })
     }
 
-    /// As long as the one that opened the block, or longer, and nothing behind it.
+    /// True if `line` closes the block: a fence at least as long as the opening one, and nothing after it.
     fn is_closed_by(&self, line: &str) -> bool {
         Opening::of(line).is_some_and(|end| {
             end.length >= self.length && line.trim().trim_matches('`').is_empty()
         })
     }
 
-    /// Blocks in a list are indented as a whole.
+    /// Removes the indent of the fence, since blocks in a list are indented as a whole.
     fn without_indent<'a>(&self, line: &'a str) -> &'a str {
         let blanks = line.len() - line.trim_start_matches(' ').len();
         &line[blanks.min(self.indent)..]
     }
 }
 
-/// All fenced blocks of an answer.
+/// Parses all fenced blocks of an answer.
 pub(crate) fn read(answer: &str) -> Blocks {
     let mut blocks = Blocks { first: None, count: 0, is_open: false };
     let mut opening: Option<Opening> = None;

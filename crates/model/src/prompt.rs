@@ -1,7 +1,7 @@
-//! What a model is told.
+//! The prompt: messages that are sent to the model.
 //!
-//! The instruction and the text are set apart by fences that no line of them can be taken for, and parts of the text by
-//! fences of their own: whatever they say, they stay data, and nothing in them can be mistaken for a mark of ours.
+//! The instruction and the text, or each shown part of it, are enclosed in fences that no line of them can be mistaken
+//! for. Whatever they contain stays data, and nothing in them can be mistaken for a mark of the prompt.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::{
     task::{Form, Task, with_plain_breaks},
 };
 
-/// Who says something.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -23,7 +23,7 @@ pub enum Role {
     Assistant,
 }
 
-/// One turn of a talk.
+/// A message of a conversation with the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {
     pub role: Role,
@@ -34,20 +34,20 @@ const SYSTEM: &str = "You edit a text file as an instruction says. The file is d
 Change only what the instruction asks for and keep everything else exactly as it is, indentation and comments included. \
 Write every line in full: never leave lines out, and never put a comment such as \"... existing code ...\" in their place.";
 
-/// How much is shown on either side of a part, so that a model knows what it is a part of.
+/// Most lines and bytes shown on either side of a part, so that the model knows what is around it.
 const LINES_AROUND: usize = 1000;
 const BYTES_AROUND: usize = 32 << 10;
-/// Of an answer that could not be used.
+/// Most bytes repeated of an answer that could not be used.
 const SHOWN_OF_ANSWER: usize = 128 << 10;
 
-/// A part of the text, and what it is.
+/// A part of the text that is shown, and its description.
 struct Shown<'a> {
     what: String,
     text: &'a str,
 }
 
 impl Task<'_> {
-    /// Messages that ask for an answer.
+    /// Returns the messages that ask for an answer.
     pub fn prompt(&self) -> Vec<Message> {
         let instruction = self.request.instruction;
         let shown = shown(self);
@@ -87,13 +87,14 @@ impl Task<'_> {
         ]
     }
 
-    /// Messages that ask once more when an answer cannot be used: the same, that answer, and what is wrong with it.
+    /// Returns the messages that ask once more after an answer that cannot be used: the first messages, that answer,
+    /// and the refusal.
     pub fn prompt_again(
         mut messages: Vec<Message>,
         mut answer: String,
         refusal: &Refusal,
     ) -> Vec<Message> {
-        // A block in the block, most likely: the fence around both has to be longer.
+        // The answer probably had a block inside its block: the fence around both must be longer.
         let said: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
         let fence = fence::around(&[said.as_slice(), &[&answer]].concat());
         answer.truncate(answer.floor_char_boundary(SHOWN_OF_ANSWER));
@@ -142,7 +143,7 @@ fn explain_blocks(user: &mut String, marks: usize) {
     );
 }
 
-/// As people count: from 1.
+/// Describes lines as people count them, from 1.
 fn span(first: usize, count: usize) -> String {
     if count == 1 {
         format!("line {}", first + 1)
@@ -151,17 +152,17 @@ fn span(first: usize, count: usize) -> String {
     }
 }
 
-/// As many whole lines of the beginning as are shown.
+/// Returns the whole lines from the beginning of `text` that are shown.
 fn first_lines(text: &str) -> &str {
     let fits = lines::lines(text).take(LINES_AROUND).take_while(|line| line.next <= BYTES_AROUND);
     &text[..fits.last().map_or(0, |line| line.next)]
 }
 
-/// As many whole lines of the end as are shown.
+/// Returns the whole lines from the end of `text` that are shown.
 fn last_lines(text: &str) -> &str {
     let cut = text.floor_char_boundary(text.len().saturating_sub(BYTES_AROUND));
     let end = &text[cut..];
-    // What was cut off is the beginning of a line, or may be.
+    // The first line may lack its beginning, so it is skipped.
     let cut_off = usize::from(cut > 0);
     let skipped = cut_off.max(lines::count(end).saturating_sub(LINES_AROUND));
     let start = lines::lines(end).nth(skipped).map_or(end.len(), |line| line.start);

@@ -1,6 +1,6 @@
-//! A model for tests: a server on this machine that says what it was told to, one turn a connection.
+//! A scripted model for tests: a local server that plays one [`Turn`] for each connection.
 //!
-//! Std only, so that tests of other packages can use it; nothing of it is in a program that does not.
+//! Uses std only, so that tests of other packages can use it; a program that does not use it contains none of it.
 
 use std::{
     fmt::Write as _,
@@ -15,47 +15,47 @@ use std::{
     time::Duration,
 };
 
-/// What the server does with one connection.
+/// Behaviour of the server for one connection.
 #[derive(Clone, Debug)]
 pub enum Turn {
-    /// Answers as a model does, with this text.
+    /// Answers with a completion of this text.
     Says(String),
-    /// The same, after a while and byte by byte.
+    /// Answers with a completion of this text after a delay, byte by byte.
     SaysSlowly { text: String, after: Duration },
-    /// The same, but stops as if its answer had become too long.
+    /// Answers with a completion that stopped because it had become too long.
     IsCutShort(String),
     /// Answers with this status, these headers and this body.
     Answers { status: u16, headers: Vec<(String, String)>, body: String },
-    /// Sends these bytes as they are, and ends the connection.
+    /// Sends these bytes as they are, and closes the connection.
     Sends(Vec<u8>),
-    /// Sends these bytes, then nothing more, until the other side has left.
+    /// Sends these bytes, then nothing more until the client disconnects.
     SendsAndWaits(Vec<u8>),
-    /// Says nothing until the other side has left.
+    /// Sends nothing until the client disconnects.
     IsSilent,
 }
 
 impl Turn {
-    /// An answer with just a status.
+    /// Returns a turn that answers with a status and an empty body.
     pub fn fails(status: u16) -> Turn {
         Turn::Answers { status, headers: Vec::new(), body: String::new() }
     }
 
-    /// An answer with this body, as if all were well.
+    /// Returns a turn that answers with this body and status 200.
     pub fn answers(body: &str) -> Turn {
         Turn::Answers { status: 200, headers: Vec::new(), body: body.to_owned() }
     }
 }
 
-/// What was asked.
+/// A request that the server received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The request line and the headers.
     pub head: String,
-    /// JSON.
+    /// The body, JSON.
     pub body: String,
 }
 
-/// The server. It ends when this is dropped.
+/// A running server, which stops when this is dropped.
 #[derive(Debug)]
 pub struct ScriptedModel {
     address: SocketAddr,
@@ -65,14 +65,14 @@ pub struct ScriptedModel {
 
 #[derive(Debug)]
 struct Shared {
-    /// What is still to be done, the next one last.
+    /// Remaining turns, the next one last.
     turns: Mutex<Vec<Turn>>,
     asked: Mutex<Vec<Asked>>,
     is_over: AtomicBool,
 }
 
 impl ScriptedModel {
-    /// Does `turns` one after another; after the last, fails (500).
+    /// Starts a server that plays `turns` one after another; after the last it answers with status 500.
     pub fn start(mut turns: Vec<Turn>) -> io::Result<ScriptedModel> {
         turns.reverse();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -92,7 +92,7 @@ impl ScriptedModel {
                 let (server, leaving) = (Arc::clone(&server), leaving.clone());
                 thread::spawn(move || {
                     let Ok(connection) = connection else { return };
-                    // Whoever breaks off is part of the play.
+                    // A client that disconnects early is part of the script.
                     let _ = serve(connection, &server);
                     let _ = leaving.send(());
                 });
@@ -101,17 +101,17 @@ impl ScriptedModel {
         Ok(ScriptedModel { address, shared, left })
     }
 
-    /// As a person would set it.
+    /// Base URL, as a user would configure it.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// What was asked so far.
+    /// Requests received so far.
     pub fn asked(&self) -> Vec<Asked> {
         lock(&self.shared.asked).clone()
     }
 
-    /// Waits until one more connection is over.
+    /// Waits until one more connection has ended.
     pub fn wait_until_left(&self) {
         let _ = self.left.recv();
     }
@@ -191,7 +191,7 @@ fn content_length(head: &str) -> usize {
     head.lines().find_map(value).unwrap_or(0)
 }
 
-/// What a model's server answers.
+/// Returns the JSON body with which a model's server answers.
 pub fn completion(text: &str, finish_reason: &str) -> String {
     let mut written = String::from("\"");
     for character in text.chars() {

@@ -1,25 +1,25 @@
-//! Which model is asked, and how it is reached: said by whoever starts the program, or nobody is asked.
+//! Settings of the model and its server, given to the program as variables. Without them no model is asked.
 
 use std::{fmt, net::IpAddr, time::Duration};
 
 use ureq::http::{HeaderValue, Uri};
 
-/// Where the model's server is. Asked are `{this}/chat/completions`.
+/// Base URL of the model's server. Requests are sent to `{this}/chat/completions`.
 pub const BASE_URL: &str = "FILE_EDITOR_LLM_BASE_URL";
-/// The name of the model, as its server knows it.
+/// Name of the model, as its server knows it.
 pub const MODEL: &str = "FILE_EDITOR_LLM_MODEL";
-/// Optional: what the server wants to see before it answers.
+/// Optional: the API key that the server requires.
 pub const API_KEY: &str = "FILE_EDITOR_LLM_API_KEY";
-/// Optional: how many seconds one answer may take.
+/// Optional: timeout of one answer, in seconds.
 pub const TIMEOUT: &str = "FILE_EDITOR_LLM_TIMEOUT";
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
-/// In seconds. Nobody waits longer for one answer.
+/// Longest timeout of one answer, in seconds.
 const LONGEST_TIMEOUT: u64 = 3600;
-/// In bytes. A name, a key or an address is shorter.
+/// Longest name, key or address, in bytes.
 const LONGEST_VALUE: usize = 4096;
 
-/// Why the settings cannot be used. No message shows a key.
+/// Reason why the settings cannot be used. No message contains a key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SettingsError {
     #[error("{set} is set and {missing} is not: a model is asked only when both are")]
@@ -39,10 +39,10 @@ pub enum SettingsError {
     KeyInTheClear,
 }
 
-/// Who is asked.
+/// The model, its server, the key and the timeout.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Without a slash at its end.
+    /// Base URL without a slash at its end.
     base_url: String,
     host: Host,
     port: u16,
@@ -51,10 +51,10 @@ pub struct Settings {
     timeout: Duration,
 }
 
-/// The machine the model is on.
+/// Host of the model's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// Has to be looked up before it can be called.
+    /// A name that must be resolved before a connection is made.
     Name(String),
     Address(IpAddr),
 }
@@ -69,8 +69,8 @@ impl Host {
 }
 
 impl Settings {
-    /// Reads the four variables above and no other: that code is sent to somebody must be said in so many words, not
-    /// follow from what another program was told. `None`: no model is wanted. A variable that is blank is not set.
+    /// Reads the four variables above and no other: sending code to a server must be configured explicitly, not follow
+    /// from the settings of another program. `None` if no model is configured. A blank variable counts as not set.
     pub fn from_variables(
         get: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Settings>, SettingsError> {
@@ -95,7 +95,8 @@ impl Settings {
             if key.len() > LONGEST_VALUE || HeaderValue::from_str(key).is_err() {
                 return Err(SettingsError::BadKey);
             }
-            // Code alone may go over a network its owner trusts. A key is worth something anywhere, and does not change.
+            // Code alone may be sent over a network that its owner trusts. A key is valuable anywhere, and does not
+            // change.
             if scheme == Scheme::Plain && !host.is_this_machine() {
                 return Err(SettingsError::KeyInTheClear);
             }
@@ -105,7 +106,7 @@ impl Settings {
         Ok(Some(Settings { base_url, host, port, model, key, timeout }))
     }
 
-    /// The model's name.
+    /// Name of the model.
     pub fn model(&self) -> &str {
         &self.model
     }
@@ -114,12 +115,12 @@ impl Settings {
         &self.host
     }
 
-    /// The TCP port that is called.
+    /// TCP port of the model's server.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// How long one answer may take.
+    /// Timeout of one answer.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -133,7 +134,7 @@ impl Settings {
     }
 }
 
-/// Everything but the key.
+/// Hides the key.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
@@ -156,7 +157,7 @@ fn parts(url: &str) -> Result<(Scheme, Host, u16), SettingsError> {
     if url.len() > LONGEST_VALUE {
         return Err(bad("it is too long"));
     }
-    // A fragment would be dropped without a word, and a query would end up before the path that is added.
+    // A fragment would be dropped silently, and a query would end up before the path that is added.
     if url.contains(['?', '#']) {
         return Err(bad("it has a `?` or a `#`"));
     }

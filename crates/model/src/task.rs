@@ -1,5 +1,4 @@
-//! What a model is asked to write: a part of a text, all of it, or blocks that say what stands where something else
-//! stood.
+//! A task for the model: to write a part of a text, all of it, or SEARCH/REPLACE blocks.
 
 use std::borrow::Cow;
 
@@ -7,10 +6,10 @@ use text::{Ending, LineRange, lines};
 
 use crate::fence;
 
-/// What is wanted.
+/// A request to generate text.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// What the model is told the text is called. It says much about the language.
+    /// Name of the text in the prompt. It tells the model much about the language.
     pub path: &'a str,
     pub text: &'a str,
     pub instruction: &'a str,
@@ -18,25 +17,25 @@ pub struct Request<'a> {
     pub loss: Loss,
 }
 
-/// Which part of a text may change.
+/// Part of a text that may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// These lines are replaced, counted from 0.
     Lines(LineRange),
-    /// New lines are written before this one, counted from 0; at the end, if there are just as many.
+    /// New lines are inserted before this one, counted from 0; at the end, if the text has exactly as many lines.
     Before(usize),
     File,
 }
 
-/// Whether the new text may be much shorter than the old one.
+/// Permission for the new text to be much shorter than the old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Models forget; what is gone for that reason looks like what was meant to go.
+    /// A large loss is refused: models forget lines, and lines lost that way look like lines removed on purpose.
     Refused,
     Allowed,
 }
 
-/// Why a model cannot be asked for it.
+/// Reason why a model cannot be asked for a request.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TaskError {
     #[error("the text has {total} lines")]
@@ -45,27 +44,27 @@ pub enum TaskError {
     TooLarge { what: &'static str, bytes: usize, limit: usize, remedy: &'static str },
 }
 
-/// What the model wrote, in place.
+/// Text that the model generated, in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// The whole new text. What was not asked for is as it was, byte for byte.
+    /// The whole new text. Everything outside the scope is unchanged, byte for byte.
     pub text: String,
-    /// What replaces the lines of [`Scope::Lines`], or is new at [`Scope::Before`].
+    /// New text of the lines of [`Scope::Lines`], or the text inserted at [`Scope::Before`].
     pub part: Option<String>,
 }
 
-/// A request, and the form its answer has.
+/// A request, and the form that its answer must have.
 #[derive(Debug)]
 pub struct Task<'a> {
     pub(crate) request: Request<'a>,
     pub(crate) form: Form,
-    /// For new lines.
+    /// Line ending of new lines.
     pub(crate) ending: Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The bytes of the text that are replaced, and which lines these are: none, if something is inserted.
+    /// Bytes of the text that are replaced, and their lines: `count` is 0 for an insertion.
     Part {
         start: usize,
         end: usize,
@@ -73,20 +72,20 @@ pub(crate) enum Form {
         count: usize,
     },
     Whole,
-    /// Blocks whose marks are of this length.
+    /// SEARCH/REPLACE blocks whose marks have this length.
     Blocks {
         marks: usize,
     },
 }
 
-/// Up to here a model writes the whole text again: it is better at that than at anything else.
+/// Largest text that the model writes again as a whole, which models are better at than at anything else.
 const WHOLE_LINES: usize = 400;
 const WHOLE_BYTES: usize = 64 << 10;
-/// More does not fit into what most models can read.
+/// Largest text in bytes; more does not fit into the context of most models.
 const LONGEST_TEXT: usize = 512 << 10;
 const LONGEST_PART: usize = 128 << 10;
 const LONGEST_INSTRUCTION: usize = 64 << 10;
-/// As in `<<<<<<< SEARCH`.
+/// Shortest mark of a block, as in `<<<<<<< SEARCH`.
 const SHORTEST_MARK: usize = 7;
 
 impl<'a> Task<'a> {
@@ -128,10 +127,10 @@ impl<'a> Task<'a> {
         Ok(Task { request: *request, form, ending })
     }
 
-    /// How long an answer may get: what is rewritten, with as much again and some room to think.
+    /// Longest answer in tokens: the text that is rewritten, as much again, and some room to think.
     pub(crate) fn max_tokens(&self) -> usize {
         const ROOM: usize = 4096;
-        /// Of source code, at the least.
+        /// Least number of bytes in a token of source code.
         const BYTES_OF_A_TOKEN: usize = 2;
         let rewritten = match self.form {
             Form::Part { start, end, .. } => end - start,
@@ -154,13 +153,13 @@ fn bounded(
     Ok(())
 }
 
-/// Where a line begins; the end of the text, for the line after the last.
+/// Byte offset where a line begins; the end of the text for the line after the last.
 fn start_of(text: &str, line: usize) -> Option<usize> {
     let Some(before) = line.checked_sub(1) else { return Some(0) };
     lines::lines(text).nth(before).map(|line| line.next)
 }
 
-/// `text` as models write and read it.
+/// Returns `text` with `\n` line endings, as models read and write it.
 pub(crate) fn with_plain_breaks(text: &str) -> Cow<'_, str> {
     lines::with_ending(text, Ending::Lf)
 }

@@ -1,11 +1,11 @@
-//! What somebody should see of a tree of source files before they change it: where something is defined and used, what is
-//! in a file, which lines a question is about, what there is in all.
+//! Context of a tree of source files that a caller needs before it changes them: where symbols are defined and used,
+//! what is in a file, which lines a question is about, and the folders.
 //!
-//! - `survey`: one pass over all files, which finds those that are worth a second look
-//! - `symbol`: a name as it is asked for; `definitions`, `references`: where it is defined, and used
-//! - `snippets`: the lines that a question is about; `outlines`: what is in a file
-//! - `map`: what matters most, for those who ask for nothing; `structure`: the folders
-//! - `source`: a file that is looked into
+//! - `survey`: one pass over all files, which finds the candidates
+//! - `symbol`: a name to search for; `definitions`, `references`: where it is defined, and used
+//! - `snippets`: the lines that a question is about; `outlines`: the parts of a file
+//! - `map`: the most important definitions, for a request that names nothing; `structure`: the folders
+//! - `source`: reads a file, and makes its outline
 //!
 //! Files are searched first, and only those that are shown are parsed.
 
@@ -35,12 +35,12 @@ pub use structure::Structure;
 use survey::Survey;
 pub use symbol::{LONGEST_NAME, Match, Symbol};
 
-/// Lines that are kept of a result, to be shown.
+/// Most lines that are kept of a result to be shown.
 pub const MOST_LINES: usize = 400;
-/// Files that are parsed at most to find where one name is defined or used.
+/// Most files that are parsed to find where one name is defined or used.
 const MOST_PARSED: usize = 96;
 
-/// A bound on what the threads of a pass over all files keep of them.
+/// A limit on the bytes that all threads of a pass over the files keep.
 struct KeptBytes {
     left: AtomicUsize,
 }
@@ -52,7 +52,7 @@ impl KeptBytes {
         Self { left: AtomicUsize::new(Self::MAX) }
     }
 
-    /// False if there is not enough left; nothing is left then.
+    /// Counts `bytes` as kept. False if they use up what is left; nothing is left then.
     fn try_add(&self, bytes: usize) -> bool {
         let less = |left: usize| Some(left.saturating_sub(bytes));
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -64,7 +64,7 @@ impl KeptBytes {
     }
 }
 
-/// A part of what can be told, in the order in which it is.
+/// A section of the context, in the order in which sections are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     Structure,
@@ -75,12 +75,12 @@ pub enum Section {
 }
 
 impl Section {
-    /// Those that have results.
+    /// Sections that consist of results.
     pub const WITH_RESULTS: [Self; 4] =
         [Self::Outline, Self::Definitions, Self::Snippets, Self::References];
 }
 
-/// So many of each section.
+/// A count for each section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts([usize; 5]);
 
@@ -103,25 +103,25 @@ impl Counts {
     }
 }
 
-/// What is asked for.
+/// A request for context.
 #[derive(Debug)]
 pub struct Wanted<'a> {
-    /// Words, identifiers or both; empty if nothing is asked.
+    /// Words, identifiers or both; empty if there is no question.
     pub query: &'a str,
     pub symbols: &'a [Symbol],
     /// Paths from the root.
     pub files: &'a [String],
-    /// Lines that are to be shown whatever is in them.
+    /// Lines that are shown whatever is in them.
     pub excerpts: &'a [(String, Range<usize>)],
-    /// Empty: what fits what is asked.
+    /// Sections to gather; empty for those that fit the request.
     pub sections: &'a [Section],
-    /// Only parts of these kinds; empty: all.
+    /// Kinds of parts to show; empty for all.
     pub kinds: &'a [Kind],
-    /// Levels of folders, and of names inside of names.
+    /// Levels of folders, and of names inside names.
     pub depth: usize,
-    /// Results of each section.
+    /// Most results of each section.
     pub max_results: usize,
-    /// Where each section goes on: an [`Gathered::end`] or a [`Found::at`] of before.
+    /// Start of each section: a [`Gathered::end`] or a [`Found::at`] of an earlier page.
     pub start: Counts,
     pub tree: TreeOptions,
 }
@@ -140,7 +140,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// Whether what matters most has to be found out: something is to be shown, and nobody says of what.
+    /// True if the map is needed: parts are to be shown, and the request does not name any.
     fn needs_map(&self) -> bool {
         let asks = !self.query.is_empty() || !self.symbols.is_empty();
         let outlines = self.includes(Section::Outline) && self.files.is_empty();
@@ -151,7 +151,7 @@ impl Wanted<'_> {
         self.kinds.is_empty() || self.kinds.contains(&part.kind)
     }
 
-    /// Which of so many results are on this page; takes note of where it ends, and of those behind it.
+    /// Range of a section's `results` on this page. Records where it ends, and the number of results after it.
     fn page(&self, section: Section, results: usize, gathered: &mut Gathered) -> Range<usize> {
         let start = self.start.of(section).min(results);
         let end = results.min(start.saturating_add(self.max_results));
@@ -161,21 +161,21 @@ impl Wanted<'_> {
     }
 }
 
-/// What there is to be told.
+/// The context that was gathered.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// By section, then by score, path and line.
+    /// Results by section, then by score, path and line.
     pub found: Vec<Found>,
-    /// Results that are not on this page, and come after it.
+    /// Number of results after this page.
     pub left: Counts,
-    /// Where the next page begins.
+    /// Start of the next page.
     pub end: Counts,
     pub structure: Option<Structure>,
-    /// Files that were gone through.
+    /// Number of files that were searched.
     pub scanned: u64,
     pub skipped: Skipped,
     pub notes: Vec<String>,
-    /// Of the files that were asked for, those that cannot be shown.
+    /// Requested files that cannot be shown.
     pub unreadable: Vec<(String, Unreadable)>,
 }
 
@@ -183,29 +183,29 @@ pub struct Gathered {
 #[derive(Debug, Clone)]
 pub struct Found {
     pub section: Section,
-    /// Its place in the section, from which a page may begin.
+    /// Position in the section, from which a page may begin.
     pub at: usize,
     pub path: String,
     pub language: Option<&'static str>,
-    /// Counted from 0.
+    /// Line numbers, counted from 0.
     pub lines: Range<usize>,
     /// The part that the lines are, or are in: `Type/method`.
     pub symbol: Option<String>,
     pub kind: Option<Kind>,
     pub signature: Option<String>,
-    /// From 0 to 1, if it was compared with others.
+    /// Score from 0 to 1, if it was compared with others.
     pub score: Option<f64>,
     pub why: Vec<String>,
-    /// What can be shown: the first [`MOST_LINES`] lines, or the rows of an outline.
+    /// Text to show: the first [`MOST_LINES`] lines, or the rows of an outline.
     pub text: Vec<String>,
-    /// How many lines or rows there are.
+    /// Number of lines or rows in all.
     pub rows: usize,
-    /// Of these lines, terminators included.
+    /// Hash of these lines, terminators included.
     pub hash: Hash,
     pub file_hash: Hash,
 }
 
-/// Finds what is asked for.
+/// Gathers the context that is asked for.
 pub fn gather(
     root: &Root,
     store: &dyn Store,
@@ -265,7 +265,7 @@ fn nothing(wanted: &Wanted<'_>) -> &'static str {
     }
 }
 
-/// What the files are ranked by.
+/// Returns the question that files are ranked by, if there is one.
 fn question(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Option<Question> {
     if wanted.query.is_empty() {
         return None;
@@ -280,10 +280,10 @@ fn question(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Option<Question> {
     Some(question)
 }
 
-/// Languages, by how many files there are in them.
+/// Number of files in each language.
 pub type Languages = BTreeMap<&'static str, u64>;
 
-/// What was found of a question in a file that was ranked.
+/// Reasons why a file matches a question: `path`, `definition`, and the terms in its body.
 fn reasons(ranking: &Ranking<'_>, why: crate::rank::Why) -> Vec<String> {
     let mut reasons = Vec::new();
     if !why.path.is_empty() {
@@ -299,7 +299,7 @@ fn reasons(ranking: &Ranking<'_>, why: crate::rank::Why) -> Vec<String> {
     reasons
 }
 
-/// Calls `each` with every item on several threads; what it returned, in the order of the items.
+/// Calls `each` with every item on several threads. Returns the results in the order of the items.
 fn parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let next = AtomicUsize::new(0);
@@ -312,7 +312,7 @@ fn parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec
         }
     };
     let mut done = std::thread::scope(|scope| {
-        // Where no more threads can be had, those that there are do all of it.
+        // If no more threads can be started, the others do all of the work.
         let others: Vec<_> = (1..threads.min(items.len()))
             .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
             .collect();

@@ -1,16 +1,16 @@
-//! Whether a header is one of C++.
+//! Tells C++ headers from C headers.
 //!
-//! Its name does not tell. It is C unless it plainly has what only C++ has, outside of comments, strings and directives:
-//! most of the words that C++ has of its own may be names in C.
+//! The name of a header does not tell its language. It is C unless it plainly has syntax that only C++ has, outside of
+//! comments, strings and directives: most of the keywords that only C++ has may be names in C.
 
-/// Whether `text` has what only C++ has.
+/// True if `text` has syntax that only C++ has.
 pub(crate) fn is_cpp(text: &str) -> bool {
     let mut tokens = Tokens { rest: text, begins_line: true };
     let mut before = Token { text: "", begins_line: true };
     let mut in_attribute = false;
     while let Some(token) = tokens.next() {
         match token.text {
-            // What C has there may have such names too: `[[gnu::packed]]`.
+            // Attributes of C may have such names too: `[[gnu::packed]]`.
             "[" if before.text == "[" => in_attribute = true,
             "]" => in_attribute = false,
             _ if in_attribute => {}
@@ -22,7 +22,7 @@ pub(crate) fn is_cpp(text: &str) -> bool {
     false
 }
 
-/// Whether `token`, which stands between `before` and `behind`, is there only in C++.
+/// True if `token`, which is between `before` and `behind`, is there only in C++.
 fn tells(before: &Token<'_>, token: &Token<'_>, behind: &Tokens<'_>) -> bool {
     let mut behind = behind.clone();
     let mut next = || behind.next().map_or("", |token| token.text);
@@ -47,7 +47,7 @@ fn tells(before: &Token<'_>, token: &Token<'_>, behind: &Tokens<'_>) -> bool {
     }
 }
 
-/// `Name {`, `Name;`, `Name : public Other`, also with what exports it before.
+/// True for `Name {`, `Name;`, `Name : public Other`, also after a macro that exports it.
 fn is_class<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
     if !is_word(next()) {
         return false;
@@ -57,7 +57,7 @@ fn is_class<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
     matches!(behind, "{" | ";" | ":" | "<" | "final")
 }
 
-/// `==(`, `()(`, `[](`, `bool(`
+/// True for `==(`, `()(`, `[](`, `bool(`.
 fn begins_operator<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
     const LONGEST: usize = 3;
     let first = next();
@@ -83,16 +83,16 @@ fn is_word_char(c: char) -> bool {
 }
 
 struct Token<'a> {
-    /// A word, or a mark.
+    /// A word, a string or a mark.
     text: &'a str,
     begins_line: bool,
 }
 
-/// What is left of a text.
+/// Tokens of the rest of a text.
 #[derive(Clone)]
 struct Tokens<'a> {
     rest: &'a str,
-    /// Nothing but blanks was in this line.
+    /// True if the line had nothing but blanks so far.
     begins_line: bool,
 }
 
@@ -140,8 +140,8 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// What is left at the end of the first line, which goes on behind a backslash. A directive ends before a comment that may
-/// be longer than the line.
+/// Returns the text from the end of its first line on; a backslash continues the line. A directive ends before a
+/// comment that may be longer than the line.
 fn behind_line(text: &str) -> &str {
     let bytes = text.as_bytes();
     let is_directive = text.starts_with('#');
@@ -154,7 +154,7 @@ fn behind_line(text: &str) -> &str {
     (0..bytes.len()).find(|at| ends(*at)).map_or("", |end| &text[end..])
 }
 
-/// How long the string is that `text` begins with. It ends with its line at the latest.
+/// Length of the string that `text` begins with. It ends with its line at the latest.
 fn quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {

@@ -1,13 +1,13 @@
-//! Ruby's texts that end with a word of their own.
+//! Ruby's heredocs: texts that end with a word of their own.
 //!
-//! Its scanner keeps the length of that word in a byte, and ends the process for one that is longer. So they are looked at
-//! before any of a file is parsed.
+//! The scanner of the Ruby grammar keeps the length of that word in a byte, and ends the process for a longer one. So
+//! all words are checked before a file is parsed.
 
 use memchr::{memchr, memchr_iter};
 
 const LONGEST_WORD: usize = 255;
 
-/// Those behind `<<`. One that is quoted goes on to the next quote, over lines too.
+/// True if the words after each `<<` are short enough. A quoted one ends at the next quote, over lines too.
 pub(crate) fn words_are_short(source: &[u8]) -> bool {
     let mut marks = memchr_iter(b'<', source).filter(|at| source.get(at + 1) == Some(&b'<'));
     marks.all(|at| {

@@ -1,7 +1,7 @@
-//! Which language a file is in.
+//! Languages: detection by the path and the text of a file, grammars and comments.
 //!
-//! A language is what [`Language`] asks for and nothing else. Its tables are unpacked when it is first used, and go when
-//! they are given back.
+//! A language is an implementation of the trait [`Language`]. Its tables are unpacked when it is first used, and freed
+//! by [`give_back`].
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,18 +13,18 @@ use crate::tags::Tags;
 
 /// A language whose files can be parsed.
 pub trait Language: Send + Sync {
-    /// As agents see it.
+    /// Name that agents see.
     fn name(&self) -> &'static str;
-    /// What it is parsed with: on loan, for as long as anybody has it.
+    /// Grammar and patterns of the language. They stay in memory as long as any caller keeps an `Arc` of them.
     fn loaded(&self) -> Arc<Loaded>;
     fn comments(&self) -> Comments;
-    /// Whether the scanner can keep what it has to know of `source`. One that cannot may end the process.
+    /// True if the scanner can keep its state for `source`. One that cannot may end the process.
     fn can_keep(&self, _source: &[u8]) -> bool {
         true
     }
 }
 
-/// A language that is in use.
+/// A language whose tables are in memory.
 #[derive(Debug)]
 pub struct Loaded {
     pub(crate) grammar: Arc<Grammar>,
@@ -33,33 +33,34 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// What its named parts are. Read when they are first asked for: whoever looks for errors does not need them.
+    /// Patterns that find its named parts. Read when they are first used: a search for syntax errors does not need
+    /// them.
     pub fn tags(&self) -> &Tags {
         let tags = || Tags::new(&self.grammar, self.patterns).expect("patterns that were tested");
         self.tags.get_or_init(tags)
     }
 }
 
-/// Lets go of what nobody has on loan, and returns how many languages that were.
+/// Frees the tables of all languages that are not in use. Returns the number of these languages.
 pub fn give_back() -> usize {
     LINKED.iter().filter(|language| language.give_back()).count()
 }
 
-/// How a language comments.
+/// Comment syntax of a language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comments {
-    /// What begins a comment that ends with its line.
+    /// Mark that begins a comment that ends with its line.
     pub line: Option<&'static str>,
-    /// What begins and what ends any other.
+    /// Marks that begin and end any other comment.
     pub block: Option<(&'static str, &'static str)>,
-    /// What a comment begins with that documents the part below it.
+    /// Marks that begin a comment that documents the part below it.
     pub doc: &'static [&'static str],
 }
 
 const C_LIKE: Comments =
     Comments { line: Some("//"), block: Some(("/*", "*/")), doc: &["//", "/*"] };
 const HASH: Comments = Comments { line: Some("#"), block: None, doc: &["#"] };
-/// Of the other comments many are notes to whoever works on the code, or code that is switched off.
+/// Many of the other comments are notes to developers, or code that is switched off.
 const SLASHES: Comments =
     Comments { line: Some("//"), block: Some(("/*", "*/")), doc: &["///", "/**"] };
 const PHP: Comments =
@@ -67,7 +68,7 @@ const PHP: Comments =
 const MARKUP: Comments = Comments { line: None, block: Some(("<!--", "-->")), doc: &["<!--"] };
 const STYLE: Comments = Comments { line: None, block: Some(("/*", "*/")), doc: &["/*"] };
 
-/// The language of the file at `path`, by what its name ends with, or by the whole name. `None`: no grammar is known.
+/// Language of the file at `path`, by its extension or its whole name. `None` if there is no grammar for it.
 pub fn of_path(path: &str) -> Option<&'static dyn Language> {
     let name = path.rsplit(['/', '\\']).next()?;
     let language = of_name(name).or_else(|| {
@@ -77,8 +78,8 @@ pub fn of_path(path: &str) -> Option<&'static dyn Language> {
     Some(language)
 }
 
-/// The same for a file whose `text` is known: a header is C, unless it plainly has what only C++ has. Where the name ends
-/// with nothing that could tell, the first line may say what runs it.
+/// Language of a file whose `text` is known. A header is C unless it plainly has syntax that only C++ has. For a name
+/// without an extension the first line may name the interpreter.
 pub fn of(path: &str, text: &str) -> Option<&'static dyn Language> {
     let Some(language) = of_path(path) else {
         let name = path.rsplit(['/', '\\']).next()?;
@@ -88,7 +89,7 @@ pub fn of(path: &str, text: &str) -> Option<&'static dyn Language> {
     Some(if is_header && header::is_cpp(text) { &LINKED_CPP } else { language })
 }
 
-/// By `#!/usr/bin/env python3`.
+/// Language of a script, by a first line such as `#!/usr/bin/env python3`.
 fn of_first_line(text: &str) -> Option<&'static Linked> {
     let line = text.strip_prefix("#!")?.lines().next()?;
     let mut words = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
@@ -145,7 +146,7 @@ fn of_extension(extension: &str) -> Option<&'static Linked> {
     })
 }
 
-/// Every language there is, in no particular order.
+/// Returns every language, in no particular order.
 pub fn all() -> impl Iterator<Item = &'static dyn Language> {
     LINKED.iter().map(|language| *language as &dyn Language)
 }
@@ -160,7 +161,8 @@ struct Linked {
 }
 
 impl Linked {
-    /// Only here another share is made, and only while nobody else has the lock: what is ours alone stays so.
+    /// Frees the tables if they are not in use. A count of one cannot grow meanwhile: only `loaded` clones this `Arc`,
+    /// and only under the same lock.
     fn give_back(&self) -> bool {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.take_if(|loaded| Arc::strong_count(loaded) == 1).is_some()
@@ -172,7 +174,7 @@ impl Language for Linked {
         self.name
     }
 
-    /// Who comes while another loads it waits, and has the same.
+    /// Returns the tables. A thread that calls this while another one unpacks them waits, and gets the same.
     fn loaded(&self) -> Arc<Loaded> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = loaded.get_or_insert_with(|| {

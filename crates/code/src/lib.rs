@@ -1,13 +1,14 @@
-//! Source code: its outlines, its syntax, where something is in it.
+//! Source code: outlines, syntax errors, search, and the lines that a question is about.
 //!
-//! - [`language`]: which language a file is in; [`tags`]: what a part is in it, by `patterns`; [`tree`]: parsing, within bounds
-//! - [`outline`]: the named parts of a source file; [`references`]: where a name is used
-//! - [`syntax`]: where a file does not parse
-//! - [`search`]: lines that match
-//! - [`words`], [`rank`]: which files a question is about
-//! - [`context`]: all of these together: what should be seen of a tree before it is changed
+//! - [`language`]: the language of a file; [`tags`]: kinds of its parts, by `patterns`; [`tree`]: parsing, within
+//!   limits
+//! - [`outline`]: the named parts of a source file; [`references`]: uses of a name
+//! - [`syntax`]: places of a file that do not parse
+//! - [`search`]: lines that match a pattern
+//! - [`words`], [`rank`]: files that a question is about
+//! - [`context`]: all of these together: what a caller needs to see of a tree before it changes it
 //!
-//! Everything is answered from the files as they are now: there is no index. Lines count from 0.
+//! Everything is computed from the files as they are now: there is no index. Lines count from 0.
 
 pub mod context;
 mod header;

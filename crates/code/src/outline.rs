@@ -1,8 +1,8 @@
-//! The named parts of a source file.
+//! Outlines: the named parts of a source file.
 //!
-//! - `parsed`: by the tree of a language that has a grammar
+//! - `parsed`: by the syntax tree of a language that has a grammar
 //! - `plain`: line by line, by the words that definitions begin with in most languages
-//! - `words`: heads and comments, as they are shown
+//! - `words`: signatures, names and comments, as they are shown
 
 mod parsed;
 mod plain;
@@ -17,17 +17,17 @@ use crate::language;
 pub use crate::part_kind::Kind;
 pub use words::{LONGEST_DOC, LONGEST_NAME, LONGEST_SIGNATURE};
 
-/// An outline has no more parts than this.
+/// Most parts of an outline.
 pub const MOST_PARTS: usize = 50_000;
-/// Of the names around a part so many are known, the innermost ones.
+/// Most names around a part that are kept, the innermost ones.
 pub const DEEPEST_SCOPE: usize = 8;
 
-/// How an outline was made.
+/// Origin of an outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// From a tree: names and ranges are those of the language.
+    /// From a syntax tree: names and ranges are those of the language.
     Parsed,
-    /// From what lines begin with: a good guess.
+    /// From the words that lines begin with: a good guess.
     Guessed,
 }
 
@@ -38,11 +38,11 @@ pub struct Outline {
     pub language: Option<&'static str>,
     pub source: Source,
     pub parts: Vec<Part>,
-    /// There are more than [`MOST_PARTS`], or it was stopped before the end.
+    /// True if there are more than [`MOST_PARTS`], or it was stopped before the end.
     pub cut: bool,
 }
 
-/// Something that has a name. Lines count from 0 and are those of [`text::lines`].
+/// A named part of a source file. Lines count from 0 and are those of [`text::lines`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Cut at [`LONGEST_NAME`] characters.
@@ -50,22 +50,22 @@ pub struct Part {
     pub kind: Kind,
     /// The names around it, the outermost first.
     pub scope: Vec<String>,
-    /// From its first attribute to its end, without the comment above.
+    /// Bytes from its first attribute to its end, without the comment above.
     pub bytes: Range<usize>,
     pub lines: LineRange,
     pub name_bytes: Range<usize>,
     pub name_line: usize,
-    /// Its head: all before the body, in one line, cut at [`LONGEST_SIGNATURE`] characters.
+    /// All text before the body, in one line, cut at [`LONGEST_SIGNATURE`] characters.
     pub signature: String,
     pub doc: Option<Doc>,
 }
 
-/// What documents a part: the comment above, or what the language has for it.
+/// Documentation of a part: the comment above, or what the language has in place of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doc {
     pub bytes: Range<usize>,
     pub lines: LineRange,
-    /// Without what makes it a comment, in one line, cut at [`LONGEST_DOC`] characters.
+    /// Text without the marks of a comment, in one line, cut at [`LONGEST_DOC`] characters.
     pub text: String,
 }
 
@@ -80,7 +80,7 @@ impl Part {
         path
     }
 
-    /// The lines of the part and of what documents it.
+    /// Lines of the part and of its documentation.
     pub fn all_lines(&self) -> LineRange {
         let LineRange { first, last } = self.lines;
         match &self.doc {
@@ -89,7 +89,7 @@ impl Part {
         }
     }
 
-    /// Something inside another part that is seldom worth being shown alone.
+    /// True for a part inside another part that is seldom worth being shown alone.
     pub(crate) fn is_detail(&self) -> bool {
         match self.kind {
             Kind::Field => true,
@@ -99,10 +99,10 @@ impl Part {
     }
 }
 
-/// The named parts of `text`, which is the file at `path`.
+/// Returns the outline of `text`, which is the file at `path`.
 ///
-/// What has no grammar, is larger than [`crate::tree::LARGEST_PARSED`], or was stopped while it was parsed, is guessed
-/// line by line.
+/// The parts are guessed line by line if there is no grammar, the text is larger than [`crate::tree::LARGEST_PARSED`],
+/// or parsing was stopped.
 pub fn outline(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Outline {
     let language = language::of(path, text);
     let parsed = language.and_then(|language| parsed::outline(language, text, stop));
@@ -111,7 +111,7 @@ pub fn outline(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Outline {
     Outline { language: language.map(language::Language::name), source, parts, cut }
 }
 
-/// The same in little time: what is larger than `largest` is guessed.
+/// Returns the outline in little time: that of a text larger than `largest` is guessed.
 pub(crate) fn quick_outline(
     path: &str,
     text: &str,
@@ -126,7 +126,8 @@ pub(crate) fn quick_outline(
     Outline { language, source: Source::Guessed, parts, cut }
 }
 
-/// The smallest part around `line`, with what documents it. A field is one only where nothing else is around.
+/// Returns the smallest part around `line`, with its documentation. A field is returned only if no other part is
+/// around.
 pub fn block_at(outline: &Outline, line: usize) -> Option<&Part> {
     let around = outline.parts.iter().filter(|part| {
         let LineRange { first, last } = part.all_lines();

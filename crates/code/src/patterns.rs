@@ -1,14 +1,15 @@
-//! Patterns of trees: a part of the language of tree-sitter's queries, matched by ourselves.
+//! Patterns of syntax trees: a subset of the query language of tree-sitter, with a matcher of our own.
 //!
-//! The library looks through all tables of a grammar before a query can be used, which takes ten times as long as to
-//! unpack them. Here a pattern is read, and that is all.
+//! tree-sitter reads all tables of a grammar before a query can be used, which takes ten times as long as unpacking
+//! them. Here only the pattern is read.
 //!
-//! - `(kind …)`, `(_ …)`: a named node with children as given, in this order, others in between; `"text"`, `_`: any node
+//! - `(kind …)`, `(_ …)`: a named node with these children, in this order, with others in between; `"text"`: a node of
+//!   this text; `_`: any node
 //! - `field: …`, `[… …]` (one of these), `…?`, `…*` (as many as follow), `@capture`
-//! - `.`: no named node is skipped here
-//! - `((kind …) (#eq? @capture "text"))`; `#any-of?` with several texts, `#begins?` with what the text begins with
+//! - `.`: no named node may be skipped here
+//! - `((kind …) (#eq? @capture "text"))`; `#any-of?` with several texts, `#begins?` with a prefix of the text
 //!
-//! Each way in which a pattern fits is found.
+//! Every way in which a pattern matches is found.
 
 use std::collections::HashMap;
 use std::num::NonZeroU16;
@@ -18,14 +19,14 @@ use std::sync::Arc;
 use grammars::{Grammar, Tree};
 use tree_sitter::Node;
 
-/// So many nodes are looked at before anybody is asked whether to go on.
+/// Nodes that are visited between two calls of `go_on`.
 const STRIDE: usize = 100;
 
 /// Patterns for one grammar.
 #[derive(Debug)]
 pub(crate) struct Patterns {
     all: Vec<Pattern>,
-    /// Those that begin with a kind of node.
+    /// Patterns that begin with a kind of node.
     by_kind: HashMap<u16, Vec<usize>>,
     captures: Vec<String>,
 }
@@ -36,16 +37,16 @@ struct Pattern {
     conditions: Vec<Condition>,
 }
 
-/// A node as it should be.
+/// A node that a pattern requires.
 #[derive(Debug)]
 struct Step {
     what: What,
     field: Option<NonZeroU16>,
     captures: Vec<usize>,
     times: Times,
-    /// No named node is before it that was not asked for.
+    /// True if no other named node may be before it.
     is_next: bool,
-    /// No named node is behind it.
+    /// True if no named node may be after it.
     is_last: bool,
 }
 
@@ -64,7 +65,7 @@ enum Times {
     Many,
 }
 
-/// What the text of a node has to be.
+/// Condition on the text of a node.
 #[derive(Debug)]
 struct Condition {
     capture: usize,
@@ -91,7 +92,7 @@ impl Condition {
     }
 }
 
-/// A node, and what it is to the one around it.
+/// A child node, and its field in the parent.
 struct Child<'tree> {
     node: Node<'tree>,
     field: Option<NonZeroU16>,
@@ -118,7 +119,7 @@ impl Step {
     }
 }
 
-/// What a pattern found: the number of a capture, and its node.
+/// Captures of a match: the number of each, and its node.
 pub(crate) type Captured<'tree> = [(usize, Node<'tree>)];
 
 impl Patterns {
@@ -138,13 +139,13 @@ impl Patterns {
         Ok(Self { all: patterns, by_kind, captures: reader.captures })
     }
 
-    /// By their numbers.
+    /// Names of the captures, by their numbers.
     pub(crate) fn captures(&self) -> &[String] {
         &self.captures
     }
 
-    /// Calls `each` with every way in which a pattern fits, and the pattern's number, until it says no. Whether `go_on`
-    /// never said no.
+    /// Calls `each` with every match of a pattern, and the number of the pattern, until it breaks. Breaks only if
+    /// `go_on` did.
     pub(crate) fn look<'tree>(
         &self,
         tree: &'tree Tree,
@@ -177,14 +178,14 @@ impl Patterns {
     }
 }
 
-/// What follows when all up to here fits.
+/// Continuation of a match, called when everything before it matches.
 type Then<'a, 'b, 'tree> =
     dyn FnMut(&mut Look<'a>, &mut Vec<(usize, Node<'tree>)>) -> ControlFlow<()> + 'b;
 
 struct Look<'a> {
     source: &'a [u8],
     go_on: &'a mut dyn FnMut() -> ControlFlow<()>,
-    /// How many nodes are looked at before somebody is asked.
+    /// Nodes left to visit before `go_on` is called again.
     left: usize,
     stopped: ControlFlow<()>,
 }
@@ -216,7 +217,7 @@ impl<'a> Look<'a> {
         self.at(&pattern.root, &Child { node, field: None }, &mut Vec::new(), &mut then)
     }
 
-    /// Goes on to `then` in every way in which `step`, which fits `child`, has what it needs inside.
+    /// Calls `then` for every way in which the children of `child`, which fits `step`, match.
     fn at<'tree>(
         &mut self,
         step: &Step,
@@ -241,7 +242,8 @@ impl<'a> Look<'a> {
         flow
     }
 
-    /// What is in a node. To know the field of one takes as long as the library's own lists of children are deep.
+    /// Returns the children of a node. Reading the field of a child takes as long as tree-sitter's own lists of
+    /// children are deep.
     fn children<'tree>(
         &mut self,
         node: Node<'tree>,
@@ -259,7 +261,7 @@ impl<'a> Look<'a> {
         ControlFlow::Continue(children)
     }
 
-    /// The same for several `steps`, which fit `children` from a place on.
+    /// Calls `then` for every way in which `steps` match `children` from the index `from` on.
     fn inside<'tree>(
         &mut self,
         steps: &[Step],
@@ -296,7 +298,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Reads patterns.
+/// Parser of patterns.
 struct Reader<'a> {
     grammar: &'a Arc<Grammar>,
     rest: &'a str,
@@ -304,7 +306,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Blanks and comments. Whether anything is left.
+    /// Skips blanks and comments. True if anything is left.
     fn skip_blanks(&mut self) -> bool {
         loop {
             self.rest = self.rest.trim_start();
@@ -340,7 +342,7 @@ impl<'a> Reader<'a> {
         Ok(word)
     }
 
-    /// A text whose quote is gone.
+    /// Reads a text after its opening quote.
     fn text(&mut self) -> Result<&'a str, String> {
         let (text, rest) = self.rest.split_once('"').ok_or_else(|| self.expected("a quote"))?;
         self.rest = rest;
@@ -454,7 +456,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// What the patterns find in `source`: the number of each, and what it captured.
+    /// Returns the matches of the patterns in `source`: the number of each pattern, and its captures.
     fn found(patterns: &str, source: &str) -> Vec<String> {
         let grammar = grammars::PYTHON.unpack();
         let patterns = Patterns::read(&grammar, patterns).expect("patterns");

@@ -1,12 +1,13 @@
-//! Which files a question is about, and which of their lines.
+//! Ranking: finds the files that a question is about, and their lines.
 //!
-//! There is no index: a [`Scan`] is shown every file of a tree once, by as many threads as like to, and keeps a few numbers
-//! of each; when it has seen all, it knows how rare each term is, and [`Scan::finish`] puts the files in order. The lines
-//! are looked for in the best files only ([`Ranking::look_into`]), which are shown a second time.
+//! There is no index: a [`Scan`] visits every file of a tree once, from any number of threads, and keeps a few numbers
+//! of each. After the last file it knows how rare each term is, and [`Scan::finish`] sorts the files. Lines are
+//! searched for only in the best files ([`Ranking::look_into`]), which are read a second time.
 //!
-//! A file's score is BM25 over its own terms, where a term counts once wherever it stands, more where it is the name of
-//! something that is defined there, and more still in the path. How long a file is, is counted in bytes. A file whose very
-//! name is made of terms gets more, and so does one whose namesake fits: a test and what it tests are changed together.
+//! The score of a file is BM25 over the terms in it: a term counts once wherever it is, more in the name of a
+//! definition, and more still in the path. The length of a file is counted in bytes. A file whose name consists of
+//! terms gets a higher score, and so does one whose namesake matches: a test and the code it tests are changed
+//! together.
 
 pub(crate) mod definition;
 mod lines;
@@ -23,58 +24,59 @@ pub(crate) use name::{is_source, is_test};
 
 use crate::words::{self, MAX_TERMS, Term, TermKind};
 
-/// How often a term counts besides, where a name is defined.
+/// Number of further occurrences that a term counts as in the name of a definition.
 const DEFINITION: f64 = 2.0;
-/// How often a term counts that is in the path.
+/// Number of occurrences that a term counts as in the path.
 const PATH: f64 = 4.0;
-/// How soon more of the same term adds nothing.
+/// Saturation of BM25: how soon more of the same term adds nothing.
 const SATURATION: f64 = 6.0;
-/// How much of a file's length counts against it.
+/// Share of the length of a file that counts against it.
 const LENGTH: f64 = 0.15;
-/// What a file gets besides if all of its name are terms, as a share of what these say.
+/// Bonus of a file whose name consists of terms only, as a share of the rarity of these terms.
 const NAME: f64 = 1.0;
-/// How much of the way to its namesake's score a file is lifted.
+/// Share of the distance to the score of its namesake by which the score of a file is raised.
 const NAMESAKE: f64 = 0.4;
-/// Files with the same name have nothing in common if there are more than this.
+/// Most files with the same name that count as namesakes; more have nothing in common.
 const MAX_NAMESAKES: usize = 5;
-/// What a test is multiplied with if the question is not about tests.
+/// Score factor of a test if the question is not about tests.
 const TEST: f64 = 0.85;
-/// Namesakes are looked for among so many of the best.
+/// Number of the best files among which namesakes are searched for.
 const MAX_COMPARED: usize = 256;
-/// What a file is multiplied with that is no source.
+/// Score factor of a file that is no source.
 const OTHER: f64 = 0.5;
-/// What a file is multiplied with that the caller named.
+/// Score factor of a file that the caller named.
 const NAMED: f64 = 2.0;
-/// What a file is multiplied with that is in the same folder as a named one.
+/// Score factor of a file in the same folder as a named one.
 const NEIGHBOUR: f64 = 1.25;
 
-/// What a file is multiplied with that a named one says it uses.
+/// Score factor of a file that a named one imports.
 const USED: f64 = 1.5;
-/// What a line begins with that says what a file uses.
+/// Prefixes of lines that import.
 const IMPORTS: &[&str] =
     &["use ", "pub use ", "mod ", "import ", "from ", "export ", "#include", "using ", "require"];
-/// So many of these lines are looked at.
+/// Most of these lines that are examined.
 const MAX_IMPORTS: usize = 1000;
 
-/// Of so many files what was found is kept; with more, of the most promising ones.
+/// Number of files of which the counts are kept; of more files, those of the most promising ones.
 const MAX_KEPT: usize = 1 << 16;
-/// Most memory of what is kept by each thread.
+/// Most memory for the files that are kept.
 const MAX_KEPT_BYTES: usize = 16 << 20;
-/// How many files a caller may name.
+/// Most files that a caller may name.
 const MAX_NAMED: usize = 64;
 
-/// What is asked.
+/// A question: its terms, and the files it names.
 #[derive(Debug)]
 pub struct Question {
     matcher: Matcher,
     named: Vec<String>,
-    /// What named files say that they use, in lower case.
+    /// Names that the named files import, in lower case.
     used: HashSet<Vec<u8>>,
     is_about_tests: bool,
 }
 
 impl Question {
-    /// A question in words, identifiers or both; `named` are files it is about, whose folders are lifted too.
+    /// Makes a question of words, identifiers or both; `named` are files it is about, and files in their folders get a
+    /// higher score too.
     pub fn new<'a>(text: &str, named: impl IntoIterator<Item = &'a str>) -> Self {
         let named = named.into_iter().take(MAX_NAMED).map(str::to_owned).collect();
         let terms = words::terms(text);
@@ -82,13 +84,13 @@ impl Question {
         Self { matcher: Matcher::new(&terms), named, used: HashSet::new(), is_about_tests }
     }
 
-    /// What is looked for; [`TermSet`] counts in this order.
+    /// Terms to search for; a [`TermSet`] counts in this order.
     pub fn terms(&self) -> &[Term] {
         self.matcher.terms()
     }
 
-    /// Files are lifted too that `text`, which is in a named one, says it uses: by their names, since what an import leads
-    /// to is different in each language.
+    /// Raises the scores of files that `text`, which is in a named one, imports. They are found by their names, since
+    /// the path of an import is different in each language.
     pub fn uses(&mut self, text: &str) {
         let imports = text.lines().map(str::trim_start).filter(|line| {
             IMPORTS.iter().any(|import| line.starts_with(import)) || line.contains("require(")
@@ -103,7 +105,7 @@ impl Question {
         self.named.iter().any(|named| named == path)
     }
 
-    /// What a file's score is multiplied with because of what and where the file is.
+    /// Score factor of a file by its kind and its place.
     fn lift(&self, path: &str) -> f64 {
         let test = if !self.is_about_tests && is_test(path) { TEST } else { 1.0 };
         let test = if is_source(path) { test } else { OTHER * test };
@@ -123,7 +125,7 @@ fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Some of the terms of a question.
+/// A set of the terms of a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TermSet(u32);
 
@@ -142,18 +144,18 @@ impl TermSet {
         self.0 == 0
     }
 
-    /// Their places in [`Question::terms`].
+    /// Positions in [`Question::terms`].
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..MAX_TERMS).filter(move |term| self.contains(*term))
     }
 }
 
-/// How often a term is in a file, and where.
+/// Number of occurrences of a term in a file, by place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     term: u8,
     path: u8,
-    /// Whether it is a word of what the file is called.
+    /// True if it is a word of the name of the file.
     name: bool,
     definitions: u16,
     body: u32,
@@ -167,15 +169,15 @@ impl Count {
     }
 }
 
-/// What is kept of a file.
+/// Numbers that are kept of a file.
 #[derive(Debug)]
 struct Kept {
     path: Box<str>,
     length: u64,
-    /// How many words there are in what it is called.
+    /// Number of words in the name of the file.
     name_words: u8,
     counts: Box<[Count]>,
-    /// What is known of its score before it is known how rare the terms are.
+    /// Estimate of the score before the rarity of the terms is known.
     promise: f64,
 }
 
@@ -193,14 +195,14 @@ impl Kept {
 struct Seen {
     files: u64,
     bytes: u64,
-    /// In how many files each term is.
+    /// Number of files that contain each term.
     containing: [u64; MAX_TERMS],
     kept: Vec<Kept>,
     kept_bytes: usize,
 }
 
 impl Seen {
-    /// Drops the least promising half if there are too many.
+    /// Adds a file, and drops the least promising half if there are too many.
     fn keep(&mut self, file: Kept) {
         self.kept_bytes += file.bytes();
         self.kept.push(file);
@@ -225,7 +227,8 @@ impl<'q> Scan<'q> {
         Self { question, seen: Mutex::default() }
     }
 
-    /// Takes note of a file; any number of threads may call this at once. The outcome does not depend on the order.
+    /// Counts the terms in a file. Any number of threads may call this at once; the order of files matters only if some
+    /// are dropped.
     pub fn visit(&self, path: &str, text: &[u8]) {
         let counts = self.count(path, text);
         let named = self.question.is_named(path);
@@ -266,7 +269,7 @@ impl<'q> Scan<'q> {
         counts.filter(|count| count.body > 0 || count.path > 0).collect()
     }
 
-    /// Whole identifiers are rarer than words.
+    /// Estimates the score. Whole identifiers are rarer than words, so they count more.
     fn promise(&self, counts: &[Count]) -> f64 {
         let of = |count: &Count| {
             let weight = match self.question.terms()[usize::from(count.term)].kind {
@@ -278,7 +281,7 @@ impl<'q> Scan<'q> {
         counts.iter().map(of).sum()
     }
 
-    /// The `limit` best files: by their scores, and by their paths where these are the same.
+    /// Returns the `limit` best files: by their scores, and by their paths if the scores are the same.
     pub fn finish(self, limit: usize) -> Ranking<'q> {
         let seen = self.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
         let rarity = seen.containing.map(|containing| rarity(containing, seen.files));
@@ -317,7 +320,7 @@ fn lift_namesakes(hits: &mut [Hit]) {
         }
     }
     for group in namesakes.values().filter(|group| group.len() <= MAX_NAMESAKES) {
-        // The hits are in order.
+        // The hits are sorted by score.
         let most = hits[group[0]].score;
         for at in group {
             hits[*at].score += NAMESAKE * (most - hits[*at].score);
@@ -325,13 +328,13 @@ fn lift_namesakes(hits: &mut [Hit]) {
     }
 }
 
-/// How much a term weighs that is `weighted` times in a text of this relative length.
+/// BM25 weight of a term that is `weighted` times in a text of this relative length.
 fn saturated(weighted: f64, length: f64) -> f64 {
     weighted * (SATURATION + 1.0) / (weighted + SATURATION * length)
 }
 
-/// How much a term says, that so many of the files contain. Half as steep as BM25 has it: the rarest word of a question is
-/// often one that has nothing to do with the program.
+/// Weight of a term that `containing` of `files` files contain. Half as steep as in BM25: the rarest word of a question
+/// often has nothing to do with the program.
 fn rarity(containing: u64, files: u64) -> f64 {
     let (containing, files) = (as_float(containing), as_float(files));
     (1.0 + (files - containing + 0.5) / (containing + 0.5)).max(1.0).ln().sqrt()
@@ -342,36 +345,36 @@ fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug)]
 pub struct Ranking<'q> {
     question: &'q Question,
     /// The best files, best first.
     pub hits: Vec<Hit>,
-    /// How many files were seen.
+    /// Number of files visited.
     pub files: u64,
-    /// In how many of them something was found; what was dropped, because there were too many, does not count.
+    /// Number of files with matches; files that were dropped because there were too many do not count.
     pub matched: usize,
     rarity: [f64; MAX_TERMS],
 }
 
 impl Ranking<'_> {
-    /// A term of the question as it was asked.
+    /// Form of a term of the question that is shown to people.
     pub fn shown(&self, term: usize) -> Option<&str> {
         self.question.terms().get(term).map(|term| term.shown.as_str())
     }
 
-    /// The lines of a file that the question is about, `text` being what is in it now.
+    /// Finds the lines of a file that the question is about; `text` is its present content.
     pub fn look_into(&self, text: &[u8]) -> Lines {
         Lines::new(&self.question.matcher, &self.rarity, text)
     }
 }
 
-/// A file the question may be about.
+/// A file that the question may be about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub path: String,
-    /// Only to be compared with others of the same ranking.
+    /// Comparable only with others of the same ranking.
     pub score: f64,
     pub why: Why,
 }
@@ -382,7 +385,7 @@ impl Hit {
     }
 }
 
-/// Which terms are in a file, and where.
+/// Terms that are in a file, by place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Why {
     pub path: TermSet,

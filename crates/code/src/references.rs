@@ -1,4 +1,4 @@
-//! Where a name is used.
+//! References: finds where a name is used in a file.
 
 use std::ops::Range;
 
@@ -10,12 +10,13 @@ use crate::language;
 use crate::outline::Outline;
 use crate::tree;
 
-/// No more than so many are told.
+/// Most references that are returned.
 pub const MOST_REFERENCES: usize = 50_000;
 
-/// Where `name` stands in `text` outside of comments and strings, but not where `outline` says that it is defined.
+/// Returns the uses of `name` in `text`: outside of comments and strings, and not where `outline` says that it is
+/// defined.
 ///
-/// They are compared as they are written, nothing is resolved. In a text that is not parsed, every whole word counts.
+/// Names are compared as they are written, nothing is resolved. In a text that is not parsed, every whole word counts.
 pub fn references(
     path: &str,
     text: &str,
@@ -38,7 +39,7 @@ pub fn references(
     used
 }
 
-/// Where `name` stands with nothing beside it that could be more of a name.
+/// Returns where `name` is a whole word: with nothing beside it that could be part of a name.
 fn whole_words<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Range<usize>> {
     let more = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let (starts, ends) = (more(name.chars().next()), more(name.chars().next_back()));
@@ -51,7 +52,8 @@ fn whole_words<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Range<u
     })
 }
 
-/// Those of `words`, which are in order, that are identifiers. The tree is walked once, and only where there are some.
+/// Returns those of `words`, which must be in order, that are identifiers. The tree is walked once, and only where
+/// words are.
 fn identifiers(tree: &Tree, words: &[Range<usize>], stop: &dyn Fn() -> bool) -> Vec<Range<usize>> {
     let mut used = Vec::new();
     let mut next = 0;
@@ -81,17 +83,17 @@ fn identifiers(tree: &Tree, words: &[Range<usize>], stop: &dyn Fn() -> bool) -> 
     }
 }
 
-/// Whether a node without children says `word` as a name.
+/// True if a node without children uses `word` as a name.
 fn is_use(node: Node<'_>, word: &Range<usize>) -> bool {
     let kind = node.kind();
     let mut bytes = node.byte_range();
-    // A private name of JavaScript is known without its mark, and so is a symbol of Ruby.
+    // A private name of JavaScript is compared without its mark, and so is a symbol of Ruby.
     let has_mark = matches!(kind, "private_property_identifier" | "simple_symbol");
     bytes.start += usize::from(has_mark);
-    // Ruby names its classes by constants; what a shell runs is a word.
+    // The grammars call a class name of Ruby a constant, and a command of a shell a word.
     let is_name = kind.contains("identifier")
         || kind.ends_with("name")
         || matches!(kind, "bare_key" | "constant" | "simple_symbol" | "hash_key_symbol" | "word");
-    // What a macro of C stands for is not parsed.
+    // The replacement text of a C macro is not parsed.
     kind == "preproc_arg" || (is_name && bytes == *word)
 }

@@ -1,11 +1,11 @@
-//! Lines that match.
+//! Search for lines that match a pattern.
 //!
-//! A page of them, in the order of their paths and then of their lines, and how many there are in all. A page holds only
-//! what it shows: of everything else no more than a count is kept, however many lines match. Files are searched as they
-//! are now, all of them for every page.
+//! The result is a page of lines, in the order of their paths and then of their lines, and the number of lines in all.
+//! A page holds only what it shows: everything else is only counted, however many lines match. Every page searches all
+//! files again, as they are now.
 //!
-//! Lines are those of [`text::lines`]: a lone `\r` ends one, and `^` and `$` know it. A byte order mark is no part of the
-//! first.
+//! Lines are those of [`text::lines`]: a lone `\r` ends one, and `^` and `$` match there. A byte order mark is no part
+//! of the first line.
 
 mod excerpt;
 mod long;
@@ -35,7 +35,7 @@ pub const CONTEXT_MAX: usize = 20;
 /// Most characters that are shown of a line.
 pub const LINE_MAX: usize = 300;
 
-/// What of the matches is shown.
+/// Kind of results that are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     /// The lines; a result is a line that matches.
@@ -45,69 +45,69 @@ pub enum Show {
     Counts,
 }
 
-/// Where to search, and what to show of it.
+/// Options of a search.
 #[derive(Clone, Debug)]
 pub struct SearchOptions<'a> {
     pub tree: TreeOptions,
     pub show: Show,
-    /// Lines before and after each that matches, up to [`CONTEXT_MAX`].
+    /// Lines shown before and after each that matches, up to [`CONTEXT_MAX`].
     pub before: usize,
     pub after: usize,
-    /// Results of this page, 1 to [`RESULTS_MAX`].
+    /// Most results of this page, 1 to [`RESULTS_MAX`].
     pub max_results: usize,
-    /// Where the page before ended: its [`Found::next`].
+    /// End of the page before: its [`Found::next`].
     pub cursor: Option<&'a str>,
 }
 
-/// A page, and what there is besides.
+/// A page of results, and the counts of all pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub files: Vec<FileHits>,
-    /// Of all files, on every page: how many lines match, in how many files, of how many that were searched.
+    /// Counts of all pages: lines that match, the files they are in, and files that were searched.
     pub matching_lines: u64,
     pub matching_files: u64,
     pub searched_files: u64,
-    /// Of these only a part was searched, since they have very long lines, or are long and a match may go over several
-    /// lines: that could take too long.
+    /// Number of files of which only a part was searched: they have very long lines, or are long and a match may span
+    /// several lines, so that all of it could take too long.
     pub cut_files: u64,
     pub skipped: Skipped,
-    /// Where the next page begins; `None` if this is the last.
+    /// Cursor of the next page; `None` if this is the last.
     pub next: Option<String>,
 }
 
-/// What was found in one file.
+/// Matches in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHits {
-    /// From the root, with `/` between names.
+    /// Path from the root, with `/` between names.
     pub path: String,
-    /// Of the whole file.
+    /// Hash of the whole file.
     pub hash: Hash,
-    /// Lines that match, whether they are on this page or not.
+    /// Number of lines that match, on this page or not.
     pub matching_lines: u64,
-    /// In order; empty if only counts are shown.
+    /// Lines in order; empty if only counts are shown.
     pub lines: Vec<HitLine>,
 }
 
 /// A line that matches, or is near one that does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HitLine {
-    /// Counted from 0.
+    /// Number of the line, counted from 0.
     pub number: usize,
-    /// Where in the line `text` begins, in bytes: not 0 if characters were left out before it.
+    /// Byte offset in the line at which `text` begins: not 0 if characters were left out before it.
     pub offset: usize,
-    /// At most [`LINE_MAX`] characters, around the first match.
+    /// Text of the line: at most [`LINE_MAX`] characters, around the first match.
     pub text: String,
-    /// Of the whole line, in bytes, without its terminator.
+    /// Length of the whole line in bytes, without its terminator.
     pub length: usize,
-    /// The matches that begin in `text`, in bytes from the beginning of the line. If matches may go over several lines
-    /// it is only the first, as far as it is in this one.
+    /// Matches that begin in `text`, as byte offsets in the line. If matches may span several lines it is only the
+    /// first, as far as it is in this one.
     pub matches: Vec<Range<usize>>,
-    /// Whether it is a result, and not only near one.
+    /// True if it is a result, false if it is only near one.
     pub is_match: bool,
 }
 
 impl HitLine {
-    /// Whether characters were left out.
+    /// True if characters were left out.
     pub fn is_cut(&self) -> bool {
         self.text.len() < self.length
     }
@@ -161,14 +161,14 @@ pub fn search(
     })
 }
 
-/// What one thread has counted.
+/// Counts of one thread.
 #[derive(Default)]
 struct Tally {
     matching_lines: u64,
     matching_files: u64,
     searched_files: u64,
     cut_files: u64,
-    /// Results that are not behind the cursor.
+    /// Results at or after the cursor.
     results_ahead: u64,
 }
 
@@ -182,7 +182,7 @@ impl Tally {
     }
 }
 
-/// What all threads share.
+/// State that all threads share.
 struct Search<'s> {
     options: &'s SearchOptions<'s>,
     call: &'s Call,
@@ -210,7 +210,7 @@ impl Search<'_> {
         }
     }
 
-    /// Counts the lines that match, and puts those on the page that belong there.
+    /// Counts the lines that match, and adds those to the page that belong there.
     fn hits(
         &self,
         pattern: &Pattern,
@@ -219,7 +219,7 @@ impl Search<'_> {
         whole: &str,
     ) -> Result<(), StoreError> {
         let text = whole.strip_prefix('\u{feff}').unwrap_or(whole);
-        // Most files have no match, and need not know.
+        // Most files have no match, and need no excerpts.
         let mut excerpts = None;
         let (mut count, mut is_cut) = (0, false);
         for piece in pattern.pieces(text) {
@@ -252,7 +252,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// What is wanted of a file, as the page is now.
+    /// Returns empty excerpts of a file, which accept as many lines as the page may show.
     fn excerpts<'t>(&self, path: &str, text: &'t str) -> Excerpts<'t> {
         let page = self.page();
         match self.options.show {

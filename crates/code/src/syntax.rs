@@ -1,7 +1,7 @@
-//! Where a file does not parse.
+//! Syntax errors: places of a file that do not parse.
 //!
-//! Real files have such places too: a grammar knows nothing of macros, of dialects, of the newest syntax. So what
-//! counts of a change is what it brought, not what is there.
+//! Good files have syntax errors too: a grammar knows nothing of macros, of dialects, of the newest syntax. So a change
+//! is judged by the errors it adds, not by those that are there.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,9 +13,9 @@ use crate::language::{self, Language};
 use crate::line_starts::LineStarts;
 use crate::tree;
 
-/// No more than so many are looked for.
+/// Most errors that are searched for.
 pub const MOST_ERRORS: usize = 10_000;
-/// Of what was not understood so many characters are quoted.
+/// Most characters that are quoted of text that does not parse.
 const LONGEST_QUOTE: usize = 40;
 
 /// A place that does not parse. Lines and columns count from 0, columns in characters.
@@ -24,11 +24,11 @@ pub struct SyntaxError {
     pub line: usize,
     pub column: usize,
     pub bytes: Range<usize>,
-    /// What is wrong, in a few words.
+    /// Description of the error, in a few words.
     pub message: String,
 }
 
-/// Where `text` does not parse. `None` when there is no grammar, or it was not parsed: too large, or stopped.
+/// Returns the syntax errors of `text`. `None` if there is no grammar, or it was not parsed: too large, or stopped.
 pub fn errors(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Option<Vec<SyntaxError>> {
     errors_in(language::of(path, text)?, text, stop)
 }
@@ -41,7 +41,7 @@ fn errors_in(
     let parsed = tree::parse(language, text, stop)?;
     let lines = LineStarts::of(text);
     let mut errors = Vec::new();
-    // Where the last one was, since lines may be long: its line, its place and its column.
+    // Line, offset and column of the last error, from which columns are counted on, since lines may be long.
     let mut last = (0, 0, 0);
     visit_errors(&parsed.tree, |node| {
         let bytes = node.byte_range();
@@ -58,7 +58,7 @@ fn errors_in(
     Some(errors)
 }
 
-/// Calls `found` for each place that does not parse, until it says no. Goes only where there are some.
+/// Calls `found` for each place that does not parse, until it returns false. Walks only subtrees that have errors.
 pub(crate) fn visit_errors(tree: &Tree, mut found: impl FnMut(Node<'_>) -> bool) {
     let mut cursor = tree.walk();
     loop {
@@ -95,10 +95,10 @@ fn message(node: Node<'_>, text: &str) -> String {
     }
 }
 
-/// The places that do not parse in `after` but did, or were not there, in `before`. `None` as for [`errors`].
+/// Returns the syntax errors in `after` that are new, compared with `before`. `None` as for [`errors`].
 ///
-/// A change may move an old one, or make another of it. So they are new only if there are more of them than before, in
-/// the whole text or in the lines that were changed.
+/// A change may move an old error, or make another one of it. So errors are new only if there are more of them than
+/// before, in the whole text or in the lines that were changed.
 pub fn new_errors(
     path: &str,
     before: &str,
@@ -110,8 +110,8 @@ pub fn new_errors(
     if is.is_empty() {
         return Some(is);
     }
-    // A header may have become one of another language, or what was broken may only look like that: both are read as
-    // what the new one fits best.
+    // A header may have changed its language, or an error may only make it look so: both texts are parsed in the
+    // language that fits the new one best.
     let other = language::of(path, before).filter(|other| other.name() != language.name());
     if let Some(other) = other
         && let Some(in_other) = errors_in(other, after, stop)
@@ -135,7 +135,7 @@ pub fn new_errors(
     Some(if touched.len() > touched_before { touched } else { Vec::new() })
 }
 
-/// The one stretch in which two texts differ, in whole lines.
+/// The one range in which two texts differ, in whole lines.
 struct Change {
     before: Range<usize>,
     after: Range<usize>,
@@ -153,7 +153,7 @@ impl Change {
         Self { before: start..old.len() - kept, after: start..new.len() - kept }
     }
 
-    /// Where what was at `bytes` begins now, if it was not changed.
+    /// New start of the text at `bytes`, if it was not changed.
     fn place_after(&self, bytes: &Range<usize>) -> Option<usize> {
         if bytes.end <= self.before.start {
             Some(bytes.start)
@@ -169,7 +169,7 @@ fn line_start(bytes: &[u8], at: usize) -> usize {
     bytes[..at].iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |end| end + 1)
 }
 
-/// How much of `tail` is the rest of a line that was changed.
+/// Length of the rest of a changed line that `tail` begins with.
 fn line_rest(tail: &[u8]) -> usize {
     tail.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(tail.len(), |end| end + 1)
 }

@@ -1,16 +1,16 @@
-//! The patterns that find the named parts in a language's trees, and what its captures mean.
+//! Patterns that find the named parts in the syntax trees of a language, and the roles of their captures.
 //!
 //! - `@function`, `@struct` and every other [`Kind`]: a part; `@name` is its name
-//! - `@scope`: what is no part itself, but whose `@name` is around those inside
-//! - `@receiver`: the type that a method belongs to, when the method does not stand inside it
-//! - `@body`: where the head of a part ends, when that is not its field `body`; `@head`: what it ends with
-//! - `@doc`: what documents the part, when it is not the comment above
-//! - `@comment`, `@attribute`: what may stand above a part and belong to it
-//! - `@outer`, `@inner`: what is about the inner one is about all of the outer one
-//! - `@global`: a part only outside of every `@block`, since what is declared inside is of no interest elsewhere;
-//!   `@open`: no block, although it looks like one
+//! - `@scope`: a node that is no part itself, but whose `@name` is around the parts inside
+//! - `@receiver`: the type that a method belongs to, when the method is not inside it
+//! - `@body`: the signature of a part ends before this, when that is not its field `body`; `@head`: it ends with this
+//! - `@doc`: the documentation of the part, when it is not the comment above
+//! - `@comment`, `@attribute`: nodes that may be above a part and belong to it
+//! - `@outer`, `@inner`: a definition of the inner node is widened to all of the outer node
+//! - `@global`: a part only outside of every `@block`, since declarations inside one are of no interest elsewhere;
+//!   `@open`: a node that is no block, although it looks like one
 //!
-//! Nothing asks a node for its parent or its sibling: that takes as long as the file is wide.
+//! No code asks a node for its parent or its sibling: that takes time in proportion to the width of the file.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use grammars::Grammar;
 use crate::part_kind::Kind;
 use crate::patterns::Patterns;
 
-/// What a capture is for.
+/// Role of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Part(Kind),
@@ -36,7 +36,7 @@ pub(crate) enum Role {
     Global,
     Block,
     Open,
-    /// For a condition.
+    /// Used only in a condition.
     Other,
 }
 
@@ -44,19 +44,19 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub struct Tags {
     pub(crate) patterns: Patterns,
-    /// By the number of a capture.
+    /// Roles by the number of a capture.
     roles: Vec<Role>,
 }
 
 impl Tags {
-    /// What is wrong with `patterns`, in words, if anything is.
+    /// Reads `patterns`. An error says in words what is wrong with them.
     pub fn new(grammar: &Arc<Grammar>, patterns: &str) -> Result<Self, String> {
         let patterns = Patterns::read(grammar, patterns)?;
         let roles = patterns.captures().iter().map(|name| role(name)).collect();
         Ok(Self { patterns, roles })
     }
 
-    /// Whether the language has functions: whether it is code.
+    /// True if the language has functions, that is, if it is code.
     pub(crate) fn has_functions(&self) -> bool {
         self.roles.contains(&Role::Part(Kind::Function))
             || self.roles.contains(&Role::Part(Kind::Method))

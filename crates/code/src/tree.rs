@@ -1,4 +1,4 @@
-//! Parsing, within bounds.
+//! Parsing into syntax trees, within limits of time and memory.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -12,36 +12,37 @@ use memchr::{memchr, memchr_iter};
 
 use crate::language::{Language, Loaded};
 
-/// Texts over this are not parsed: what is larger was seldom written by hand.
+/// Largest text that is parsed, in bytes: a larger one was seldom written by hand.
 pub const LARGEST_PARSED: usize = 512 << 10;
 
-/// To parse a text, or to look through its tree, may take so long. Ten times what the largest text takes.
+/// Most time to parse a text, or to search its tree: ten times what the largest text takes.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// Whoever waits for others to have parsed looks again after this.
+/// Interval between checks of a thread that waits for others to finish parsing.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Most memory to parse a text, for each of its bytes. Real files take 10 to 40 times their size; a text that does not
+/// Most memory for parsing, for each byte of the text. Real files take 10 to 40 times their size; a text that does not
 /// parse may take a thousand times.
 const MEMORY_PER_BYTE: usize = 56;
-/// Memory that any text may take.
+/// Memory that parsing any text may take.
 const MEMORY_MIN: usize = 2 << 20;
 
-/// A text of so many bytes needs no more room than every thread has.
+/// Largest text in bytes that is parsed on the stack of the calling thread.
 const SMALL: usize = 8 << 10;
-/// What others get: so much, and so much for each byte. It is only addresses, until it is used.
+/// Stack for a larger text: so many bytes, and so many for each of its bytes. It is only address space until it is
+/// used.
 const ROOM: usize = 1 << 20;
 const ROOM_EACH: usize = 256;
 
-/// Bytes of the texts that have trees now.
+/// Total bytes of the texts that have trees now.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The right to have the tree of a text of so many bytes. Since trees take so much, all texts that have one at a time are
-/// no more than the largest.
+/// A permit to have the tree of a text of so many bytes. Trees take so much memory that all texts with a tree together
+/// must not be larger than the largest text.
 pub(crate) struct Share(usize);
 
 impl Share {
-    /// Waits until there is room. `None` when `stop` says so first.
+    /// Waits for a permit. `None` if `stop` returns true first.
     fn of(size: usize, stop: &dyn Fn() -> bool) -> Option<Self> {
         let more = |held: usize| {
             let all = held + size;
@@ -66,13 +67,14 @@ impl Drop for Share {
 /// A text that was parsed.
 pub(crate) struct Parsed {
     pub tree: Tree,
-    /// What it was parsed with.
+    /// Language that it was parsed with.
     pub loaded: Arc<Loaded>,
-    /// Given back after the tree, as fields go in order.
+    /// Released after the tree, since fields are dropped in order of declaration.
     _share: Share,
 }
 
-/// The tree of `text`. `None` when it is too large, is not text, takes too much work, or `stop` says so.
+/// Parses `text`. `None` if it is too large, is not text, is not safe for the scanner, takes too much work, or `stop`
+/// returns true.
 pub(crate) fn parse(
     language: &dyn Language,
     text: &str,
@@ -98,8 +100,8 @@ pub(crate) fn parse(
     Some(Parsed { tree: tree?, loaded, _share: share })
 }
 
-/// Does `parse` for a text of so many bytes on a thread of its own. To let go of several readings of a text, the library
-/// calls itself for each token that they have: that is more than any thread has room for.
+/// Runs `parse` for a text of `size` bytes on a thread of its own. To free several interpretations of a text,
+/// tree-sitter recurses for each of their tokens: no ordinary thread has stack for that.
 fn with_room(
     size: usize,
     parse: &(dyn Fn(&dyn Fn() -> bool) -> Option<Tree> + Sync),
@@ -124,7 +126,8 @@ fn with_room(
     })
 }
 
-/// Grammars do not know that a lone carriage return ends a line; with line feeds every byte stays where it is.
+/// Replaces each lone carriage return by a line feed, since grammars do not know that it ends a line. Every byte stays
+/// where it is.
 fn with_line_feeds(bytes: &[u8]) -> Cow<'_, [u8]> {
     let is_lone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
     let mut lone = memchr_iter(b'\r', bytes).filter(is_lone).peekable();
@@ -136,10 +139,10 @@ fn with_line_feeds(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(source)
 }
 
-/// How much may still be done, in steps of the library: a hundred of its own each.
+/// Limit of the work of tree-sitter, in calls of its progress callback, each a hundred of its own steps.
 ///
-/// Real files take up to three of its own for a byte. Where a text does not parse, the library follows several readings
-/// of it at a time, which takes much more, and memory too; and a query looks from each bracket at all that follow.
+/// Real files take up to three of its steps for a byte. Where a text does not parse, it follows several interpretations
+/// at a time, which takes much more, and memory too; and a pattern compares each bracket with all that follow.
 pub(crate) struct Work<'a> {
     left: usize,
     until: Instant,
@@ -175,7 +178,7 @@ mod tests {
         drop(most);
         assert!(Share::of(LARGEST_PARSED, &never).is_none());
         drop(few);
-        // Whoever is alone may have all.
+        // A text that is alone may be of any size up to the limit.
         assert!(Share::of(LARGEST_PARSED, &never).is_some());
     }
 }

@@ -1,29 +1,29 @@
-//! What a text's words are, for a question to be compared with.
+//! Words of a text, and terms of a question that are compared with them.
 //!
 //! `HTTPServer`, `http_server` and `httpServer` are the same two words. Words of a text are never copied: they are
-//! places in it, and of each of them a stem is compared, which is its beginning. All is done on bytes, since a text may
-//! be in any encoding: bytes that are not ASCII are letters without case.
+//! ranges of it, and of each of them a stem is compared, which is its beginning. All functions work on bytes, since a
+//! text may be in any encoding: bytes that are not ASCII are letters without case.
 
 use std::ops::Range;
 
-/// More than a question ever needs; each is a bit of [`TermSet`](crate::rank::TermSet).
+/// Most terms of a question, more than one ever needs; each is a bit of [`TermSet`](crate::rank::TermSet).
 pub const MAX_TERMS: usize = 32;
 
-/// What is longer is no word of a language, or of a program, but data.
+/// Longest word in bytes: longer ones are data, not words of a language or of a program.
 const MAX_WORD: usize = 64;
 
-/// How much of a question is looked at.
+/// Most bytes of a question that are read.
 const MAX_QUESTION: usize = 16 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Also most of what is not ASCII: letters without case.
+    /// Lower case, and most bytes that are not ASCII: letters without case.
     Lower,
     Upper,
     Digit,
-    /// Of a script that has no spaces between its words.
+    /// Letter of a script that has no spaces between its words.
     Wide,
-    /// Of an identifier, but of no word.
+    /// Part of an identifier, but of no word.
     Joint,
     Other,
 }
@@ -57,8 +57,8 @@ fn class_at(text: &[u8], at: usize) -> Class {
     }
 }
 
-/// What a byte belongs to, if this is UTF-8. Only the marks that stand beside words in common texts are told from letters:
-/// quotes, dashes, special spaces, the byte order mark.
+/// Class of a byte that is not ASCII, if this is UTF-8. Only the marks that are beside words in common texts are told
+/// from letters: quotes, dashes, special spaces, the byte order mark.
 fn class_beyond_ascii(text: &[u8], at: usize) -> Class {
     let is_first = |at: &usize| text[*at] & 0b1100_0000 != 0b1000_0000;
     let first = (at.saturating_sub(3)..=at).rev().find(is_first).unwrap_or(at);
@@ -75,12 +75,12 @@ fn is_word(class: Class) -> bool {
     matches!(class, Class::Lower | Class::Upper | Class::Digit | Class::Wide)
 }
 
-/// Whether a byte may be part of an identifier.
+/// True if a byte may be part of an identifier.
 pub fn is_identifier(byte: u8) -> bool {
     CLASSES[usize::from(byte)] != Class::Other
 }
 
-/// Whether a word starts at this place.
+/// True if a word starts at this place.
 pub fn starts(text: &[u8], at: usize) -> bool {
     let here = class_at(text, at);
     if !is_word(here) {
@@ -102,13 +102,13 @@ pub fn starts(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Where the word ends that `from` is in or just behind; never more than a word's length away.
+/// Returns where the word ends that `from` is in or just after; never more than the longest word away.
 pub fn end(text: &[u8], from: usize) -> usize {
     let limit = text.len().min(from.saturating_add(MAX_WORD));
     (from..limit).find(|at| !is_word(class_at(text, *at)) || starts(text, *at)).unwrap_or(limit)
 }
 
-/// The words of a text, in order: where they are.
+/// Returns the ranges of the words of a text, in order.
 pub fn words(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -118,10 +118,10 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// How many of a word's first bytes are its stem: `routes`, `routing`, `router` and `route` have the same.
+/// Length of the stem of a word in bytes: `routes`, `routing`, `router` and `route` have the same stem.
 ///
-/// A stem is always a beginning of its word, so that one search for it finds every form. It need not be a word, and it
-/// may be that of two words that have nothing in common: that costs less than a form that is not found.
+/// A stem is always the beginning of its word, so that one search for it finds every form. It need not be a word, and
+/// two words that have nothing in common may share it: that costs less than a form that is not found.
 pub fn stem(word: &[u8]) -> usize {
     const LEAST: usize = 3;
     let mut left = word;
@@ -154,7 +154,7 @@ fn is_vowel(byte: u8) -> bool {
     matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y')
 }
 
-/// `logg` of `logger` is `log`.
+/// Removes a doubled last letter: `logg` of `logger` becomes `log`.
 fn undouble(stem: &[u8]) -> &[u8] {
     match stem {
         [rest @ .., before, last]
@@ -169,12 +169,12 @@ fn undouble(stem: &[u8]) -> &[u8] {
     }
 }
 
-/// Something a question asks for.
+/// A term of a question: a word or an identifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// What is looked for, ASCII letters in lower case: a stem, or a whole identifier.
+    /// Text that is searched for, ASCII letters in lower case: a stem, or a whole identifier.
     pub text: Vec<u8>,
-    /// As it was asked, for people.
+    /// Text that is shown to people: the whole word in lower case, or the identifier as in the question.
     pub shown: String,
     pub kind: TermKind,
 }
@@ -187,8 +187,8 @@ pub enum TermKind {
     Identifier,
 }
 
-/// What a question asks for: its words but the usual ones, and its identifiers of several words as a whole too.
-/// If there are none but the usual ones, those.
+/// Returns the terms of a question: its words except the usual ones, and its identifiers of several words as a whole
+/// too. If all words are usual, they are the terms.
 pub fn terms(question: &str) -> Vec<Term> {
     let question = match question.char_indices().find(|(at, _)| *at > MAX_QUESTION) {
         Some((end, _)) => question[..end].rsplit_once(' ').map_or("", |(whole, _)| whole),
@@ -213,7 +213,7 @@ fn terms_but(question: &str, skip: impl Fn(&[u8]) -> bool) -> Vec<Term> {
         if let Some(at) = start.checked_sub(1) {
             before = question.as_bytes().get(at);
         }
-        // The number of an issue.
+        // Skips the number of an issue, such as `#12`.
         if token.is_empty() || before == Some(&b'#') && token.bytes().all(|b| b.is_ascii_digit()) {
             continue;
         }
@@ -235,13 +235,13 @@ fn terms_but(question: &str, skip: impl Fn(&[u8]) -> bool) -> Vec<Term> {
     terms
 }
 
-/// Whether a word, in lower case, says nothing about which file is meant: of English, or of every program and every
-/// wish to change one.
+/// True if a word, in lower case, says nothing about which file is meant: a word of English, of every program, or of
+/// every request to change one.
 fn is_usual(word: &[u8]) -> bool {
     USUAL.binary_search_by(|usual| usual.as_bytes().cmp(word)).is_ok()
 }
 
-/// In order of their bytes.
+/// Usual words in order of their bytes.
 const USUAL: &[&str] = &[
     "a",
     "about",

@@ -1,4 +1,4 @@
-//! Where a name is defined.
+//! Definitions: finds where a name is defined.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
 use crate::outline::{Kind, Outline, Part};
 use crate::rank::is_test;
 
-/// If no more files than this have the name in them, all of them are parsed.
+/// If at most this many files contain the name, all of them are parsed.
 const FEW: usize = 32;
-/// Files that are parsed at most for a name that was only part of a question.
+/// Most files that are parsed for a name that was only part of a question.
 const MOST_GUESSED: usize = 6;
-/// Larger files than this are not parsed for such a name, but their parts guessed.
+/// Largest file in bytes that is parsed for such a name; the parts of larger ones are guessed.
 const LARGEST_GUESSED: usize = 32 << 10;
-/// Definitions of a file that are put in order, the best ones; more are counted.
+/// Most definitions of a file that are sorted, the best ones; more are only counted.
 const MOST_OF_A_FILE: usize = 4096;
-/// What a definition is multiplied with of which only the name fits.
+/// Score factor of a definition of which only the name matches.
 const OTHER_OF_THAT_NAME: f64 = 0.5;
-/// What a definition in a test is multiplied with.
+/// Score factor of a definition in a test.
 const TEST: f64 = 0.85;
 
 pub(super) fn gather(
@@ -43,7 +43,7 @@ pub(super) fn gather(
     }
     paths.sort_unstable();
     paths.dedup();
-    // What is in the files is not kept: it could be a lot.
+    // The contents of the files are not kept: they could be large.
     let is_guessed = mentions.iter().all(|mentions| mentions.is_guessed);
     let largest = if is_guessed { LARGEST_GUESSED } else { usize::MAX };
     let files = parallel(&paths, |path| of_file(reader, wanted, mentions, path, largest));
@@ -57,7 +57,7 @@ pub(super) fn gather(
     note_undefined(&definitions, mentions, gathered);
     let page = wanted.page(Section::Definitions, definitions.len(), gathered);
     gathered.left.add(Section::Definitions, more);
-    // Several may be in one file, which is parsed again only once.
+    // Several definitions may be in one file, which is parsed again only once.
     let mut file: Option<(Source, Arc<Outline>)> = None;
     for (at, (place, path)) in (page.start..).zip(&definitions[page.clone()]) {
         if file.as_ref().is_none_or(|(source, _)| source.path != *path) {
@@ -74,17 +74,17 @@ pub(super) fn gather(
 /// A definition: a part of a file.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The file, as it was parsed.
+    /// Hash of the file as it was parsed.
     hash: Hash,
     part: usize,
     symbol: usize,
     score: f64,
-    /// Whether all of the name fits, with what is around it.
+    /// True if the names around it match as well.
     is_exact: bool,
 }
 
 impl Place {
-    /// `None` if the file has changed meanwhile.
+    /// Returns it as a result. `None` if the file has changed meanwhile.
     fn found(&self, source: &Source, outline: &Outline) -> Option<Found> {
         let part = outline.parts.get(self.part).filter(|_| source.hash == self.hash)?;
         let found = source.part(Section::Definitions, outline.language, part)?;
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// The parts of a file that are meant, in their order, and how many there are in all.
+/// Returns the parts of a file that match, in their order, and their number in all.
 fn of_file(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
@@ -145,7 +145,7 @@ fn places(
     places
 }
 
-/// What something is called is more often asked of a type or a function than of what is inside of one.
+/// Score factor of a part by its kind: a name more often means a type or a function than a part inside of one.
 fn weight(part: &Part) -> f64 {
     match part.kind {
         Kind::Field | Kind::Module => 0.8,
@@ -154,8 +154,8 @@ fn weight(part: &Part) -> f64 {
     }
 }
 
-/// Leaves out what only has the name of something that is there; then by score, and if several things are asked for,
-/// the best of each before the second best. They are in the order of their paths and lines before.
+/// Removes definitions that match by name only if another one matches exactly; then sorts by score, and if there are
+/// several symbols, the best of each before the second best. They must be in the order of paths and lines before.
 fn in_turn(definitions: &mut Vec<(Place, &str)>, symbols: usize) {
     let mut is_there = vec![false; symbols];
     for (place, _) in definitions.iter() {
@@ -186,9 +186,9 @@ fn note_undefined(definitions: &[(Place, &str)], mentions: &[Mentions], gathered
     }
 }
 
-/// The files in which the name may be defined, and how many more there are.
+/// Returns the files in which the name may be defined, and the number of files left out.
 fn worth_parsing(mentions: &Mentions) -> (Vec<&Mention>, usize) {
-    // Those first in which what should be around the name is too.
+    // Files that also contain the names around it come first.
     let mut files: Vec<&Mention> = mentions.files.iter().collect();
     text::sort_by_numbers(&mut files, |file| ((!file.near).into(), 0));
     if mentions.is_guessed {

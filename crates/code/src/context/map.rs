@@ -1,9 +1,9 @@
-//! What matters most in a tree, for somebody who knows nothing of it: the names that are defined in few files and used
-//! in many.
+//! Map of a tree for a caller that knows nothing of it: the most important names, which are defined in few files and
+//! used in many.
 //!
-//! Every file is gone through twice, and only a few are parsed. At first it is counted in how many files each identifier
-//! is; what was seen once is forgotten when there are too many. Then the files are found which define the most of what is
-//! used elsewhere.
+//! Every file is searched twice, and only a few are parsed. The first pass counts the files that contain each
+//! identifier; the rarest are dropped when there are too many. The second pass finds the files that define the most of
+//! what is used elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -19,23 +19,23 @@ use crate::outline::{Kind, Outline, Part};
 use crate::rank::{definition, is_source, is_test};
 use crate::words::is_identifier;
 
-/// Identifiers that are counted by each thread, and of each file.
+/// Most identifiers that are counted by each thread, and of each file.
 const MOST_COUNTED: usize = 1 << 16;
-/// Shorter ones say nothing.
+/// Shortest identifier that is counted; shorter ones say nothing.
 const SHORTEST: usize = 3;
-/// What is defined in more files than this means something else in each.
+/// Most files that define a name; in more files it means something else in each.
 const MOST_DEFINING: u32 = 5;
-/// Files that are parsed.
+/// Most files that are parsed.
 const PARSED: usize = 24;
-/// Definitions of one file that are told, so that others are too.
+/// Most definitions of one file that are shown, so that others are too.
 const MOST_OF_A_FILE: usize = 6;
 
-/// Parts of a file that are looked at.
+/// Most parts of a file that are considered.
 const MOST_PARTS: usize = 2000;
-/// Names that are kept of each file, because it seems to define them.
+/// Most names that are kept of each file, because it seems to define them.
 const MOST_KEPT: usize = 16;
 
-/// By the hash of a name, which need not be hashed again.
+/// Map by the hash of a name, which is not hashed again.
 type ByName<T> = HashMap<u64, T, BuildHasherDefault<Unchanged>>;
 type NameSet = HashSet<u64, BuildHasherDefault<Unchanged>>;
 
@@ -56,7 +56,7 @@ impl Hasher for Unchanged {
     }
 }
 
-/// In how many files an identifier is, and is defined.
+/// Number of files that contain an identifier, and of those that define it.
 #[derive(Clone, Copy, Default)]
 struct Usage {
     files: u32,
@@ -64,7 +64,7 @@ struct Usage {
 }
 
 impl Usage {
-    /// How much a name matters.
+    /// Importance of a name.
     fn weight(self, name: &str) -> f64 {
         let share = |is: bool, share: f64| if is { share } else { 1.0 };
         self.plain_weight()
@@ -78,12 +78,12 @@ impl Usage {
     }
 }
 
-/// What a name counts that is used nowhere else.
+/// Weight of a name that is used nowhere else.
 const UNUSED: f64 = 0.01;
-/// What a name counts that is a common word.
+/// Weight factor of a name that is a common word.
 const COMMON: f64 = 0.05;
 
-/// One word in small letters: other things are called that too.
+/// True for one word in lower case, which is the name of other things too.
 fn is_common(name: &[u8]) -> bool {
     name.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
@@ -91,7 +91,7 @@ fn is_common(name: &[u8]) -> bool {
 #[derive(Default)]
 struct Names {
     counted: ByName<u32>,
-    /// Those of the file that is being counted.
+    /// Identifiers of the file that is being counted.
     in_file: NameSet,
 }
 
@@ -127,26 +127,26 @@ fn identifiers(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> {
     })
 }
 
-/// A file with what it seems to define and is used elsewhere.
+/// A file, with names that it seems to define and that are used elsewhere.
 struct Candidate {
     path: String,
     names: Vec<u64>,
 }
 
-/// The files that matter most.
+/// The most important files and definitions.
 pub(super) struct Map {
     pub paths: Vec<String>,
-    /// Files that were gone through.
+    /// Number of files that were searched.
     pub scanned: u64,
-    /// The definitions that matter most in each of these files.
+    /// Most important definitions in each of these files.
     definitions: Vec<Definition>,
 }
 
 struct Definition {
     weight: f64,
-    /// Files that use its name.
+    /// Number of files that contain its name.
     files: u32,
-    /// Where it begins in its file, in bytes.
+    /// Byte offset in its file.
     start: usize,
     found: Found,
 }
@@ -166,7 +166,7 @@ pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, Stor
     let mut weighed: Vec<(f64, String)> =
         candidates.into_iter().map(|candidate| (weight(&candidate), candidate.path)).collect();
     weighed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    // Where nothing is used elsewhere, all of it matters.
+    // If nothing is used elsewhere, all files are equally important.
     weighed.extend(others.into_iter().map(|path| (0.0, path)));
     weighed.truncate(PARSED);
     let definitions = parallel(&weighed, |(_, path)| {
@@ -183,7 +183,7 @@ pub(super) fn draw(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<Map, Stor
     Ok(map)
 }
 
-/// The definitions of a file that matter most.
+/// Returns the most important definitions of a file.
 fn of_file(
     source: &Source,
     outline: &Outline,
@@ -192,7 +192,7 @@ fn of_file(
 ) -> Vec<Definition> {
     let used = |part: &Part| usage.get(&xxh3_64(part.name.as_bytes()));
     let weight = |part: &Part| used(part).map_or(0.0, |used| used.weight(&part.name)).max(UNUSED);
-    // Fields and modules are used wherever what they are part of is.
+    // Fields and modules are used wherever the thing they are part of is used.
     let is_detail = |part: &Part| matches!(part.kind, Kind::Field | Kind::Module);
     let is_wanted = |part: &&Part| {
         if wanted.kinds.is_empty() { !is_detail(part) } else { wanted.wants(part) }
@@ -230,12 +230,12 @@ fn count(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Result<ByName<Usage>, Stor
     Ok(all)
 }
 
-/// What was seen the second time.
+/// Result of the second pass.
 #[derive(Default)]
 struct Seen {
     files: u64,
     candidates: Vec<Candidate>,
-    /// Sources that define nothing which others use: the first few by path.
+    /// Sources that define nothing used elsewhere: the first few by path.
     others: Vec<String>,
 }
 
@@ -277,7 +277,7 @@ fn first_few(paths: &mut Vec<String>) {
     paths.truncate(PARSED);
 }
 
-/// The text of a file whose names count: of code, but of no test.
+/// Returns the text of a file whose names count: source code that is not a test.
 fn source_text<'f>(file: &'f mut TreeFile<'_>) -> Option<&'f str> {
     let path = file.path();
     if !is_source(path) || is_test(path) {
@@ -286,7 +286,7 @@ fn source_text<'f>(file: &'f mut TreeFile<'_>) -> Option<&'f str> {
     file.text()
 }
 
-/// What a file seems to define and is used in other files: the most used of it.
+/// Returns the names that a file seems to define and that are used in other files: those in the most files.
 fn defined(text: &[u8], usage: &ByName<Usage>) -> Vec<u64> {
     let mut seen = NameSet::default();
     let mut names: Vec<(u32, u64)> = Vec::new();
@@ -304,7 +304,7 @@ fn defined(text: &[u8], usage: &ByName<Usage>) -> Vec<u64> {
 }
 
 impl Map {
-    /// The definitions that matter most.
+    /// Adds the most important definitions to the gathered context.
     pub fn definitions(self, wanted: &Wanted<'_>, gathered: &mut Gathered) {
         let mut all = self.definitions;
         all.sort_by(|a, b| {

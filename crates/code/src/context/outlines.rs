@@ -1,14 +1,15 @@
-//! What is in a file.
+//! Outlines of files, as results.
 
 use super::source::{Reader, Source};
 use super::{Found, Gathered, Section, Wanted, parallel};
 use crate::outline::Outline;
 use crate::rank::Ranking;
 
-/// Rows of an outline that are kept to be shown.
+/// Most rows of an outline that are kept to be shown.
 const MOST_ROWS: usize = 1000;
 
-/// Of the files that were asked for; else of those that a question is about, or that matter most.
+/// Gathers outlines of the requested files; without any, of those that a question is about, or of the most important
+/// ones.
 pub(super) fn gather(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
@@ -41,7 +42,7 @@ pub(super) fn gather(
     }
 }
 
-/// A row for each part: its lines and its signature, further to the right the deeper it is.
+/// Makes a row for each part: its lines and its signature, indented by its depth.
 fn rows(source: &Source, outline: &Outline, wanted: &Wanted<'_>) -> Option<Found> {
     let count = text::lines::count(source.text.as_str());
     if count == 0 {

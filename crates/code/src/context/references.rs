@@ -1,4 +1,4 @@
-//! Where a name is used.
+//! References: finds where a name is used.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::outline::{Outline, Part, block_at};
 use crate::rank::is_test;
 use crate::references::references;
 
-/// Files that are parsed at once.
+/// Number of files that are parsed at once.
 const TOGETHER: usize = 8;
-/// A place among the references is that of the file, times this, and that of the line among those of the file: so that a
-/// page can begin where the one before ended, and nothing before that is parsed again. Of a file no more lines are told.
+/// A reference has the position of its file times this, plus that of its line among the lines of the file: so a page
+/// can begin where the one before ended, without parsing the files before it again. No more lines of a file are shown.
 const LINES: usize = 1 << 14;
 
-/// A file that names are in.
+/// A file that contains names.
 struct File<'a> {
     path: &'a str,
     names: Vec<&'a str>,
@@ -92,7 +92,8 @@ pub(super) fn gather(
     }
 }
 
-/// Every file once, by path; tests come last, and before them those that may mean another thing of the same name.
+/// Returns every file once, by path; tests come last, and before them files that may mean another symbol of the same
+/// name.
 fn files<'a>(mentions: &[&'a Mentions]) -> Vec<File<'a>> {
     let mut by_path: BTreeMap<&str, File<'a>> = BTreeMap::new();
     for mentions in mentions {
@@ -118,9 +119,9 @@ fn files<'a>(mentions: &[&'a Mentions]) -> Vec<File<'a>> {
 
 /// The lines of a file that use a name.
 struct Used {
-    /// How many there are.
+    /// Number of these lines.
     lines: usize,
-    /// Those that may be shown, by line. `None` for a line that cannot be.
+    /// Lines that may be shown, in order. `None` for a line that cannot be.
     shown: Vec<Option<Found>>,
 }
 
@@ -156,7 +157,7 @@ fn found(source: &Source, outline: &Outline, line: usize) -> Option<Found> {
     Some(Found { symbol: around.map(Part::path), kind: around.map(|part| part.kind), ..found })
 }
 
-/// The lines of these places, which are in order, each once.
+/// Returns the lines of these places, each once. The places must be in order.
 fn lines_of(source: &Source, places: &[Range<usize>]) -> Vec<usize> {
     let text = source.text.as_str();
     let (mut line, mut at) = (0, 0);

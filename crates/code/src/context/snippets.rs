@@ -1,4 +1,4 @@
-//! The lines that a question is about.
+//! Snippets: the lines of files that a question is about.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use crate::language;
 use crate::outline::{Kind, Outline, Part, quick_outline};
 use crate::rank::{Hit, Lines, Ranking};
 
-/// Lines of a snippet at most.
+/// Most lines of a snippet.
 const LONGEST_BLOCK: usize = 60;
-/// Larger files are not parsed to find the part that a line is in: that could take longer than all the rest.
+/// Largest file in bytes that is parsed to find the part around a line: that could take longer than everything else.
 const LARGEST_PARSED: usize = 32 << 10;
-/// So many files more are looked into if those that were ranked first have no part of the right kind.
+/// Number of further files that are searched if those ranked first have no part of a requested kind.
 pub(super) const MOST_MORE: usize = 60;
-/// A part is shown in place of the lines around it if it says at least this share of what these do.
+/// Least share of the score of the best lines with which a part is shown in their place.
 const ENOUGH: f64 = 0.85;
 
 /// The lines of a file that a question is about.
 struct Block<'o> {
     lines: Range<usize>,
-    /// The part that they are, or are in.
+    /// The part that the lines are, or are in.
     part: Option<&'o Part>,
 }
 
-/// The best lines of a file, at most [`LONGEST_BLOCK`]: a part, if one says enough, else those with the most in them.
-/// With `kinds` it is a part of one of them, or the best lines in one.
+/// Returns the best lines of a file, at most [`LONGEST_BLOCK`]: a part, if its score is high enough, else the lines
+/// with the highest score. With `kinds` it is a part of one of these kinds, or the best lines in one.
 fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Option<Block<'o>> {
     let window = lines.best(LONGEST_BLOCK)?;
     let range = |part: &Part| {
@@ -42,7 +42,7 @@ fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Option
     };
     let short = parts().filter(|part| range(part).len() <= LONGEST_BLOCK);
     let scored = short.map(|part| (lines.score(range(part)), part));
-    // The first of the best.
+    // The first of those with the highest score.
     let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let enough = if kinds.is_empty() { ENOUGH * lines.score(window.clone()) } else { 0.0 };
     if let Some((_, part)) = best.filter(|(score, _)| *score > 0.0 && *score >= enough) {
@@ -59,13 +59,13 @@ fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Option
     Some(Block { lines: window, part: around })
 }
 
-/// The lines of a file that are shown for a question, `lines` being those with its terms.
+/// Returns the lines of a file that are shown for a question; `lines` are those with its terms.
 pub fn shown_lines(path: &str, text: &str, lines: &Lines) -> Option<Range<usize>> {
     let outline = quick_outline(path, text, LARGEST_PARSED, &|| false);
     Some(best_block(&outline, lines, &[])?.lines)
 }
 
-/// First the lines that were asked for by their numbers, then those that a question is about.
+/// Gathers first the lines that were requested by number, then those that a question is about.
 pub(super) fn gather(
     reader: &Reader<'_>,
     wanted: &Wanted<'_>,
@@ -89,7 +89,7 @@ pub(super) fn gather(
     let mut next = page.start.max(asked) - asked;
     let end = page.end.max(asked) - asked;
     let mut wants = end - next;
-    // Where none of the kinds that are asked for is, another file is looked into, though not for ever.
+    // A file without a part of a requested kind is replaced by another one, up to a limit.
     let last = if wanted.kinds.is_empty() { end } else { ranking.hits.len().min(end + MOST_MORE) };
     while next < last && wants > 0 && (next < end || !reader.is_over()) {
         let hits = &ranking.hits[next..last.min(next + wants).min(ranking.hits.len())];
@@ -162,7 +162,7 @@ fn best_of(
     let outline = reader.quick_outline(source, LARGEST_PARSED);
     let lines = ranking.look_into(text.as_bytes());
     let first = || {
-        // Only its path is what was asked for.
+        // Only the path of the file matches.
         let lines = 0..lines.count.min(LONGEST_BLOCK / 4);
         wanted.kinds.is_empty().then_some(Block { lines, part: None })
     };

@@ -1,4 +1,4 @@
-//! A file that is looked into.
+//! Reads files and makes their outlines, within limits of time and memory.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,17 +12,17 @@ use text::{LineRange, NotText, Text};
 use super::{Found, MOST_LINES, Section};
 use crate::outline::{self, Outline, Part};
 
-/// Characters that are shown of a line.
+/// Most characters that are shown of a line.
 pub const LONGEST_LINE: usize = 300;
 
-/// The hash of some lines, counted from 0: of their bytes, line breaks included. `None` if there are no such lines.
+/// Hash of some lines, counted from 0: of their bytes, line breaks included. `None` if there are no such lines.
 pub fn hash_of_lines(text: &str, range: &Range<usize>) -> Option<Hash> {
     let last = range.end.checked_sub(1)?;
     let found = select(text, LineRange { first: range.start, last })?;
     (found.last == last).then(|| Hash::of(&text.as_bytes()[found.bytes]))
 }
 
-/// Why a file cannot be shown.
+/// Reason why a file cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     #[error("it is not text: {0}")]
@@ -31,20 +31,20 @@ pub enum Unreadable {
     Store(#[from] StoreError),
 }
 
-/// Outlines that are kept while a question is answered, since a file may be shown for several reasons.
+/// Most outlines that are kept during a call, since a file may be shown for several reasons.
 const MOST_OUTLINES: usize = 32;
-/// Those with more parts are not kept.
+/// Outlines with more parts are not kept.
 const MOST_PARTS: usize = 2000;
 
-/// Of files larger than this, one at a time is in memory: with its outline it may take several times its size.
+/// Size in bytes above which only one file at a time is in memory: with its outline it may take several times its size.
 const LARGE: u64 = 128 << 10;
 
-/// Where files come from.
+/// Reads files of a store for a call, and keeps their outlines.
 pub(super) struct Reader<'a> {
     pub root: &'a Root,
     pub store: &'a dyn Store,
     pub call: &'a Call,
-    /// From then on nothing more is parsed, so that there is time to answer with what was found.
+    /// Time after which nothing more is parsed, so that there is time to answer with the results so far.
     until: Instant,
     outlines: Mutex<HashMap<Hash, Arc<Outline>>>,
     large: Mutex<()>,
@@ -57,8 +57,8 @@ impl<'a> Reader<'a> {
         Self { root, store, call, until, outlines: Mutex::default(), large: Mutex::default() }
     }
 
-    /// What `look` makes of a file. For several threads: each large file waits until no other one is in memory. So `look`
-    /// must not keep the file, nor read another.
+    /// Calls `look` with a file and returns its result. Several threads may call this: each large file waits until no
+    /// other one is in memory. So `look` must not keep the file, nor read another.
     pub fn look_into<R>(
         &self,
         path: &str,
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         self.read(path).map(|source| look(&source))
     }
 
-    /// The file at a path from the root.
+    /// Reads the file at a path from the root.
     pub fn read(&self, path: &str) -> Result<Source, Unreadable> {
         let at = self.root.relative(path).map_err(|_| StoreError::NoFolder)?;
         let version = self.store.look(&at, self.call)?.ok_or(StoreError::NoFolder)?;
@@ -83,10 +83,10 @@ impl<'a> Reader<'a> {
         self.quick_outline(source, usize::MAX)
     }
 
-    /// The same in little time: what is larger than `largest` is guessed, unless it is known.
+    /// Returns the outline in little time: that of a file larger than `largest` is guessed, unless it is known.
     pub fn quick_outline(&self, source: &Source, largest: usize) -> Arc<Outline> {
         let outlines = || self.outlines.lock().unwrap_or_else(PoisonError::into_inner);
-        // Which language a file is in depends on its path too.
+        // The language of a file depends on its path too.
         let key = Hash::of(&[&source.hash.to_string(), source.path.as_str()].concat().into_bytes());
         if let Some(known) = outlines().get(&key) {
             return Arc::clone(known);
@@ -114,7 +114,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// These lines as a result, with nothing said of them yet. `None` if they are not there.
+    /// Returns these lines as a result without details. `None` if there are no such lines.
     pub fn found(
         &self,
         section: Section,
@@ -143,7 +143,7 @@ impl Source {
         })
     }
 
-    /// A part as a result, with what documents it.
+    /// Returns a part as a result, with its documentation.
     pub fn part(
         &self,
         section: Section,

@@ -1,4 +1,4 @@
-//! The folders of a tree, and how many files there are in them.
+//! The folders of a tree, and the number of files in them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -8,35 +8,35 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Languages;
 use crate::language;
 
-/// Folders that are remembered by name; deeper ones are counted.
+/// Most folders that are kept by name; deeper ones are counted.
 const MOST_FOLDERS: usize = 4096;
 /// Most bytes of their paths, and of the names of files in them.
 const MOST_BYTES: usize = 2 << 20;
-/// Files of a folder that are shown by name.
+/// Most files of a folder that are shown by name.
 const MOST_NAMES: usize = 24;
-/// Levels that can be asked for.
+/// Most levels that can be requested.
 const DEEPEST: usize = 16;
 
-/// What there is below a folder.
+/// Files below a folder.
 #[derive(Debug, Default)]
 struct Folder {
-    /// All of them, whatever they are in.
+    /// Number of files at any depth.
     files: u64,
-    /// Those directly in it, as far as they are shown by name.
+    /// Names of files directly in it, as far as they are shown.
     names: Vec<String>,
-    /// How many are directly in it.
+    /// Number of files directly in it.
     own: u64,
 }
 
-/// Folders, while they are counted.
+/// Counts the files of folders.
 #[derive(Debug)]
 pub(super) struct Folders {
-    /// The first of them, from the root.
+    /// Path of the top folder from the root.
     within: String,
     depth: usize,
     by_path: BTreeMap<String, Folder>,
     bytes: usize,
-    /// Of all folders, by the hash of their paths.
+    /// Hashes of the paths of all folders.
     seen: HashSet<u64>,
     files: u64,
     languages: Languages,
@@ -74,7 +74,7 @@ impl Folders {
         }
     }
 
-    /// One more file below a folder; `name`: directly in it.
+    /// Counts another file below a folder; `name` is set if it is directly in it.
     fn count(&mut self, folder: &str, name: Option<&str>) {
         if !self.by_path.contains_key(folder) {
             self.make_room();
@@ -88,7 +88,7 @@ impl Folders {
         counted.files += 1;
         if let Some(name) = name {
             counted.own += 1;
-            // Of many none are shown, so it does not matter which are kept.
+            // If there are too many names none is shown, so it does not matter which are kept.
             if counted.names.len() <= MOST_NAMES && self.bytes < MOST_BYTES {
                 self.bytes += name.len();
                 counted.names.push(name.to_owned());
@@ -96,7 +96,7 @@ impl Folders {
         }
     }
 
-    /// Forgets the deepest folders, if there are too many.
+    /// Drops the deepest folders if there are too many.
     fn make_room(&mut self) {
         while self.is_full() && self.depth > 1 {
             self.depth -= 1;
@@ -142,12 +142,12 @@ impl Folders {
     }
 }
 
-/// How deep a folder is below the first one.
+/// Depth of a folder below the top folder.
 fn level(path: &str) -> usize {
     if path.is_empty() { 0 } else { 1 + path.matches('/').count() }
 }
 
-/// What there is in all.
+/// Folders, files and languages of a tree.
 #[derive(Debug)]
 pub struct Structure {
     within: String,
@@ -159,8 +159,8 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// The folders as a tree, in as much detail as fits in so many bytes of JSON; and whether that is all that was asked
-    /// for. Empty if nothing fits.
+    /// Returns the folders as a tree, in as much detail as fits in `room` bytes of JSON, and true if that is all that
+    /// was requested. Empty if nothing fits.
     pub fn text(&self, room: usize) -> (String, bool) {
         let size = |text: &str| text.len() + text.matches(['\n', '"', '\\']).count();
         let forms = [true, false].map(|names| (self.depth, names)).into_iter();

@@ -1,4 +1,4 @@
-//! One pass over all files, which finds those that are worth a second look.
+//! Survey: one pass over all files, which finds those that are worth a closer look.
 
 use std::ops::ControlFlow;
 
@@ -12,44 +12,44 @@ use super::{KeptBytes, Section, Wanted};
 use crate::language;
 use crate::rank::{Question, Ranking, Scan, is_source};
 
-/// A file that a name is in.
+/// A file that contains a name.
 #[derive(Debug, Clone)]
 pub(super) struct Mention {
     pub path: String,
     pub words: u32,
-    /// It looks as if the name were defined there.
+    /// True if the name seems to be defined there.
     pub defines: bool,
-    /// What should be around the name is in the file too.
+    /// True if the names that should be around the name are in the file too.
     pub near: bool,
 }
 
-/// The files that a name is in, by their paths.
+/// Files that contain a name, sorted by path.
 #[derive(Debug)]
 pub(super) struct Mentions {
     pub symbol: Symbol,
     pub files: Vec<Mention>,
-    /// Whether it was only part of a question.
+    /// True if the name was only part of a question.
     pub is_guessed: bool,
 }
 
 pub(super) struct Survey<'q> {
     pub ranking: Option<Ranking<'q>>,
     pub mentions: Vec<Mentions>,
-    /// There were too many to keep all of them.
+    /// True if there were too many to keep all of them.
     pub leaves_out_mentions: bool,
     pub structure: Option<Structure>,
     pub scanned: u64,
     pub skipped: Skipped,
 }
 
-/// What one thread has seen.
+/// Findings of one thread.
 struct Seen {
     files: u64,
     folders: Option<Folders>,
     mentions: Vec<Vec<Mention>>,
 }
 
-/// Whether what is in a file may be the name of something: in prose it is a word.
+/// True if identifiers in a file may be names: in prose they are words.
 fn may_use_names(path: &str) -> bool {
     is_source(path) || language::of_path(path).is_some()
 }
@@ -103,7 +103,7 @@ impl<'q> Survey<'q> {
             }
             ControlFlow::Continue(())
         };
-        // To show what is in some files, the others do not matter.
+        // A request that only shows given files needs no pass over the others.
         let (states, skipped) = if reads || wants_folders {
             let visited = tree::visit(root, &wanted.tree, call, start, each)?;
             (visited.states, visited.skipped)

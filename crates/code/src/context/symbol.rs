@@ -1,4 +1,4 @@
-//! A name as it is asked for.
+//! A symbol that is searched for: a name, with the names around it.
 
 use memchr::memmem;
 
@@ -7,29 +7,29 @@ use crate::outline::Part;
 use crate::rank::definition;
 use crate::words::is_identifier;
 
-/// Bytes of a name that can be asked for.
+/// Most bytes of a name that can be requested.
 pub const LONGEST_NAME: usize = 256;
 
-/// What a file is called that stands for its folder.
+/// Names of files that stand for their folder.
 const FIRST: &[&str] = &["__init__", "index", "lib", "main", "mod"];
-/// What a path may begin with that says nothing of where it leads.
+/// Names in a path that do not say where it leads.
 const RELATIVE: &[&str] = &["crate", "self", "super", "this"];
 
-/// How a name must be like the one that is asked for.
+/// Rule by which a name matches the requested one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Match {
     #[default]
     Exact,
-    /// Begins with it, in small letters or capitals.
+    /// Begins with it, in lower or upper case.
     Prefix,
-    /// Contains it, in small letters or capitals.
+    /// Contains it, in lower or upper case.
     Substring,
 }
 
-/// `name`, `Type/method`, `Type::method` or `Type.method`.
+/// A symbol: `name`, `Type/method`, `Type::method` or `Type.method`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// As it was asked for.
+    /// Text of the request.
     pub given: String,
     pub matching: Match,
     name: String,
@@ -38,7 +38,7 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// `None` if there is no name in it, or it is too long.
+    /// Parses a symbol. `None` if there is no name in it, or it is too long.
     pub fn parse(given: &str, matching: Match) -> Option<Self> {
         if given.len() > LONGEST_NAME {
             return None;
@@ -47,7 +47,7 @@ impl Symbol {
         let given_names = without_brackets(given);
         let mut steps = given_names.split(['/', '#']).peekable();
         while let Some(step) = steps.next() {
-            // A file, by its name, has something behind it.
+            // The name of a file is followed by another step.
             let is_file = steps.peek().is_some() && language::of_path(step).is_some();
             let step = if is_file { step.split('.').next().unwrap_or_default() } else { step };
             let parts = step.split(['.', ':']).map(str::trim).filter(|name| !name.is_empty());
@@ -63,7 +63,7 @@ impl Symbol {
         &self.name
     }
 
-    /// Whether a part of the file at `path` is what is meant.
+    /// Compares a part of the file at `path` with the symbol. `None` if its name does not match.
     pub(super) fn fit(&self, part: &Part, path: &str) -> Option<Fit> {
         let is_like = match self.matching {
             Match::Exact => part.name == self.name,
@@ -77,7 +77,8 @@ impl Symbol {
         is_like.then_some(fit)
     }
 
-    /// The names around it are those of the part, from the innermost on, and then those of its file and folders.
+    /// True if the names around the symbol are among those of the part, from the innermost on, and then of its file and
+    /// folders.
     fn is_around(&self, part: &Part, path: &str) -> bool {
         let path = path.rsplit_once('.').map_or(path, |(path, _)| path);
         let folders = path.rsplit('/').filter(|name| !FIRST.contains(name));
@@ -85,7 +86,7 @@ impl Symbol {
         self.around.iter().rev().all(|name| actual.by_ref().any(|actual| actual == name))
     }
 
-    /// Whether the names around it are in a text or in its path.
+    /// True if the names around the symbol are in a text or in its path.
     pub(super) fn is_near(&self, text: &[u8], path: &str) -> bool {
         let is_there = |name: &String| {
             memmem::find(text, name.as_bytes()).is_some() || path.contains(name.as_str())
@@ -93,13 +94,13 @@ impl Symbol {
         self.around.iter().all(is_there)
     }
 
-    /// How near a name is to the one that is asked for, from 0 to 1.
+    /// Similarity of the name of a part and the requested one, from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "lengths of names")]
     pub(super) fn nearness(&self, part: &Part) -> f64 {
         self.name.len() as f64 / part.name.len().max(1) as f64
     }
 
-    /// How often it is in a text, and whether it looks as if it were defined there. Exact ones are whole words.
+    /// Returns how often the name is in a text, and true if it seems to be defined there. Exact ones are whole words.
     pub(super) fn mentions(&self, text: &[u8]) -> (u32, bool) {
         let exact = self.matching == Match::Exact;
         let is_free = |at: usize| {
@@ -121,15 +122,15 @@ impl Symbol {
     }
 }
 
-/// How a part fits a symbol.
+/// Result of comparing a part with a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// With what is around it.
+    /// The names around it match as well.
     All,
     Name,
 }
 
-/// `(*Type).method()` is `Type.method`, `Type<T>` is `Type`.
+/// Removes brackets: `(*Type).method()` becomes `Type.method`, `Type<T>` becomes `Type`.
 fn without_brackets(given: &str) -> String {
     let mut depth = 0_usize;
     let mut rest = String::new();
@@ -145,7 +146,7 @@ fn without_brackets(given: &str) -> String {
     rest
 }
 
-/// Where `name` stands in `text`; `exact`: in the same letters.
+/// Positions of `name` in `text`. Unless `exact`, lower and upper case of ASCII letters are the same.
 fn positions<'t>(
     text: &'t [u8],
     name: &'t str,
@@ -164,9 +165,10 @@ fn positions<'t>(
     Box::new(starts.filter(fits))
 }
 
-/// The identifiers in a question: what is written as no word of a language is. A question of one word is one.
+/// Returns the identifiers in a question: tokens that are written as no word of a language is. A question of one word
+/// is an identifier.
 pub(super) fn identifiers(query: &str) -> Vec<Symbol> {
-    /// More are a text, not a question.
+    /// Most identifiers of a question; with more it is a text.
     const MOST: usize = 8;
     let tokens: Vec<&str> = query
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '`' | '"' | '\'' | '(' | ')'))
@@ -185,7 +187,7 @@ pub(super) fn identifiers(query: &str) -> Vec<Symbol> {
     symbols
 }
 
-/// `snake_case`, `camelCase`, `Type::method`, `HTTPServer`; not `GET` and not `don't`.
+/// True for `snake_case`, `camelCase`, `Type::method` and `HTTPServer`, false for `GET` and `don't`.
 fn is_identifier_like(token: &str) -> bool {
     let has_joint = token.trim_matches('_').contains('_') || token.contains("::");
     let mut pairs = token.chars().zip(token.chars().skip(1));

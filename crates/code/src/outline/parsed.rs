@@ -1,4 +1,4 @@
-//! The outline of a file that has a tree.
+//! Outlines of files that have a syntax tree.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
@@ -13,10 +13,10 @@ use crate::syntax;
 use crate::tags::{Role, Tags};
 use crate::tree::{self, Work};
 
-/// Of what stands above a part so many comments and attributes are looked at.
+/// Most comments and attributes above a part that are considered.
 const MOST_ABOVE: usize = 200;
 
-/// The parts, and whether there are more. `None` when the text is not parsed.
+/// Returns the parts, and true if there are more. `None` if the text is not parsed.
 pub(super) fn outline(
     language: &dyn Language,
     text: &str,
@@ -35,16 +35,16 @@ pub(super) fn outline(
     Some((parts, found.cut))
 }
 
-/// What begins first, and of those the one that holds the others.
+/// Sort key: by the start, and at the same start the part that contains the others first.
 fn outer_first(bytes: &Range<usize>) -> (usize, usize) {
     (bytes.start, usize::MAX - bytes.end)
 }
 
-/// Where the grammar lost its way for longer than a line or two: what is there may be no longer what it seems. In a shorter
-/// place only what plainly is a definition counts.
+/// Length in bytes of an error range of a line or two. In a longer one the text may be no longer what it seems, so all
+/// guessed definitions count; in a shorter one only those that begin with a keyword do.
 const LONG: usize = 100;
 
-/// Where the grammar lost its way.
+/// Error ranges: bytes that the grammar could not parse.
 fn broken(tree: &Tree) -> Vec<Range<usize>> {
     let mut broken: Vec<Range<usize>> = Vec::new();
     syntax::visit_errors(tree, |node| {
@@ -58,35 +58,35 @@ fn broken(tree: &Tree) -> Vec<Range<usize>> {
     broken
 }
 
-/// What a query found.
+/// Captures that the patterns found.
 #[derive(Default)]
 struct Found {
     definitions: Vec<Definition>,
     /// Comments and attributes, in order.
     above: Vec<Above>,
-    /// What a node is inside of, by its identity, when the two are one.
+    /// Outer node and its bytes, by the id of an inner node, if the two are one definition.
     outer: HashMap<usize, (usize, Range<usize>)>,
-    /// Where what is declared is not global: the outermost of them, in order.
+    /// Blocks, whose declarations are not global: the outermost ones, in order.
     blocks: Vec<Range<usize>>,
-    /// What only looks like one of them, by its identity.
+    /// Ids of nodes that only look like blocks.
     open: HashSet<usize>,
     cut: bool,
 }
 
 struct Definition {
     node: usize,
-    /// `None`: only its name is of interest, for those inside.
+    /// `None` for a scope: only its name matters, for the parts inside.
     kind: Option<Kind>,
     bytes: Range<usize>,
     name: Range<usize>,
     head_end: Option<usize>,
     receiver: Option<Range<usize>>,
     doc: Option<Range<usize>>,
-    /// A part only outside of every block.
+    /// True for a part that is one only outside of every block.
     is_global: bool,
-    /// All of it parses.
+    /// True if all of it parses.
     is_whole: bool,
-    /// Which pattern of the query it was.
+    /// Number of the pattern that matched.
     pattern: usize,
 }
 
@@ -118,7 +118,7 @@ impl Found {
         flow.is_continue().then_some(found)
     }
 
-    /// Takes in what one pattern found.
+    /// Adds the captures of one match.
     fn add<'tree>(&mut self, captures: impl Iterator<Item = (Role, Node<'tree>)>, pattern: usize) {
         let (mut part, mut name, mut head_end, mut receiver, mut doc) =
             (None, None, None, None, None);
@@ -168,7 +168,7 @@ impl Found {
         }
     }
 
-    /// The tree is walked from the outside in, so that a block is known before what is declared in it.
+    /// Adds a block. The tree is walked from the outside in, so that a block is known before what is declared in it.
     fn add_block(&mut self, node: Node<'_>) {
         let bytes = node.byte_range();
         let is_inside = self.blocks.last().is_some_and(|last| bytes.end <= last.end);
@@ -220,7 +220,7 @@ impl Found {
         parts
     }
 
-    /// The pieces of `text` between its comments.
+    /// Returns the pieces of `text` in `bytes` between its comments.
     fn without_comments<'a>(
         &self,
         text: &'a str,
@@ -238,7 +238,7 @@ impl Found {
         })
     }
 
-    /// What may be defined where the text is broken, beside the `parts` that are known.
+    /// Returns guessed definitions in error ranges, besides the known `parts`.
     fn guessed(&self, guess: &Guess<'_>, parts: &[Part], stop: &dyn Fn() -> bool) -> Vec<Part> {
         let known: HashSet<_> = parts.iter().map(|part| part.name_line).collect();
         let (mut guessed, _) = plain::outline(guess.text, stop);
@@ -256,7 +256,7 @@ impl Found {
         last.is_some_and(|above| above.is_comment && above.bytes.contains(&at))
     }
 
-    /// Each definition once, widened to what is one with it, the outer ones before those inside.
+    /// Returns each definition once, widened to the outer node it is one with, the outer ones before those inside.
     fn definitions_in_order(&mut self) -> Vec<Definition> {
         let mut definitions = std::mem::take(&mut self.definitions);
         text::sort_by_numbers(&mut definitions, |definition| {
@@ -274,7 +274,7 @@ impl Found {
         definitions
     }
 
-    /// A part, as far as its definition tells.
+    /// Makes a part of its definition, without its name and the names around it.
     fn part(
         &self,
         text: &str,
@@ -312,7 +312,8 @@ impl Found {
         }
     }
 
-    /// What stands directly above `start` and belongs to it: where its attributes begin, and what documents it.
+    /// Finds the attributes and comments directly above `start` that belong to it. Returns where the attributes begin,
+    /// and the documentation.
     fn above(&self, text: &str, comments: Comments, start: usize) -> (usize, Option<Range<usize>>) {
         let (mut first, mut top) = (start, start);
         let mut doc: Option<Range<usize>> = None;
@@ -340,7 +341,7 @@ impl Found {
     }
 }
 
-/// What is taken of all that looks like a definition.
+/// Filter of guessed definitions.
 struct Guess<'a> {
     text: &'a str,
     broken: &'a [Range<usize>],
@@ -360,14 +361,14 @@ impl Guess<'_> {
     }
 }
 
-/// Whether every definition begins with a word for it: what looks like one by its parameters alone is a call.
+/// True if every definition begins with a keyword: text that looks like one by its parameters alone is a call.
 fn has_keywords(language: &dyn Language) -> bool {
     matches!(language.name(), "go" | "kotlin" | "python" | "ruby" | "rust" | "swift")
 }
 
-/// What the next definition may be inside of.
+/// A definition that the next one may be inside of.
 struct Around {
-    /// The names that it is written with, as in `module A::B`.
+    /// Names before its own, as in `module A::B`.
     qualifier: Vec<String>,
     name: String,
     kind: Option<Kind>,
@@ -375,7 +376,8 @@ struct Around {
     is_global: bool,
 }
 
-/// What is written as one, as in `int a, b`, is beside each other and not inside. Nor is the type in `struct A { … } b`.
+/// Removes the definitions that the next one is not inside of. Definitions that are written as one, as in `int a, b`,
+/// are beside each other, and so is the type in `struct A { … } b`.
 fn end_what_is_over(around: &mut Vec<Around>, next: &Definition) {
     let is_type = next.kind.is_some_and(Kind::has_methods);
     let is_over = |last: &Around| {
@@ -388,7 +390,8 @@ fn end_what_is_over(around: &mut Vec<Around>, next: &Definition) {
     }
 }
 
-/// A function inside a type, or inside what implements one, is a method of it, and a variable is a field.
+/// Kind of a definition inside another one: a function inside a type, or inside an implementation of one, is a method,
+/// and a variable is a field.
 fn kind_inside(kind: Kind, is_global: bool, around: Option<&Around>) -> Kind {
     let has_methods = around.is_some_and(|around| around.kind.is_none_or(Kind::has_methods));
     match kind {
@@ -408,12 +411,12 @@ fn scope(around: &[Around], part: &Around) -> Vec<String> {
     names
 }
 
-/// Whether what seems to be defined in C or C++ may be a part of something that was not understood: macros, or statements
-/// of a function whose head does not parse. `is_alone`: nothing is known to be around it, in a text with errors.
+/// True if a seeming definition in C or C++ may be part of something that does not parse: macros, or statements of a
+/// function whose head does not parse. `is_alone` is true if nothing is known to be around it, in a text with errors.
 fn is_doubtful(text: &str, definition: &Definition, name: &str, is_alone: bool) -> bool {
     const LOOKED_AT: usize = 2_000;
     let is_macro = definition.kind == Some(Kind::Macro);
-    // A name in C may be a word of C++, as long as all is understood.
+    // A name in C may be a keyword of C++, as long as all of it parses.
     let is_word = match name {
         "class" | "friend" | "template" | "typename" | "using" => !definition.is_whole,
         _ => words::is_of_c(name) && !(is_macro && definition.is_whole),
@@ -435,7 +438,8 @@ fn is_doubtful(text: &str, definition: &Definition, name: &str, is_alone: bool) 
         || (!is_function && is_alone && is_indented)
 }
 
-/// The names that a definition is written with. Of a type all count; of a function the one of the type it belongs to.
+/// Returns the names that a definition is qualified with: all of them for a type, for a function the type it belongs
+/// to.
 fn qualifier(text: &str, definition: &Definition) -> Vec<String> {
     let Some(bytes) = definition.receiver.clone() else { return Vec::new() };
     let written = &text[bytes];
@@ -447,7 +451,7 @@ fn qualifier(text: &str, definition: &Definition) -> Vec<String> {
     vec![words::type_name(written)]
 }
 
-/// What declares a function in C or C++ looks like what declares a variable.
+/// Kind of a function declaration in C or C++, which looks like the declaration of a variable.
 fn kind_of_function(kind: Kind) -> Kind {
     match kind {
         Kind::Constant => Kind::Function,
@@ -456,7 +460,8 @@ fn kind_of_function(kind: Kind) -> Kind {
     }
 }
 
-/// A private name of JavaScript, and a symbol of Ruby, is known without its mark; a conversion of C++ by its type.
+/// Bytes of a name: a private name of JavaScript and a symbol of Ruby without their mark; a conversion of C++ with its
+/// type.
 fn name_of(node: Node<'_>) -> Range<usize> {
     let Range { start, end } = node.byte_range();
     match node.kind() {
@@ -468,15 +473,15 @@ fn name_of(node: Node<'_>) -> Range<usize> {
     }
 }
 
-/// What a declarator of C or C++ declares.
+/// Declaration in a declarator of C or C++.
 struct Declared<'tree> {
     name: Node<'tree>,
-    /// The type that it belongs to, where that is named before it.
+    /// Type that it belongs to, if that is named before it.
     qualifier: Option<Range<usize>>,
     is_function: bool,
 }
 
-/// The name is inside pointers, arrays, parameters and parentheses. What is directly around it tells what it is:
+/// Finds the name inside pointers, arrays, parameters and parentheses. The node directly around it tells what it is:
 /// `*a()` is a function, `(*a)()` is a pointer.
 fn declared(name: Node<'_>) -> Declared<'_> {
     let (mut node, mut qualifier) = (name, None::<Range<usize>>);
@@ -492,7 +497,7 @@ fn declared(name: Node<'_>) -> Declared<'_> {
             _ => {}
         }
         let inside = node.child_by_field_name("declarator").or_else(|| match kind {
-            // `(MACRO name)`: what is not understood is the name.
+            // In `(MACRO name)` the node that does not parse is the name.
             "parenthesized_declarator" => (0..2).rev().find_map(|at| node.named_child(at)),
             "ERROR" | "attributed_declarator" | "reference_declarator" => node.named_child(0),
             "template_function" | "template_method" | "template_type" => {
@@ -513,7 +518,7 @@ fn declared(name: Node<'_>) -> Declared<'_> {
     }
 }
 
-/// Nothing but blanks and one line break is between the two.
+/// True if only blanks and at most one line break are between the two.
 fn touches(text: &str, end: usize, start: usize) -> bool {
     if end > start || text[..start].trim_end().len() > end {
         return false;
@@ -521,7 +526,7 @@ fn touches(text: &str, end: usize, start: usize) -> bool {
     text::lines::count_ends(&text.as_bytes()[end..start]) <= 1
 }
 
-/// A comment behind something else is about that.
+/// True if a comment is the first in its line. One after something else is about that.
 fn begins_its_line(text: &str, at: usize) -> bool {
     let before = text[..at].trim_end_matches([' ', '\t']);
     before.is_empty() || before.ends_with(['\n', '\r'])

@@ -1,7 +1,7 @@
-//! The outline of any text, guessed line by line.
+//! Outlines of any text, guessed line by line.
 //!
 //! A part begins where a line begins as definitions do in most languages, and ends before the next line that is not
-//! further in than that one.
+//! indented further.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use text::lines::{Line, lines};
 
 use super::{DEEPEST_SCOPE, Doc, Kind, MOST_PARTS, Part, words};
 
-/// Of a line, and of what follows a name, so many bytes are looked at.
+/// Most bytes examined of a line, and of the text after a name.
 const LOOKED_AT: usize = 400;
-/// Parameters may go on for so many lines.
+/// Most line breaks in parameters.
 const MOST_PARAMETER_LINES: usize = 12;
 
-/// The parts, and whether there are more.
+/// Returns the parts, and true if there are more.
 pub(super) fn outline(text: &str, stop: &dyn Fn() -> bool) -> (Vec<Part>, bool) {
     let mut guess = Guess { text, parts: Vec::new(), open: Vec::new(), above: None, last: None };
     for (number, line) in lines(text).enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn outline(text: &str, stop: &dyn Fn() -> bool) -> (Vec<Part>, bool) 
 struct Guess<'a> {
     text: &'a str,
     parts: Vec<Part>,
-    /// Parts that have not ended yet, each further in than the one before.
+    /// Parts that have not ended yet, each indented further than the one before.
     open: Vec<Open>,
     /// The comment that ends directly above.
     above: Option<(Range<usize>, LineRange)>,
@@ -43,7 +43,7 @@ struct Guess<'a> {
 struct Open {
     part: usize,
     indent: usize,
-    /// A namespace, whose contents are often no further in. It ends with a brace.
+    /// True for a namespace, whose contents are often not indented further. It ends with a brace.
     braced: bool,
 }
 
@@ -104,7 +104,7 @@ impl Guess<'_> {
         }
     }
 
-    /// Whether the innermost part is one for a preprocessor.
+    /// True if the innermost part is a preprocessor directive.
     fn is_in_directive(&self) -> bool {
         let part = self.open.last().and_then(|open| self.parts.get(open.part));
         part.is_some_and(|part| self.text[part.bytes.start..].starts_with('#'))
@@ -145,7 +145,7 @@ impl Guess<'_> {
             Doc { bytes, lines, text }
         });
         let head = start_of(&self.text[bytes.clone()], LOOKED_AT).trim_end();
-        // What is for a preprocessor goes on only where it says so.
+        // A preprocessor directive continues only after a backslash.
         let goes_on = if head.starts_with('#') { head.ends_with('\\') } else { true };
         if goes_on && !head.ends_with([';', '}']) {
             let braced = kind == Kind::Module && head.ends_with('{');
@@ -165,7 +165,7 @@ impl Guess<'_> {
     }
 }
 
-/// As much of `text` as fits in so many bytes.
+/// Returns as much of the start of `text` as fits in `most` bytes.
 fn start_of(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
@@ -181,13 +181,14 @@ fn is_comment(content: &str) -> bool {
         || ["//", "/*", "* ", "*/", "--", ";;", "%"].iter().any(|mark| content.starts_with(mark))
 }
 
-/// What ends a part, and stands as far in as its beginning.
+/// True for a line that ends a part and is indented like its beginning.
 fn is_closing(content: &str) -> bool {
     let word = content.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     content.starts_with(['}', ')', ']']) || matches!(word, "end" | "fi" | "done" | "esac")
 }
 
-/// What stands as far in as the part it is in the middle of: `public:`, a directive for a preprocessor.
+/// True for a line in the middle of a part that may be indented like its beginning: `public:`, a preprocessor
+/// directive.
 fn is_label(content: &str) -> bool {
     let access = ["public", "private", "protected", "signals"];
     content.starts_with('#')
@@ -196,7 +197,7 @@ fn is_label(content: &str) -> bool {
         })
 }
 
-/// What a line defines, and where its name is. `rest` is the text from the same place on.
+/// Returns the kind of what a line defines, and the range of its name. `rest` is the text from the same place on.
 fn definition(content: &str, rest: &str) -> Option<(Kind, Range<usize>)> {
     let found = macro_of(content)
         .or_else(|| by_typedef(content))
@@ -209,19 +210,19 @@ fn definition(content: &str, rest: &str) -> Option<(Kind, Range<usize>)> {
     })
 }
 
-/// Where `part` is in `whole`, of which it was taken.
+/// Byte offset of `part` in `whole`, of which it must be a slice.
 fn offset(whole: &str, part: &str) -> usize {
     part.as_ptr() as usize - whole.as_ptr() as usize
 }
 
-/// `#define NAME`
+/// Finds the name in `#define NAME`.
 fn macro_of(content: &str) -> Option<(Kind, &str)> {
     let rest = content.strip_prefix('#')?.trim_start().strip_prefix("define")?;
     let name = word(rest.trim_start());
     (rest.starts_with([' ', '\t']) && !name.is_empty()).then_some((Kind::Macro, name))
 }
 
-/// `typedef some type name;`, `typedef some type (*name)(parameters);`
+/// Finds the name in `typedef some type name;` and `typedef some type (*name)(parameters);`.
 fn by_typedef(content: &str) -> Option<(Kind, &str)> {
     let rest = content.strip_prefix("typedef ")?;
     let declared = rest.split_once(';')?.0;
@@ -235,13 +236,13 @@ fn by_typedef(content: &str) -> Option<(Kind, &str)> {
     (!name.is_empty()).then_some((Kind::Type, name))
 }
 
-/// Whether `text` begins with a line in which a word tells what is defined.
+/// True if `text` begins with a line in which a keyword begins a definition.
 pub(super) fn begins_with_keyword(text: &str) -> bool {
     let line = start_of(text, LOOKED_AT).split(['\n', '\r']).next().unwrap_or_default();
     by_keyword(line).is_some()
 }
 
-/// `public static class Name`: words that may come first, one that says what it is, and the name.
+/// Finds the name in `public static class Name`: modifiers, a keyword for the kind, and the name.
 fn by_keyword(content: &str) -> Option<(Kind, &str)> {
     let mut rest = without_template(content);
     loop {
@@ -256,7 +257,7 @@ fn by_keyword(content: &str) -> Option<(Kind, &str)> {
     }
 }
 
-/// `template <class T>` before what it is about.
+/// Returns the text after `template <class T>`, or all of it if there is none.
 fn without_template(content: &str) -> &str {
     let Some(rest) = content.strip_prefix("template") else { return content };
     let mut depth = 0_usize;
@@ -350,7 +351,7 @@ fn keyword(word: &str) -> Option<Kind> {
     })
 }
 
-/// The name behind a keyword, if what follows it looks like code and not like a sentence.
+/// Returns the name after a keyword, if the text after it looks like code and not like a sentence.
 fn named(kind: Kind, rest: &str) -> Option<(Kind, &str)> {
     let mut rest = rest;
     if kind == Kind::Enum {
@@ -372,14 +373,14 @@ fn named(kind: Kind, rest: &str) -> Option<(Kind, &str)> {
             word(behind),
             "extends" | "implements" | "final" | "is" | "where" | "do" | "as" | "permits"
         );
-    // A function of C that returns a struct.
+    // A C function that returns a struct does not define it.
     let is_other = kind.has_methods() && behind.starts_with(['*', '&']);
     let only_declared = kind.has_methods() && behind.starts_with(';');
     let name = last_segment(name);
     (is_code && !is_other && !only_declared && !name.is_empty()).then_some((kind, name))
 }
 
-/// `(receiver Type) name` and `<T> name`.
+/// Returns the text after a receiver or type parameters: `(receiver Type) name` and `<T> name`.
 fn behind_receiver(rest: &str) -> &str {
     let close = match rest.as_bytes().first() {
         Some(b'(') => ')',
@@ -389,13 +390,13 @@ fn behind_receiver(rest: &str) -> &str {
     rest.split_once(close).map_or(rest, |(_, behind)| behind.trim_start())
 }
 
-/// `SOME_EXPORT` between a keyword and the name.
+/// True for a macro such as `SOME_EXPORT` between a keyword and the name.
 fn is_export_mark(name: &str) -> bool {
     name.len() > 1
         && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// `name = function (…)`
+/// Finds the name in `name = function (…)`.
 fn by_assignment(content: &str) -> Option<(Kind, &str)> {
     let name = qualified(content);
     let value = content[name.len()..].trim_start().strip_prefix('=')?.trim_start();
@@ -404,7 +405,7 @@ fn by_assignment(content: &str) -> Option<(Kind, &str)> {
     (is_function && !name.is_empty()).then_some((Kind::Function, name))
 }
 
-/// `some type name(parameters) {`, as most languages with braces have it; `name() {`, as shells have it.
+/// Finds the name in `some type name(parameters) {`, as in most languages with braces, and in `name() {`, as in shells.
 fn by_parameters<'a>(content: &'a str, rest: &str) -> Option<(Kind, &'a str)> {
     let content = without_template(content);
     let rest = &rest[offset(rest, content)..];
@@ -465,7 +466,7 @@ fn is_control(word: &str) -> bool {
     )
 }
 
-/// Behind the parameters a body opens before anything ends.
+/// True if a body opens after the parameters, before the statement ends.
 fn has_body(from_parameters: &str) -> bool {
     let (mut depth, mut lines) = (0_usize, 0);
     for byte in start_of(from_parameters, 2 * LOOKED_AT).bytes() {
@@ -486,12 +487,12 @@ fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
-/// The name that `text` begins with.
+/// Returns the name that `text` begins with.
 fn word(text: &str) -> &str {
     &text[..text.find(|c| !is_name_char(c)).unwrap_or(text.len())]
 }
 
-/// The name that `text` begins with, with those of what it is in: `A::b`, `a.b`, `A:b`, `valid?`.
+/// Returns the name that `text` begins with, with the names around it: `A::b`, `a.b`, `A:b`, `valid?`.
 fn qualified(text: &str) -> &str {
     let end = text
         .find(|c| !is_name_char(c) && !matches!(c, ':' | '.' | '?' | '!' | '-' | '/' | '\\' | '@'))

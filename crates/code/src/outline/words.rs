@@ -1,13 +1,13 @@
-//! Heads, names and comments, as they are shown: in one line, and short.
+//! Signatures, names and comments, as they are shown: in one line, and short.
 
 use std::ops::Range;
 
-/// In characters, as all of these.
+/// Longest name in characters; the limits below are in characters too.
 pub const LONGEST_NAME: usize = 200;
 pub const LONGEST_SIGNATURE: usize = 300;
 pub const LONGEST_DOC: usize = 600;
 
-/// What only a comment about the whole file says.
+/// Phrases that are only in a comment about the whole file.
 const LICENCE: [&str; 6] = [
     "copyright",
     "spdx-license-identifier",
@@ -17,7 +17,7 @@ const LICENCE: [&str; 6] = [
     "mit license",
 ];
 
-/// A name without its quotes.
+/// Returns a name without its quotes.
 pub(super) fn name(text: &str) -> String {
     let text = text.trim();
     let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
@@ -25,7 +25,7 @@ pub(super) fn name(text: &str) -> String {
     in_one_line(bare.split_whitespace(), LONGEST_NAME)
 }
 
-/// The type that `impl<T> … for some::Type<T>` is about: `Type`.
+/// Returns the name of the type that `impl<T> … for some::Type<T>` is about: `Type`.
 pub(super) fn type_name(text: &str) -> String {
     let bare = text.split('<').next().unwrap_or_default();
     let bare = bare.rsplit("::").next().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn type_name(text: &str) -> String {
     if bare.is_empty() { name(text) } else { name(bare) }
 }
 
-/// All before the body, without what opens it.
+/// Returns the text before the body in one line, without the mark that opens the body.
 pub(super) fn signature<'a>(head: impl Iterator<Item = &'a str>) -> String {
     let mut line = in_one_line(head.flat_map(str::split_whitespace), LONGEST_SIGNATURE);
     loop {
@@ -46,7 +46,7 @@ pub(super) fn signature<'a>(head: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// A word that nothing can be called in C or C++: where it seems to be a name, something else was not understood.
+/// True for a keyword that cannot be a name in C or C++: where it seems to be one, something else does not parse.
 pub(super) fn is_of_c(name: &str) -> bool {
     matches!(
         name,
@@ -81,7 +81,7 @@ pub(super) fn is_of_c(name: &str) -> bool {
     )
 }
 
-/// What a comment says, without what makes it one.
+/// Returns the text of a comment, without its marks.
 pub(super) fn doc(comment: &str) -> String {
     let inside =
         comment.trim().trim_start_matches("<!--").trim_end_matches("-->").trim_end_matches("*/");
@@ -89,8 +89,7 @@ pub(super) fn doc(comment: &str) -> String {
     in_one_line(words, LONGEST_DOC)
 }
 
-/// Whether a comment is about the whole file and who may use it: it is the first, behind no more than a line that says
-/// what runs the file.
+/// True for a comment about the licence of the whole file: it must be the first, after no more than a `#!` line.
 pub(super) fn is_licence(text: &str, comment: &Range<usize>) -> bool {
     const LOOKED_AT: usize = 2_000;
     let before = text[..comment.start].trim();
@@ -103,7 +102,7 @@ pub(super) fn is_licence(text: &str, comment: &Range<usize>) -> bool {
     }
 }
 
-/// What a string that documents something says.
+/// Returns the text of a documentation string.
 pub(super) fn doc_string(literal: &str) -> String {
     let inside = literal.trim_start_matches(|c: char| c.is_ascii_alphabetic());
     in_one_line(inside.trim_matches(['"', '\'']).split_whitespace(), LONGEST_DOC)
@@ -112,11 +111,11 @@ pub(super) fn doc_string(literal: &str) -> String {
 fn strip_marks(line: &str) -> &str {
     let line = line.trim_start();
     let bare = line.trim_start_matches(['/', '*', '#', '!']);
-    // `# Examples` in a documentation comment is a heading: only what is directly at the start goes.
+    // `# Examples` in a documentation comment is a heading: only marks directly at the start are removed.
     if bare.len() == line.len() { line } else { bare.trim() }
 }
 
-/// The words with a blank between any two, cut with `…`.
+/// Joins the words with blanks, cut with `…` at `most` characters.
 fn in_one_line<'a>(words: impl Iterator<Item = &'a str>, most: usize) -> String {
     let mut line = String::new();
     let mut left = most;
@@ -136,7 +135,7 @@ fn in_one_line<'a>(words: impl Iterator<Item = &'a str>, most: usize) -> String 
     line
 }
 
-/// As much of `word` as there is room for beside the mark that it was cut.
+/// Appends as much of `word` as fits together with `…`.
 fn cut(line: &mut String, word: &str, left: usize, blank: usize) {
     if left > blank + 1 {
         if blank > 0 {

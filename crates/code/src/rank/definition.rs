@@ -1,16 +1,16 @@
-//! Whether a name is being defined where it stands.
+//! Guesses if a name is being defined where it stands.
 //!
-//! A guess from the one line around it, for every language at once: to parse all files of a tree would take thirty times
-//! as long as to go through them.
+//! The guess takes only the line around it, for every language at once: parsing all files of a tree would take thirty
+//! times as long as scanning them.
 
 use memchr::memrchr;
 
 use crate::words::is_identifier;
 
-/// How far to either side of a name is looked.
+/// Most bytes that are examined on either side of a name.
 const REACH: usize = 160;
 
-/// What stands before a name that it defines.
+/// Keywords before a name that they define.
 const BEFORE: &[&[u8]] = &[
     b"class",
     b"component",
@@ -43,10 +43,10 @@ const BEFORE: &[&[u8]] = &[
     b"union",
 ];
 
-/// What stands before a name that it defines, if it is not inside of anything.
+/// Keywords before a name that they define, if it is not inside of anything.
 const BEFORE_OUTERMOST: &[&[u8]] = &[b"let", b"val", b"var"];
 
-/// What a line starts with that defines a method or a field, in languages that have no word for it.
+/// Words that begin a line that defines a method or a field, in languages that have no keyword for it.
 const MODIFIERS: &[&[u8]] = &[
     b"abstract",
     b"async",
@@ -66,7 +66,7 @@ const MODIFIERS: &[&[u8]] = &[
     b"virtual",
 ];
 
-/// What a line starts with that looks like a definition and is none.
+/// Words that begin a line that looks like a definition and is none.
 const CONTROL: &[&[u8]] = &[
     b"assert", b"await", b"case", b"catch", b"delete", b"do", b"else", b"elif", b"except", b"for",
     b"foreach", b"go", b"if", b"import", b"in", b"match", b"new", b"print", b"raise", b"return",
@@ -74,7 +74,7 @@ const CONTROL: &[&[u8]] = &[
     b"yield",
 ];
 
-/// Whether the identifier around `start..end` is being defined there.
+/// True if the identifier around `start..end` is being defined there.
 pub(crate) fn defines(text: &[u8], start: usize, end: usize) -> bool {
     let from = start.saturating_sub(REACH);
     let to = text.len().min(end.saturating_add(REACH));
@@ -110,7 +110,7 @@ fn is_comment(line: &[u8]) -> bool {
     }
 }
 
-/// Methods, functions and fields of languages in which types, or nothing at all, stand before them.
+/// True for methods, functions and fields of languages in which types, or nothing at all, are before them.
 fn without_a_word(before: &[u8], after: &[u8], outermost: bool) -> bool {
     let first = first_word(before);
     if CONTROL.contains(&first) || !before.iter().all(|byte| is_of_a_type(*byte)) {

@@ -1,4 +1,4 @@
-//! Which lines of a file a question is about.
+//! Ranking of the lines of a file that a question is about.
 
 use std::ops::Range;
 
@@ -8,31 +8,31 @@ use super::matcher::Matcher;
 use super::{DEFINITION, TermSet, definition, saturated};
 use crate::words::MAX_TERMS;
 
-/// So many lines with terms are kept of one file.
+/// Most lines with terms that are kept of one file.
 const MAX_LINES: usize = 16 << 10;
-/// How many lines a part of a file has, whose length counts neither for nor against it.
+/// Number of lines of a part whose length counts neither for nor against it.
 const USUAL_LINES: f64 = 60.0;
-/// How much of a part's length counts against it.
+/// Share of the length of a part that counts against it.
 const LENGTH: f64 = 0.25;
 
 /// A line with terms in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Counted from 0, as in `text::lines`.
+    /// Number of the line, counted from 0, as in `text::lines`.
     pub number: usize,
     pub terms: TermSet,
-    /// Those which are, or are part of, the name of something that is defined here.
+    /// Terms that are, or are part of, the name of something that is defined here.
     pub definitions: TermSet,
 }
 
 /// The lines of a file with terms in them.
 #[derive(Debug, Clone)]
 pub struct Lines {
-    /// In order.
+    /// Lines in order.
     pub found: Vec<Line>,
-    /// How many lines the file has.
+    /// Number of lines in the file.
     pub count: usize,
-    /// Whether there were more with terms than are kept.
+    /// True if there were more lines with terms than are kept.
     pub cut: bool,
     rarity: [f64; MAX_TERMS],
 }
@@ -62,7 +62,7 @@ impl Lines {
         lines
     }
 
-    /// How much the question is about these lines. To be compared with other lines of the same ranking.
+    /// Score of these lines for the question. Comparable only with other lines of the same ranking.
     pub fn score(&self, range: Range<usize>) -> f64 {
         let first = self.found.partition_point(|line| line.number < range.start);
         let behind = self.found.partition_point(|line| line.number < range.end);
@@ -73,8 +73,8 @@ impl Lines {
         tally.score(&self.rarity, range.len())
     }
 
-    /// The run of at most `length` lines that the question is about most; the first of equals. It is `None` if no line
-    /// has a term.
+    /// Returns the run of at most `length` lines with the highest score; the first of equals. `None` if no line has a
+    /// term.
     pub fn best(&self, length: usize) -> Option<Range<usize>> {
         let length = length.max(1);
         let mut tally = Tally::default();
@@ -93,14 +93,15 @@ impl Lines {
         }
         let found = self.found.get(best?.1)?;
         let (first, last) = (found.first()?.number, found.last()?.number);
-        // What is around it is about the same; a definition goes on behind its name.
+        // Lines around a match are about the same; more of them are after it, since a definition continues after its
+        // name.
         let spare = length - (last - first + 1).min(length);
         let start = first.saturating_sub(spare / 4);
         Some(start..(start + length).min(self.count))
     }
 }
 
-/// How often each term is in some lines.
+/// Number of lines that contain each term.
 #[derive(Default)]
 struct Tally {
     lines: [u32; MAX_TERMS],
@@ -132,11 +133,11 @@ impl Tally {
     }
 }
 
-/// Counts lines as far as it has to.
+/// Line counter, which reads the text only as far as needed.
 struct Ends<'t> {
     text: &'t [u8],
     number: usize,
-    /// Where the next line starts, if this one ends: found once, since a line may be long.
+    /// Start of the next line, if this one ends: found once, since a line may be long.
     next: Option<usize>,
 }
 
@@ -145,7 +146,7 @@ impl<'t> Ends<'t> {
         Self { text, number: 0, next: line_behind(text, 0) }
     }
 
-    /// The line of a place that is not before the last one that was asked for.
+    /// Line of a byte offset, which must not be before the previous one.
     fn line_of(&mut self, place: usize) -> usize {
         while let Some(next) = self.next.filter(|next| *next <= place) {
             self.next = line_behind(self.text, next);
@@ -161,7 +162,7 @@ impl<'t> Ends<'t> {
     }
 }
 
-/// Where the line starts that is behind the one in which `at` is.
+/// Start of the line after the one that contains `at`.
 fn line_behind(text: &[u8], at: usize) -> Option<usize> {
     let end = at + memchr2(b'\n', b'\r', &text[at..])?;
     let both = text[end..].starts_with(b"\r\n");

@@ -1,17 +1,18 @@
-//! Where in a text the terms of a question are.
+//! Matcher: finds the terms of a question in a text.
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind, Span};
 
 use crate::words::{self, Term, TermKind};
 
-/// How much of a term is searched for; the rest is compared where that was found. So few letters can be written in few
-/// ways, capital and small.
+/// Bytes of a term that are searched for; the rest is compared where these are found. A few letters have few spellings
+/// in upper and lower case.
 const PREFIX: usize = 3;
-/// The same of so few terms that one letter more makes no more patterns than can be searched for.
+/// Bytes of a term that are searched for if there are at most [`FEW_TERMS`]: their spellings are no more than
+/// [`MAX_PATTERNS`].
 const LONG_PREFIX: usize = 4;
 const FEW_TERMS: usize = 7;
-/// So many patterns the search takes that looks at many bytes at once.
+/// Most patterns of the search that compares many bytes at once.
 const MAX_PATTERNS: usize = 127;
 
 /// Finds the terms of a question in any text.
@@ -19,20 +20,20 @@ const MAX_PATTERNS: usize = 127;
 pub(super) struct Matcher {
     terms: Vec<Term>,
     prefixes: Prefixes,
-    /// Of each pattern, the terms that start with it.
+    /// Terms that start with each pattern, by its number.
     groups: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
 enum Prefixes {
-    /// Many bytes at once, every way to write a prefix being a pattern of its own.
+    /// Searches many bytes at once; every spelling of a prefix is a pattern of its own.
     Spelled(Searcher),
-    /// Byte by byte.
+    /// Searches byte by byte, in either case.
     Folded(AhoCorasick),
     None,
 }
 
-/// One term, at one place.
+/// An occurrence of a term.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub(super) term: usize,
@@ -61,7 +62,7 @@ impl Matcher {
         &self.terms
     }
 
-    /// Calls `each` for every term in `text`, in order of their places.
+    /// Calls `each` for every term in `text`, in the order of their positions.
     pub(super) fn find(&self, text: &[u8], mut each: impl FnMut(Found)) {
         let mut at = 0;
         while let Some((pattern, found)) = self.prefixes.find(text, at) {
@@ -70,7 +71,7 @@ impl Matcher {
                     each(Found { term: *term, start: found.start, end });
                 }
             }
-            // In `webSocket` a word starts inside of what was found for another.
+            // In `webSocket` a word starts inside the prefix that was found for another.
             let mut inside = found.start + 1..found.end;
             at = inside.find(|at| words::starts(text, *at)).unwrap_or(found.end);
         }
@@ -78,7 +79,8 @@ impl Matcher {
 }
 
 impl Prefixes {
-    /// `None` if there are too many, or this processor has nothing to search with.
+    /// Makes a search for many bytes at once. `None` if there are too many patterns, or the processor does not support
+    /// it.
     fn spelled(patterns: &[Vec<u8>]) -> Option<Self> {
         if patterns.len() > MAX_PATTERNS {
             return None;
@@ -96,7 +98,7 @@ impl Prefixes {
         }
     }
 
-    /// The next pattern at or behind a place: its number, and where it is.
+    /// Finds the next pattern at or after `at`. Returns its number and its position.
     fn find(&self, text: &[u8], at: usize) -> Option<(usize, Span)> {
         match self {
             Self::Spelled(searcher) => {
@@ -112,7 +114,7 @@ impl Prefixes {
     }
 }
 
-/// What the terms start with, none of these starting with another.
+/// Returns the prefixes of the terms, none of which starts with another.
 fn prefixes(terms: &[Term]) -> Vec<&[u8]> {
     let most = if terms.len() <= FEW_TERMS { LONG_PREFIX } else { PREFIX };
     let mut prefixes: Vec<&[u8]> =
@@ -122,7 +124,7 @@ fn prefixes(terms: &[Term]) -> Vec<&[u8]> {
     prefixes
 }
 
-/// Every way to write a few letters in capital and small ones.
+/// Returns every spelling of a prefix in upper and lower case.
 fn spellings(prefix: &[u8]) -> Vec<Vec<u8>> {
     let mut spellings = vec![Vec::new()];
     for byte in prefix {
@@ -136,7 +138,7 @@ fn spellings(prefix: &[u8]) -> Vec<Vec<u8>> {
     spellings
 }
 
-/// Where `term` ends if it stands at `start`.
+/// Returns where `term` ends if it is at `start`.
 fn end_of(term: &Term, text: &[u8], start: usize) -> Option<usize> {
     let stop = start + term.text.len();
     if !text.get(start..stop)?.eq_ignore_ascii_case(&term.text) {

@@ -1,17 +1,17 @@
-//! What a file is called, whatever kind of file it is.
+//! Names of files, without their kind: the words in a path that name the file.
 
 use std::ops::Range;
 
 use crate::words;
 
-/// What says only that it is the first file of its folder.
+/// Names that say only that a file is the first of its folder.
 const FIRST: &[&[u8]] = &[b"index", b"init", b"lib", b"main", b"mod"];
 /// Folders whose names say nothing of what is in them.
 const PLAIN_FOLDERS: &[&[u8]] = &[b"lib", b"spec", b"src", b"test", b"tests"];
-/// What says only that it is a test of something.
+/// Words that say only that a file is a test.
 const TEST: &[&[u8]] = &[b"spec", b"test", b"tests"];
 
-/// What the names of sources end with, in order.
+/// Extensions of source files, in order.
 const SOURCES: &[&str] = &[
     "astro", "bash", "c", "cc", "cjs", "clj", "cpp", "cs", "css", "cts", "cu", "cxx", "dart", "ex",
     "exs", "fs", "go", "groovy", "h", "hpp", "hs", "html", "java", "jl", "js", "jsx", "kt", "kts",
@@ -19,7 +19,7 @@ const SOURCES: &[&str] = &[
     "rb", "rs", "scala", "scss", "sh", "sql", "svelte", "swift", "ts", "tsx", "vue", "zig",
 ];
 
-/// Where the words are in a path that name the file: `type`, `token` of `gson/TypeTokenTest.java`, and `routing` of
+/// Ranges of the words in a path that name the file: `type`, `token` of `gson/TypeTokenTest.java`, and `routing` of
 /// `src/routing/mod.rs`.
 pub(super) fn words(path: &str) -> impl Iterator<Item = Range<usize>> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -38,19 +38,19 @@ pub(super) fn words(path: &str) -> impl Iterator<Item = Range<usize>> {
     telling(path, part)
 }
 
-/// Whether a file is a test, or in a folder of tests.
+/// True if a file is a test, or in a folder of tests.
 pub(crate) fn is_test(path: &str) -> bool {
     words::words(path.as_bytes()).any(|word| is_one_of(&path.as_bytes()[word], TEST))
 }
 
-/// Whether a file is a program's source, by what its name ends with.
+/// True if a file is the source of a program, by its extension.
 pub(crate) fn is_source(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     SOURCES.binary_search_by(|known| known.cmp(&extension)).is_ok()
 }
 
-/// The words that name a file, in lower case, as one.
+/// Joins the words that name a file, in lower case.
 pub(super) fn joined(path: &str) -> Vec<u8> {
     let mut name = Vec::new();
     for word in words(path) {
@@ -60,14 +60,14 @@ pub(super) fn joined(path: &str) -> Vec<u8> {
     name
 }
 
-/// The words in a part of a path, but for those that say it is a test.
+/// Ranges of the words in a part of a path, except those that say it is a test.
 fn telling(path: &str, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let text = &path.as_bytes()[part.clone()];
     let words = words::words(text).filter(|word| !is_one_of(&text[word.clone()], TEST));
     words.map(move |word| part.start + word.start..part.start + word.end)
 }
 
-/// Whether there is at most one word, and that is one of these.
+/// True if there is at most one word, and it is one of `known`.
 fn says_only(path: &str, part: Range<usize>, known: &[&[u8]]) -> bool {
     let mut words = telling(path, part);
     let first = words.next();

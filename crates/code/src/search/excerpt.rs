@@ -1,4 +1,4 @@
-//! What is shown of a file: its lines that match and those around them.
+//! Excerpts of a file: its lines that match and those around them.
 
 use std::ops::Range;
 
@@ -9,26 +9,26 @@ use super::{
     pattern::{Hit, Pattern, line_start},
 };
 
-/// Characters that are shown of a long line before the first match.
+/// Most characters shown of a long line before the first match.
 const BEFORE_MATCH: usize = 100;
 
-/// Takes the matching lines of a file one by one, and keeps those that are wanted.
+/// Receives the matching lines of a file one by one, and keeps those that may be shown.
 pub(super) struct Excerpts<'t> {
     text: &'t str,
-    /// The first line that may be kept; `None` if none may.
+    /// First line that may be kept; `None` if no line may be.
     first: Option<usize>,
     room: usize,
-    /// Whether that line is passed: then numbers are needed for those that are kept only.
+    /// True if that line is reached: from then on only lines that are kept need a number.
     is_past: bool,
     is_wanted: bool,
-    /// As many lines are before the byte of this offset.
+    /// A byte offset, and the number of lines before it.
     counted: (usize, usize),
     behind: u64,
     kept: Vec<(usize, Hit)>,
 }
 
 impl<'t> Excerpts<'t> {
-    /// At most `room` lines, from the line `first` on.
+    /// Makes excerpts of at most `room` lines, from the line `first` on.
     pub fn new(text: &'t str, first: Option<usize>, room: usize) -> Excerpts<'t> {
         Excerpts {
             text,
@@ -42,12 +42,12 @@ impl<'t> Excerpts<'t> {
         }
     }
 
-    /// No lines, whether or not the file is wanted.
+    /// Makes excerpts without lines; `is_wanted` says if the file is part of the result.
     pub fn none(text: &'t str, is_wanted: bool) -> Excerpts<'t> {
         Excerpts { is_wanted, ..Excerpts::new(text, Some(0), 0) }
     }
 
-    /// The next line that matches.
+    /// Adds the next line that matches.
     pub fn add(&mut self, hit: Hit) {
         let Some(first) = self.first else {
             self.behind += 1;
@@ -66,7 +66,7 @@ impl<'t> Excerpts<'t> {
         }
     }
 
-    /// Counts on from the line before.
+    /// Number of the line at `start`, counted on from the line before.
     fn number(&mut self, start: usize) -> usize {
         let (offset, number) = self.counted;
         let number = number + lines::count_ends(&self.text.as_bytes()[offset..start]);
@@ -74,7 +74,7 @@ impl<'t> Excerpts<'t> {
         number
     }
 
-    /// How many lines that match are before the first that may be kept.
+    /// Number of matching lines before the first that may be kept.
     pub fn behind(&self) -> u64 {
         self.behind
     }
@@ -83,12 +83,12 @@ impl<'t> Excerpts<'t> {
         self.is_wanted || !self.kept.is_empty()
     }
 
-    /// The lines as they are shown.
+    /// Returns the lines as they are shown.
     pub fn lines(&self, pattern: &Pattern, options: &SearchOptions<'_>) -> Vec<HitLine> {
         let before = options.before.min(CONTEXT_MAX);
         let after = options.after.min(CONTEXT_MAX);
         let mut shown = Vec::new();
-        // Where the last line that is shown ends.
+        // End of the last line that is shown.
         let mut end = 0;
         for (at, (number, hit)) in self.kept.iter().enumerate() {
             let above = self.above(hit.line.start, end, before);
@@ -108,7 +108,8 @@ impl<'t> Excerpts<'t> {
         shown
     }
 
-    /// Up to `most` lines above the one that begins at `start`, the nearest first, but none that begins before `end`.
+    /// Returns up to `most` lines above the one that begins at `start`, the nearest first, but none that begins before
+    /// `end`.
     fn above(&self, mut start: usize, end: usize, most: usize) -> Vec<Line> {
         let mut above = Vec::new();
         while above.len() < most && start > end {

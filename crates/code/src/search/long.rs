@@ -1,9 +1,9 @@
-//! Searches in texts that are too long for an engine that cannot be stopped.
+//! Search in texts that are too long for a regex engine that cannot be stopped.
 //!
 //! A regular expression is searched for by a lazy automaton, which takes a few steps for each byte. When it grows too
-//! large, the library goes on with an engine that may take a step for each state of the expression and each byte: minutes
-//! for a line. So the number of states says how many bytes that engine may be given at once. In a longer text only the
-//! automaton is used, and it says so when it gives up.
+//! large, the library continues with an engine that may take a step for each state of the expression and each byte:
+//! minutes for a line. So the number of states limits the bytes that this engine may search at once. In a longer text
+//! only the automaton is used, which reports when it gives up.
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,15 +15,15 @@ use regex_automata::{
 };
 use regex_syntax::hir::Hir;
 
-/// Steps that may be taken between two looks at the clock: some 100 ms.
+/// Most steps between two checks of the deadline: some 100 ms.
 const STEPS: usize = 16 << 20;
 
-/// What each thread may remember, in bytes.
+/// Most bytes of each thread's cache.
 const CACHE: usize = 2 << 20;
 
 #[derive(Debug)]
 pub(super) struct LongSearch {
-    /// Bytes that any engine can search quickly.
+    /// Most bytes that any engine can search quickly.
     pub at_once: usize,
     /// `None` if the expression has no automaton.
     automaton: Option<Automaton>,
@@ -35,12 +35,12 @@ struct Automaton {
     caches: Pool<regex::Cache, Box<dyn Fn() -> regex::Cache + Send + Sync>>,
 }
 
-/// The automaton grew too large.
+/// Error: the automaton grew too large or met a character it cannot search, or there is no automaton.
 #[derive(Debug)]
 pub(super) struct GaveUp;
 
 impl LongSearch {
-    /// `size_max` bounds the compiled expression, in bytes. `None` if it is larger.
+    /// Makes a search of an expression. `None` if it is larger than `size_max` bytes when compiled.
     pub fn new(expression: &Hir, size_max: usize) -> Option<LongSearch> {
         let compile = |reverse| {
             let config = Config::new()
@@ -56,7 +56,7 @@ impl LongSearch {
         Some(LongSearch { at_once, automaton })
     }
 
-    /// The first match that begins at `at` or behind it.
+    /// Finds the first match that begins at `at` or after it.
     pub fn find(&self, text: &[u8], at: usize) -> Result<Option<Range<usize>>, GaveUp> {
         let Automaton { regex, caches } = self.automaton.as_ref().ok_or(GaveUp)?;
         let found = regex.try_search(&mut caches.get(), &Input::new(text).range(at..));
@@ -68,9 +68,9 @@ impl Automaton {
     fn new(forward: NFA, reverse: NFA) -> Result<Automaton, Box<BuildError>> {
         let config = dfa::Config::new()
             .cache_capacity(CACHE)
-            // The first time that it is full.
+            // Gives up the first time that the cache is full.
             .minimum_cache_clear_count(Some(0))
-            // It gives up at the first character that is not ASCII.
+            // Gives up at the first character that is not ASCII, if the expression has a word boundary.
             .unicode_word_boundary(true);
         let mut builder = dfa::Builder::new();
         let forward = builder.configure(config.clone()).build_from_nfa(forward)?;

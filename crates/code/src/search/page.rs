@@ -1,15 +1,15 @@
-//! The results of one page: the first after the cursor, whatever the order they are found in.
+//! Page of results: the first ones after the cursor, in whatever order they are found.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use super::{FileHits, SearchError, SearchOptions, Show};
 
-/// Where a page begins. Written as the number of a line, `:` and a path: from that line of that file on; without the
-/// number, behind that file.
+/// Position where a page begins. Written as the number of a line, `:` and a path: from that line of that file on;
+/// without the number, after that file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
     path: String,
-    /// `None`: the file is wholly behind.
+    /// `None` if all of the file is before the cursor.
     line: Option<usize>,
 }
 
@@ -18,7 +18,7 @@ impl Cursor {
         let (line, path) = cursor.split_once(':').ok_or(SearchError::Cursor)?;
         let line = match line {
             "" => None,
-            // `parse` would also take a leading plus sign.
+            // `parse` would also accept a leading plus sign.
             line if line.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Some(line.parse().map_err(|_| SearchError::Cursor)?)
             }
@@ -27,7 +27,7 @@ impl Cursor {
         Ok(Cursor { path: path.to_owned(), line })
     }
 
-    /// The first line of a file that is not behind; `None` if all are.
+    /// First line of a file that is not before the cursor; `None` if all lines are.
     pub fn first_line(&self, path: &str) -> Option<usize> {
         match path.cmp(&self.path) {
             Ordering::Less => None,
@@ -36,17 +36,17 @@ impl Cursor {
         }
     }
 
-    /// Whether a file as a whole is ahead.
+    /// True if all of a file is after the cursor.
     pub fn is_ahead(&self, path: &str) -> bool {
         path > self.path.as_str()
     }
 }
 
-/// The first files that were found so far, with as many results as there is room for, and no more.
+/// The first files of those found so far, with as many results as fit on the page, and no more files.
 #[derive(Debug)]
 pub(super) struct Page {
     files: BTreeMap<String, FileHits>,
-    /// Results of all files.
+    /// Number of results in all files.
     held: usize,
     max_results: usize,
 }
@@ -60,13 +60,13 @@ impl Page {
         self.max_results
     }
 
-    /// Whether results of this file may belong here.
+    /// True if results of this file may be on the page.
     pub fn wants(&self, path: &str) -> bool {
         self.held < self.max_results
             || self.files.last_key_value().is_some_and(|(last, _)| path < last.as_str())
     }
 
-    /// Takes what was found in a file, and lets go of what does not belong here any more.
+    /// Adds the matches of a file, and drops files that are no longer on the page.
     pub fn put(&mut self, hits: FileHits) {
         self.held += results(&hits);
         self.files.insert(hits.path.clone(), hits);
@@ -80,7 +80,7 @@ impl Page {
         }
     }
 
-    /// The files of the page, and where the next one begins if there are more results ahead than it shows.
+    /// Returns the files of the page, and the cursor of the next one if `results_ahead` is more than the page shows.
     pub fn finish(
         self,
         options: &SearchOptions<'_>,
@@ -105,12 +105,12 @@ impl Page {
     }
 }
 
-/// A file without lines is one result.
+/// Number of results in a file. A file without lines is one result.
 fn results(hits: &FileHits) -> usize {
     if hits.lines.is_empty() { 1 } else { hits.lines.iter().filter(|line| line.is_match).count() }
 }
 
-/// Drops all lines behind the first `results`, but for those after the last of them that belong to it.
+/// Drops all lines after the first `results`, except those after the last of them that are its context.
 fn cut_after(hits: &mut FileHits, results: usize, after: usize) {
     let mut results_at = hits.lines.iter().enumerate().filter(|(_, line)| line.is_match);
     let Some((_, last)) = results_at.nth(results.saturating_sub(1)) else { return };

@@ -1,4 +1,4 @@
-//! What is searched for, and the lines of a text that have it.
+//! Patterns that are searched for, and the lines of a text that match.
 
 use std::{ops::Range, sync::Arc};
 
@@ -14,66 +14,65 @@ use text::{Line, lines::lines};
 
 use super::long::LongSearch;
 
-/// How long a pattern may be, in bytes: what is wrong with it is told by showing it.
+/// Longest pattern in bytes: an error message shows the pattern.
 pub const PATTERN_MAX: usize = 4096;
 
-/// How large a compiled pattern may be, in bytes: a search takes time in proportion to it, at worst.
+/// Largest compiled pattern in bytes: at worst a search takes time in proportion to it.
 const SIZE_MAX: usize = 5 << 20;
 
-/// What each thread may remember of a pattern to be quick, in bytes.
+/// Most bytes of each thread's cache for a pattern.
 const CACHE_MAX: usize = 2 << 20;
 
-/// Bytes between two looks at the clock.
+/// Bytes between two checks of the deadline.
 const PIECE: usize = 64 * 1024;
 
-/// Bytes of a line in which an expression is looked for, and of a text if it may go over several lines.
+/// Most bytes of a line in which an expression is searched for, and of a text if a match may span several lines.
 const LINE_SEARCHED: usize = 256 * 1024;
 const TEXT_SEARCHED: usize = 1 << 20;
 
-/// Whether letters must have the same case.
+/// Case sensitivity of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Case {
-    /// They must if the pattern has an upper case letter.
+    /// Sensitive if the pattern has an upper case letter.
     #[default]
     Smart,
     Sensitive,
     Insensitive,
 }
 
-/// How a pattern is read.
+/// Options of a pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatternOptions {
     pub case: Case,
-    /// The pattern is what is searched for, letter by letter, and not a regular expression.
+    /// True if the pattern is searched for letter by letter, and is not a regular expression.
     pub is_literal: bool,
-    /// Only where no letter, digit or `_` is before or after it.
+    /// True if a match must not have a letter, digit or `_` before or after it.
     pub whole_word: bool,
-    /// A match may go over several lines. `\n` stands for just that: lines that end with `\r\n` need `\r?\n`.
+    /// True if a match may span several lines. `\n` matches just that: lines that end with `\r\n` need `\r?\n`.
     pub multi_line: bool,
 }
 
-/// Why a pattern is none, in the words of the regex crate.
+/// Error in a pattern, in the words of the regex crate if it found it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PatternError(String);
 
-/// What is searched for. Every thread has a clone: they share what is known of the pattern, and not what they remember
-/// of their searches.
+/// A compiled pattern. Every thread has a clone: they share the compiled pattern, but not the caches of their searches.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     matcher: RegexMatcher,
-    /// No match goes beyond its line, and none asks for the beginning or the end of the text.
+    /// True if no match extends beyond its line, and none asks for the beginning or the end of the text.
     is_by_line: bool,
-    /// It is searched for letter by letter.
+    /// True if it is searched for letter by letter.
     is_plain: bool,
-    /// For texts that the matcher may take too long for. `None`: it takes no more time than to read the text.
+    /// Search in texts for which the matcher may take too long. `None` if it takes no more time than reading the text.
     long: Option<Arc<LongSearch>>,
 }
 
 /// A part of a text that is searched at once.
 pub(super) struct Piece {
     pub bytes: Range<usize>,
-    /// Something behind it is not searched at all.
+    /// True if some text after it is not searched at all.
     pub is_cut: bool,
 }
 
@@ -97,7 +96,7 @@ impl Pattern {
             .word(options.whole_word)
             .size_limit(SIZE_MAX)
             .dfa_size_limit(CACHE_MAX)
-            // `$` is before `\r\n` and before a lone `\r`, and no class has either.
+            // `$` matches before `\r\n` and before a lone `\r`, and no class contains either.
             .crlf(true);
         if options.multi_line {
             builder.line_terminator(None);
@@ -114,12 +113,13 @@ impl Pattern {
         Ok(Pattern { matcher, is_by_line, is_plain, long: Some(Arc::new(long)) })
     }
 
-    /// Bytes that are searched between two looks at the clock.
+    /// Most bytes that are searched between two checks of the deadline.
     fn at_once(&self) -> usize {
         self.long.as_ref().map_or(usize::MAX, |long| long.at_once)
     }
 
-    /// The first match that begins at `at` or behind it, and whether only a part of the text was searched.
+    /// Finds the first match that begins at `at` or after it. Also returns true if only a part of the text was
+    /// searched.
     fn find(&self, text: &[u8], at: usize) -> (Option<Range<usize>>, bool) {
         let mut searched = text;
         if let Some(long) = self.long.as_ref().filter(|long| text.len() - at > long.at_once) {
@@ -128,12 +128,12 @@ impl Pattern {
             }
             searched = &text[..at + long.at_once];
         }
-        // It cannot fail.
+        // The matcher cannot fail.
         let found = self.matcher.find_at(searched, at).ok().flatten();
         (found.map(|found| found.start()..found.end()), searched.len() < text.len())
     }
 
-    /// The parts of a text that can be searched one by one: whole lines, but for the end of very long ones.
+    /// Returns the parts of a text that can be searched one by one: whole lines, except for the end of very long ones.
     pub(super) fn pieces<'t>(&self, text: &'t str) -> impl Iterator<Item = Piece> + 't {
         let (is_by_line, is_plain) = (self.is_by_line, self.is_plain);
         let piece = PIECE.min(self.at_once());
@@ -165,24 +165,24 @@ impl Pattern {
         })
     }
 
-    /// The lines of a piece that match. There may be more of them if the call is over.
+    /// Returns the lines of a piece that match. Some may be missing if the call is over.
     pub(super) fn hits<'p>(&'p self, text: &'p str, piece: &Piece, call: &'p Call) -> Hits<'p> {
         let Range { start, end } = piece.bytes;
         let is_cut = piece.is_cut;
         Hits { pattern: self, call, text, search: start, line: start, end, covered: None, is_cut }
     }
 
-    /// What is searched of a line.
+    /// Part of a line that is searched.
     fn content<'t>(&self, text: &'t str, line: &Line) -> &'t [u8] {
         let line = &text.as_bytes()[line.start..line.end];
         if self.is_plain { line } else { &line[..line.len().min(LINE_SEARCHED)] }
     }
 
-    /// Where a line matches, in bytes from its beginning; all that begin before `end`.
+    /// Returns the matches in a line, in bytes from its beginning: the first, and all that begin before `end`.
     pub(super) fn matches(&self, text: &str, hit: &Hit, end: usize) -> Vec<Range<usize>> {
         let Hit { line, first } = hit;
         if !self.is_by_line {
-            // As far as it is in the line, whose terminator is no part of it.
+            // Only the part in the line counts, and the terminator is not in it.
             let column = |at: usize| at.clamp(line.start, line.end) - line.start;
             return std::iter::once(column(first.start)..column(first.end)).collect();
         }
@@ -195,7 +195,7 @@ impl Pattern {
             let searched = first.end.max(end).saturating_add(self.at_once());
             content = &content[..content.len().min(searched)];
         }
-        // It cannot fail.
+        // The matcher cannot fail.
         let _ = self.matcher.find_iter_at(content, at, |found| {
             let is_shown = found.start() < end || matches.is_empty();
             if is_shown {
@@ -210,23 +210,23 @@ impl Pattern {
 /// A line that matches.
 pub(super) struct Hit {
     pub line: Line,
-    /// A match in it, as far as it is known: it may begin before the line and end behind it.
+    /// A match in it, as far as it is known: it may begin before the line and end after it.
     first: Range<usize>,
 }
 
-/// See [`Pattern::hits`].
+/// Iterator over the lines that match, made by [`Pattern::hits`].
 pub(super) struct Hits<'p> {
     pattern: &'p Pattern,
     call: &'p Call,
     text: &'p str,
-    /// From here on matches are looked for,
+    /// Offset from which matches are searched for.
     search: usize,
-    /// and from here on lines were not shown yet.
+    /// Offset of the first line that was not returned yet.
     line: usize,
     end: usize,
-    /// A match that goes on in lines that were not shown yet.
+    /// A match that extends to lines that were not returned yet.
     covered: Option<Range<usize>>,
-    /// Not all of the piece, or of what follows it, is searched.
+    /// True if not all of the piece, or of the text after it, is searched.
     pub is_cut: bool,
 }
 
@@ -239,7 +239,7 @@ impl Iterator for Hits<'_> {
 }
 
 impl Hits<'_> {
-    /// The matcher may know a quick way to lines that perhaps match.
+    /// Returns the next line. The matcher may have a quick way to find lines that perhaps match.
     fn next_by_line(&mut self) -> Option<Hit> {
         while self.line < self.end {
             if self.end - self.line > self.pattern.at_once() {
@@ -252,7 +252,7 @@ impl Hits<'_> {
                 Ok(Some(LineMatchKind::Candidate(at))) => (self.line + at, false),
                 Ok(None) | Err(_) => break,
             };
-            // Behind the last line there is none.
+            // A match after the last line is in no line.
             let start = line_start(self.text, at);
             if start >= self.end {
                 break;
@@ -260,7 +260,7 @@ impl Hits<'_> {
             let line = line_at(self.text, start);
             self.line = line.next;
             let content = self.pattern.content(self.text, &line);
-            // What is found between `\r` and `\n` is not in the line.
+            // A match between `\r` and `\n` is not in the line.
             if (is_certain && at <= line.end) || matches!(matcher.is_match(content), Ok(true)) {
                 return Some(Hit { line, first: at..at });
             }
@@ -269,7 +269,7 @@ impl Hits<'_> {
         None
     }
 
-    /// The line is the only one of its piece.
+    /// Searches the line, which must be the only one of its piece.
     fn next_in_long_line(&mut self) -> Option<Hit> {
         let line = line_at(self.text, self.line);
         self.line = self.end;
@@ -288,7 +288,7 @@ impl Hits<'_> {
                 }
                 return Some(Hit { line, first });
             }
-            // Each match may take a look at all that follows it.
+            // Each match may take a search of all text after it.
             if self.search > self.end || self.call.check().is_err() {
                 return None;
             }
@@ -297,7 +297,7 @@ impl Hits<'_> {
             self.is_cut |= is_cut;
             let found = found?;
             let start = line_start(self.text, found.start);
-            // Behind the last line there is none.
+            // A match after the last line is in no line.
             if start >= self.end {
                 return None;
             }
@@ -312,7 +312,7 @@ impl Hits<'_> {
     }
 }
 
-/// The expression that the matcher searches for.
+/// Parses the expression that the matcher searches for.
 fn parse(pattern: &str, options: PatternOptions, is_case_insensitive: bool) -> Option<Hir> {
     let escaped = options.is_literal.then(|| regex_syntax::escape(pattern));
     let expression = ParserBuilder::new()
@@ -368,23 +368,23 @@ fn has_upper_case(pattern: &str, is_literal: bool) -> bool {
     if is_literal {
         pattern.chars().any(char::is_uppercase)
     } else {
-        // What is no expression is refused when it is compiled.
+        // A pattern that is no expression is refused when it is compiled.
         in_expression().unwrap_or(false)
     }
 }
 
-/// Whether a character may mean something else than itself.
+/// True if a character may have a meaning of its own in an expression.
 fn is_special(character: char) -> bool {
     r"\.+*?()|[]{}^$".contains(character)
 }
 
-/// The line that begins at `start`.
+/// Returns the line that begins at `start`.
 fn line_at(text: &str, start: usize) -> Line {
     let line = lines(&text[start..]).next().unwrap_or(Line { start: 0, end: 0, next: 0 });
     Line { start: start + line.start, end: start + line.end, next: start + line.next }
 }
 
-/// Where the line begins that the byte `at` is in, or whose end it is.
+/// Start of the line that contains the byte `at`, or that ends there.
 pub(super) fn line_start(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     let is_within_end = at > 0 && bytes[at - 1] == b'\r' && bytes.get(at) == Some(&b'\n');

@@ -182,7 +182,7 @@ fn read_path(
     if let (Some(Token::Word("as")), Some(Token::Word(alias))) =
         (tokens.get(at), tokens.get(at + 1))
     {
-        name = (*alias).to_owned();
+        (*alias).clone_into(&mut name);
         at += 2;
     }
     if path.len() > prefix.len() {
@@ -224,7 +224,9 @@ fn cycle(edges: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
     loop {
         let names: BTreeSet<&String> = left.keys().copied().collect();
         let before = left.len();
-        left.values_mut().for_each(|to| to.retain(|name| names.contains(name)));
+        for to in left.values_mut() {
+            to.retain(|name| names.contains(name));
+        }
         left.retain(|_, to| !to.is_empty());
         if left.len() == before {
             break;

@@ -93,8 +93,6 @@ struct Model<'a> {
     original: &'a Text,
     /// Without the byte order mark.
     text: String,
-    /// The one way in which all lines end, if there is one.
-    ending: Option<&'static str>,
     /// `None`: the edit was made by a rule that the model does not know.
     done: Vec<Option<Replaced>>,
 }
@@ -113,21 +111,43 @@ enum Expected {
 
 impl<'a> Model<'a> {
     fn of(original: &'a Text) -> Self {
-        let text = original.as_str().to_owned();
-        let ends: BTreeSet<&str> = split(&text)
+        Self { original, text: original.as_str().to_owned(), done: Vec::new() }
+    }
+
+    /// The line ending of the text, if all lines have the same.
+    fn ending(&self) -> Option<&'static str> {
+        let ends: BTreeSet<&str> = split(&self.text)
             .into_iter()
             .filter_map(|line| ["\r\n", "\n", "\r"].into_iter().find(|end| line.ends_with(end)))
             .collect();
-        let ending = ["\r\n", "\n", "\r"].into_iter().find(|end| ends == BTreeSet::from([*end]));
-        Self { original, text, ending, done: Vec::new() }
+        ["\r\n", "\n", "\r"].into_iter().find(|end| ends == BTreeSet::from([*end]))
     }
 
     fn bom(&self) -> &'static str {
         if self.original.has_bom() { "\u{feff}" } else { "" }
     }
 
+    /// The old string with the line endings of the text, unless it has carriage returns.
+    fn styled_old(&self, edit: &Planned) -> String {
+        if edit.old.contains('\r') { edit.old.clone() } else { self.native(&edit.old) }
+    }
+
+    /// The new string with the line endings of the text, unless either string has carriage returns. A match that begins
+    /// with the `\n` of a CRLF leaves its `\r`, so the new string begins with `\n` alone.
+    fn styled_new(&self, edit: &Planned, is_exact: bool) -> String {
+        if edit.old.contains('\r') || edit.new.contains('\r') {
+            return edit.new.clone();
+        }
+        let splits_a_break =
+            is_exact && edit.old.starts_with('\n') && self.ending() == Some("\r\n");
+        match edit.new.strip_prefix('\n').filter(|_| splits_a_break) {
+            Some(rest) => format!("\n{}", self.native(rest)),
+            None => self.native(&edit.new),
+        }
+    }
+
     fn native(&self, string: &str) -> String {
-        let Some(ending) = self.ending else { return string.to_owned() };
+        let Some(ending) = self.ending() else { return string.to_owned() };
         split(string)
             .into_iter()
             .flat_map(|line| {
@@ -138,20 +158,18 @@ impl<'a> Model<'a> {
     }
 
     fn expect(&self, edit: &Planned) -> Expected {
-        let new = self.native(&edit.new);
         if edit.old.is_empty() {
+            let new = self.styled_new(edit, true);
             return match edit.count {
                 _ if !self.text.is_empty() => Expected::Empty,
                 Some(count) if count != 1 => Expected::Ambiguous(1),
                 _ => Expected::Text(new, 1, 0..0),
             };
         }
-        let splits_a_break =
-            (edit.old.starts_with('\n') || edit.old.ends_with('\r')) && self.ending == Some("\r\n");
-        for old in [Some(&edit.old).filter(|_| !splits_a_break), Some(&self.native(&edit.old))] {
-            let Some(old) = old else { continue };
+        for old in [&edit.old, &self.styled_old(edit)] {
             let places = places(&self.text, old);
             if !places.is_empty() {
+                let new = self.styled_new(edit, *old == edit.old);
                 return self.pick(edit, &places, old, &new);
             }
         }
@@ -245,7 +263,7 @@ impl<'a> Model<'a> {
             }
             (Err(StringError::Overtaken { edit: at, prior, now }), Expected::Missing) => {
                 assert!(at == index && prior < index && now.first <= now.last);
-                let old = self.native(&edit.old);
+                let old = self.styled_old(edit);
                 return assert_eq!(places(self.original.as_str(), &old).len(), 1);
             }
             (Err(StringError::Uneven { .. } | StringError::TooShallow { .. }), expected) => {

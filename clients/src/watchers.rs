@@ -2,7 +2,7 @@
 //! there.
 //!
 //! The server replaces a file by an exchange of names, which inotify reports as two moves: the file goes, and comes back.
-//! The same edits are made by renaming a new file over the old one, as most editors save, to compare with.
+//! As a control, the same edits are made by renaming a new file over the old one, as most editors save.
 
 mod process;
 mod writers;
@@ -185,7 +185,7 @@ fn text(edits: usize) -> String {
     format!("first\n{}last\n", line(edits))
 }
 
-/// What a watcher reported.
+/// The reports of a watcher.
 struct Observed {
     /// Batches of events of the edited file, for each edit with a pause.
     paused: Vec<Vec<Batch>>,

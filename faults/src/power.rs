@@ -24,7 +24,7 @@ use volume::{ALL, File, FileSystem, MODE, OWNER};
 const FILE: &str = "edited.txt";
 const EDITS_MAX: usize = 120;
 
-/// What the server is doing, recorded between the writes of its blocks.
+/// A step of the server, recorded between the writes of its blocks.
 #[derive(Clone, Debug)]
 enum Mark {
     EditBegins(usize),
@@ -150,7 +150,7 @@ fn sync_now_and_then(folder: &Path, is_over: &AtomicBool) {
     }
 }
 
-/// What was found in all states of a row.
+/// Findings in all states of a row.
 #[derive(Default)]
 struct Seen {
     edits: usize,
@@ -172,7 +172,7 @@ impl std::fmt::Display for Seen {
     }
 }
 
-/// What had been answered when the power was cut.
+/// Answers that had been given when the power was cut.
 #[derive(Default)]
 struct Answered {
     begun: usize,

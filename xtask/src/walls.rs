@@ -62,17 +62,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         why: "text for people goes through `server::terminal`, which escapes what a terminal would obey or hide",
-        folders: &[
-            "text",
-            "files",
-            "grammars",
-            "code",
-            "model",
-            "tools",
-            "server",
-            "file-editor",
-            "codex-cli-acp",
-        ],
+        folders: &CRATES,
         words: &[
             "print!",
             "println!",

@@ -87,7 +87,7 @@ impl Stdout {
     }
 }
 
-/// What it was told.
+/// Messages that it received.
 #[derive(Default)]
 struct Told {
     messages: Vec<Value>,
@@ -187,7 +187,7 @@ impl Codex {
     }
 }
 
-/// What Codex answers if the test says nothing else.
+/// Codex's answers, unless the test gives others.
 fn usual(method: &str, params: &Value, config: &Value) -> Value {
     let effort = |id: &str| json!({ "reasoningEffort": id, "description": "" });
     let model = |id: &str, efforts: [&str; 2]| {

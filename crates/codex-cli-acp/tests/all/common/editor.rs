@@ -25,7 +25,7 @@ struct Stdin {
     requests: u64,
 }
 
-/// What the program said.
+/// Output of the program.
 #[derive(Default)]
 struct Heard {
     messages: Vec<Value>,

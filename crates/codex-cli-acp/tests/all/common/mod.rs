@@ -1,4 +1,4 @@
-//! What the tests have in common: a folder, the program, the editor in front of it and the Codex behind it.
+//! Helpers of all tests: a folder, the program, the editor in front of it and the Codex behind it.
 
 pub mod codex;
 pub mod editor;

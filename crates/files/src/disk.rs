@@ -56,7 +56,12 @@ pub struct DiskStore {
     named_only: AtomicBool,
     /// The device of the root, if its file system keeps metadata in order.
     journaled_device: Option<u64>,
+    /// False if the last sync of a file was a quick one.
+    syncs_slowly: AtomicBool,
 }
+
+/// Duration of a quick sync, at most. To hand a call to another thread takes a few percent of that.
+const QUICK_SYNC: Duration = Duration::from_millis(1);
 
 /// Time to wait for another program that has a file open for writing: longer than saving a file in place takes. A
 /// program that keeps the file open for good delays each edit of it by this.
@@ -74,6 +79,7 @@ impl DiskStore {
             names: FolderNames::default(),
             named_only: AtomicBool::new(false),
             journaled_device,
+            syncs_slowly: AtomicBool::new(options.durability != Durability::None),
         }
     }
 
@@ -271,7 +277,7 @@ impl Store for DiskStore {
     }
 
     fn waits_for_disk(&self) -> bool {
-        self.options.durability != Durability::None
+        self.syncs_slowly.load(Ordering::Relaxed)
     }
 
     fn excerpt(&self, at: &FilePath, lines: LineRange, call: &Call) -> Option<Excerpt> {

@@ -40,7 +40,7 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// True if an update returns only when its bytes are on the disk, which takes longer than all the rest of it.
+    /// True if an update returns only when its bytes are on the disk, and the disk takes longer than all the rest of it.
     fn waits_for_disk(&self) -> bool {
         true
     }

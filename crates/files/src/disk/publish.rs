@@ -28,9 +28,9 @@
 //! version, old or new. A process killed between steps 4 and 7 leaves a hidden `.fe-*.tmp`. The next write in that folder
 //! removes it: the folder's times show whether anyone else has been there since.
 
-use std::io;
+use std::{io, sync::atomic::Ordering, time::Instant};
 
-use super::DiskStore;
+use super::{DiskStore, QUICK_SYNC};
 use crate::{
     Call, Change, Durability, Durable, Interference, Saved, Stamp, StoreError,
     attempt::{Halt, Patience, Temps},
@@ -144,17 +144,23 @@ impl DiskStore {
 
     /// Makes a new version durable, and gives it a temporary name to be renamed from if it replaces a file.
     fn sync(&self, target: &Target<'_>, temp: &mut Temp<'_>) -> Result<(), Halt> {
-        let durability = self.options.durability;
         if target.stat.is_none() {
-            return temp.sync(durability);
+            return self.sync_bytes(temp);
         }
         if temp.is_on(self.journaled_device) {
-            temp.sync(durability)?;
+            self.sync_bytes(temp)?;
             return temp.give_name();
         }
         // The link count has to be on the disk before the rename is. See `unix/journal.rs`.
         temp.give_name()?;
-        temp.sync(durability)
+        self.sync_bytes(temp)
+    }
+
+    fn sync_bytes(&self, temp: &Temp<'_>) -> Result<(), Halt> {
+        let began = Instant::now();
+        temp.sync(self.options.durability)?;
+        self.syncs_slowly.store(began.elapsed() > QUICK_SYNC, Ordering::Relaxed);
+        Ok(())
     }
 
     fn publish<'t, 'r>(
@@ -355,12 +361,7 @@ fn lock_folders(targets: &[Target<'_>]) -> Result<Option<Vec<FolderLock>>, Store
 mod tests {
     use super::*;
     use crate::{DiskOptions, FilePath, Root, target::lock_all};
-    use std::{
-        fs,
-        path::Path,
-        sync::Arc,
-        time::{Duration, Instant},
-    };
+    use std::{fs, path::Path, sync::Arc, time::Duration};
 
     fn store(dir: &Path) -> DiskStore {
         let options = DiskOptions { max_size: 100, durability: Durability::Full };

@@ -64,12 +64,12 @@ pub fn operations() -> Vec<Operation> {
     };
     let mut all = vec![
         one("read 1 KB", Task::Read, scene::source(KB), (40, 50), bars(Measure::Cpu, 2.5, 0.5)),
-        one("read 1 MB", Task::Read, scene::source(MB), (40, 5), bars(Measure::Cpu, 1.3, 1.0)),
+        one("read 1 MB", Task::Read, scene::source(MB), (100, 5), bars(Measure::Cpu, 1.3, 1.0)),
         one(
             "read 1 MB, escape-heavy",
             Task::Read,
             scene::heavy(MB),
-            (40, 5),
+            (100, 5),
             bars(Measure::Cpu, 1.3, 1.0),
         ),
         one(

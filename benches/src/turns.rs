@@ -48,10 +48,13 @@ pub fn measure(operation: &Operation, contenders: &[Contender], folder: &Path) -
     for seat in &mut seats {
         seat.figures = Figures::default();
     }
-    for _ in 0..operation.turns {
-        // Nobody always comes first.
+    for turn in 0..operation.turns {
+        // Nobody always comes first, or always after the same one.
         let first = usize::from(seats.len() > 1);
         play(&mut seats, first);
+        if turn % 2 == 1 {
+            seats.reverse();
+        }
     }
     for seat in seats {
         let outcome = seat.check(operation);

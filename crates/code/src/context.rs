@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use files::tree::{Skipped, TreeOptions};
 use files::{Call, Hash, Root, Store, StoreError};
 
-use crate::outline::{Kind, Part};
+use crate::outline::{Part, PartKind};
 use crate::rank::{Question, Ranking};
 pub use snippets::shown_lines;
 use source::Reader;
@@ -116,7 +116,7 @@ pub struct Wanted<'a> {
     /// Sections to gather; empty for those that fit the request.
     pub sections: &'a [Section],
     /// Kinds of parts to show; empty for all.
-    pub kinds: &'a [Kind],
+    pub kinds: &'a [PartKind],
     /// Levels of folders, and of names inside names.
     pub depth: usize,
     /// Most results of each section.
@@ -191,7 +191,7 @@ pub struct Found {
     pub lines: Range<usize>,
     /// The part that the lines are, or are in: `Type/method`.
     pub symbol: Option<String>,
-    pub kind: Option<Kind>,
+    pub kind: Option<PartKind>,
     pub signature: Option<String>,
     /// Score from 0 to 1, if it was compared with others.
     pub score: Option<f64>,

@@ -14,7 +14,7 @@ use text::LineRange;
 
 use crate::language;
 
-pub use crate::part_kind::Kind;
+pub use crate::part_kind::PartKind;
 pub use words::{LONGEST_DOC, LONGEST_NAME, LONGEST_SIGNATURE};
 
 /// Most parts of an outline.
@@ -47,7 +47,7 @@ pub struct Outline {
 pub struct Part {
     /// Cut at [`LONGEST_NAME`] characters.
     pub name: String,
-    pub kind: Kind,
+    pub kind: PartKind,
     /// The names around it, the outermost first.
     pub scope: Vec<String>,
     /// Bytes from its first attribute to its end, without the comment above.
@@ -92,8 +92,8 @@ impl Part {
     /// True for a part inside another part that is seldom worth being shown alone.
     pub(crate) fn is_detail(&self) -> bool {
         match self.kind {
-            Kind::Field => true,
-            Kind::Constant => !self.scope.is_empty(),
+            PartKind::Field => true,
+            PartKind::Constant => !self.scope.is_empty(),
             _ => false,
         }
     }

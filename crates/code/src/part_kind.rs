@@ -1,8 +1,8 @@
 //! The kinds of named parts that a source file has, and their names.
 
-/// Kind of a part.
+/// PartKind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum PartKind {
     Function,
     Method,
     Class,
@@ -17,7 +17,7 @@ pub enum Kind {
     Field,
 }
 
-impl Kind {
+impl PartKind {
     pub const ALL: [Self; 12] = [
         Self::Function,
         Self::Method,
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Kind with this name.
+    /// PartKind with this name.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }

@@ -54,7 +54,7 @@ struct Step {
 enum What {
     Any,
     Named(Vec<Step>),
-    Kind(u16, Vec<Step>),
+    PartKind(u16, Vec<Step>),
     OneOf(Vec<Step>),
 }
 
@@ -113,7 +113,7 @@ impl Step {
             && match &self.what {
                 What::Any => true,
                 What::Named(_) => child.node.is_named(),
-                What::Kind(kind, _) => child.node.kind_id() == *kind,
+                What::PartKind(kind, _) => child.node.kind_id() == *kind,
                 What::OneOf(steps) => steps.iter().any(|step| step.fits(child)),
             }
     }
@@ -131,7 +131,7 @@ impl Patterns {
         }
         let mut by_kind: HashMap<u16, Vec<usize>> = HashMap::new();
         for (at, pattern) in patterns.iter().enumerate() {
-            let What::Kind(kind, _) = pattern.root.what else {
+            let What::PartKind(kind, _) = pattern.root.what else {
                 return Err("a pattern begins with a kind of node".into());
             };
             by_kind.entry(kind).or_default().push(at);
@@ -228,7 +228,7 @@ impl<'a> Look<'a> {
         let before = found.len();
         found.extend(step.captures.iter().map(|capture| (*capture, child.node)));
         let flow = match &step.what {
-            What::Named(steps) | What::Kind(_, steps) if !steps.is_empty() => {
+            What::Named(steps) | What::PartKind(_, steps) if !steps.is_empty() => {
                 let children = self.children(child.node, steps.iter().any(Step::names_a_field))?;
                 self.inside(steps, &children, 0, found, then)
             }
@@ -422,7 +422,7 @@ impl<'a> Reader<'a> {
         if self.take("\"") {
             let text = self.text()?;
             let kind = self.grammar.unnamed(text).ok_or_else(|| format!("{text:?} is no node"))?;
-            return Ok(What::Kind(kind, Vec::new()));
+            return Ok(What::PartKind(kind, Vec::new()));
         }
         if !self.take("(") {
             self.need("_")?;
@@ -432,7 +432,7 @@ impl<'a> Reader<'a> {
             "_" => Ok(What::Named(self.steps(")")?)),
             name => {
                 let kind = self.grammar.named(name).ok_or_else(|| format!("{name} is no node"))?;
-                Ok(What::Kind(kind, self.steps(")")?))
+                Ok(What::PartKind(kind, self.steps(")")?))
             }
         }
     }

@@ -35,7 +35,7 @@ pub const CONTEXT_MAX: usize = 20;
 /// Most characters that are shown of a line.
 pub const LINE_MAX: usize = 300;
 
-/// Kind of results that are shown.
+/// PartKind of results that are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     /// The lines; a result is a line that matches.

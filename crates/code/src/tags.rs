@@ -1,6 +1,6 @@
 //! Patterns that find the named parts in the syntax trees of a language, and the roles of their captures.
 //!
-//! - `@function`, `@struct` and every other [`Kind`]: a part; `@name` is its name
+//! - `@function`, `@struct` and every other [`PartKind`]: a part; `@name` is its name
 //! - `@scope`: a node that is no part itself, but whose `@name` is around the parts inside
 //! - `@receiver`: the type that a method belongs to, when the method is not inside it
 //! - `@body`: the signature of a part ends before this, when that is not its field `body`; `@head`: it ends with this
@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use grammars::Grammar;
 
-use crate::part_kind::Kind;
+use crate::part_kind::PartKind;
 use crate::patterns::Patterns;
 
 /// Role of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    Part(Kind),
+    Part(PartKind),
     Scope,
     Name,
     Receiver,
@@ -58,8 +58,8 @@ impl Tags {
 
     /// True if the language has functions, that is, if it is code.
     pub(crate) fn has_functions(&self) -> bool {
-        self.roles.contains(&Role::Part(Kind::Function))
-            || self.roles.contains(&Role::Part(Kind::Method))
+        self.roles.contains(&Role::Part(PartKind::Function))
+            || self.roles.contains(&Role::Part(PartKind::Method))
     }
 
     pub(crate) fn role(&self, capture: usize) -> Role {
@@ -82,6 +82,6 @@ fn role(capture: &str) -> Role {
         "global" => Role::Global,
         "block" => Role::Block,
         "open" => Role::Open,
-        kind => Kind::of(kind).map_or(Role::Other, Role::Part),
+        kind => PartKind::of(kind).map_or(Role::Other, Role::Part),
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 use server::error_codes;
-use server::observer::{CallInfo, Changed};
-use tools::{Effect, Failure, Reply};
+use server::observer::{CallInfo, FileChange};
+use tools::{Effect, Failure, ToolOutput};
 
 use crate::cli::Events;
 
@@ -43,8 +43,8 @@ impl Events {
         self,
         id: &str,
         call: &CallInfo,
-        outcome: Result<&Reply, &Failure>,
-        change: Option<&Changed>,
+        outcome: Result<&ToolOutput, &Failure>,
+        change: Option<&FileChange>,
     ) -> Value {
         self.finish(id, shown(call, outcome, change), contracted(call, outcome))
     }
@@ -113,7 +113,7 @@ impl Events {
 }
 
 /// Returns the tool call for a permission request.
-pub fn question(id: &str, call: &CallInfo, change: &Changed) -> Value {
+pub fn question(id: &str, call: &CallInfo, change: &FileChange) -> Value {
     let path = call.path.as_deref().unwrap_or_default();
     let act = if change.before.is_some() { "Edit" } else { "Create" };
     json!({
@@ -151,7 +151,11 @@ fn shortened(arguments: &Value) -> Value {
 }
 
 /// Returns the end of a call in the shape of ACP: the whole answer of the tool, and the change.
-fn shown(call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) -> Value {
+fn shown(
+    call: &CallInfo,
+    outcome: Result<&ToolOutput, &Failure>,
+    change: Option<&FileChange>,
+) -> Value {
     let reply = match outcome {
         Ok(reply) => reply,
         Err(failure) => {
@@ -174,7 +178,7 @@ fn shown(call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Cha
 }
 
 /// Returns the end of a call in the shape of the contract: only the fields that it names.
-fn contracted(call: &CallInfo, outcome: Result<&Reply, &Failure>) -> Value {
+fn contracted(call: &CallInfo, outcome: Result<&ToolOutput, &Failure>) -> Value {
     let pick = |from: Option<&Map<String, Value>>, names: &[&str]| -> Value {
         let members = from.into_iter().flatten().filter(|(name, _)| names.contains(&name.as_str()));
         members.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -210,7 +214,7 @@ fn error(failure: &Failure) -> Value {
     json!({ "error": error })
 }
 
-fn text(reply: &Reply) -> String {
+fn text(reply: &ToolOutput) -> String {
     reply.blocks.first().map(ToString::to_string).unwrap_or_default()
 }
 
@@ -219,7 +223,7 @@ fn words(text: &str) -> Value {
 }
 
 /// Returns the diff of a file, whole if it is not large.
-fn diff(path: &str, change: &Changed) -> Value {
+fn diff(path: &str, change: &FileChange) -> Value {
     let before = change.before.as_deref().map(|bytes| String::from_utf8_lossy(bytes));
     let after = String::from_utf8_lossy(&change.after);
     let large = before.as_deref().map_or(0, str::len) + after.len() > LARGEST_WHOLE;
@@ -257,7 +261,7 @@ fn forward_lines(text: &str, at: usize, lines: usize) -> usize {
 }
 
 /// Returns the first changed line, counted from 1 in the new file.
-fn first_line(change: &Changed) -> usize {
+fn first_line(change: &FileChange) -> usize {
     let before = change.before.as_deref().map(Vec::as_slice).unwrap_or_default();
     let same = common(before.iter().copied(), change.after.iter().copied());
     1 + change.after[..same].split(|byte| *byte == b'\n').skip(1).count()

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tools::tool::arguments_hold;
+use tools::tool::arguments_memory;
 
 use crate::cli::Events;
 use crate::editor::{AtWork, Others};
@@ -348,7 +348,7 @@ impl Session {
             }
             "item/started" if is_own || is_deed(item) => {
                 let id = item["id"].as_str().unwrap_or_default();
-                let bytes = arguments_hold(item);
+                let bytes = arguments_memory(item);
                 let open_bytes: usize = turn.items.values().map(|open| open.bytes).sum();
                 if turn.items.len() >= MAX_ITEMS || open_bytes + bytes > MAX_ITEM_BYTES {
                     return;

@@ -18,7 +18,7 @@ use server::signal::Signals;
 use server::{
     Calls, Confirm, Level, Log, Options, Structured, ToolErrors, error_codes, in_process, terminal,
 };
-use tools::{Effect, Entry, Failure, Reply};
+use tools::{Effect, Failure, ToolOutput, ToolSpec};
 
 use crate::flags::{self, DURABILITIES, Flags, Words};
 use crate::workplace;
@@ -108,19 +108,19 @@ and when it was interrupted. The reason goes to stderr, and that of a refusal as
 unless the answer would have been text.";
 
 /// Returns all tools, in the order of their toolsets.
-pub fn tools() -> impl Iterator<Item = &'static Entry> {
+pub fn tools() -> impl Iterator<Item = &'static ToolSpec> {
     tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)
 }
 
 fn tool_names() -> PossibleValuesParser {
-    let value = |entry: &'static Entry| {
+    let value = |entry: &'static ToolSpec| {
         PossibleValue::new(entry.name).aliases(entry.alias).help(entry.title)
     };
     tools().map(value).collect::<Vec<_>>().into()
 }
 
 /// Finds a tool by its name or alias.
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static ToolSpec> {
     tools().find(|entry| entry.name == name || entry.alias == Some(name))
 }
 
@@ -147,7 +147,7 @@ pub fn run(arguments: &Arguments, definition: fn() -> Command) -> ExitCode {
 }
 
 /// Calls the tool and shows the outcome, or returns every fault in the flags.
-fn call(entry: &'static Entry, arguments: &Arguments) -> Result<ExitCode, Vec<String>> {
+fn call(entry: &'static ToolSpec, arguments: &Arguments) -> Result<ExitCode, Vec<String>> {
     let flags = Flags {
         dir: Some(arguments.dir.as_deref().unwrap_or(OsStr::new("."))),
         max_size: arguments.max_size.as_deref(),
@@ -199,9 +199,9 @@ fn color(arguments: &Arguments) -> Result<When, String> {
 /// Runs the call. An interrupt cancels it; a second one exits without waiting for its outcome.
 fn answer(
     calls: &Arc<Calls>,
-    entry: &'static Entry,
+    entry: &'static ToolSpec,
     given: Value,
-) -> io::Result<Result<Reply, Failure>> {
+) -> io::Result<Result<ToolOutput, Failure>> {
     let runtime = workplace::runtime()?;
     let is_told = Cell::new(false);
     let outcome = runtime.block_on(async {

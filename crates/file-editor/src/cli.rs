@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use server::terminal::{self, Stream};
 use server::{AllowedHost, Confirm, Level, Structured, ToolErrors, http};
-use tools::Entry;
+use tools::ToolSpec;
 
 use crate::flags::{DURABILITIES, Faults, Flags, TOOLSETS, Words, tell, token, toolsets};
 use crate::workplace::Workplace;
@@ -164,7 +164,7 @@ pub enum Task {
 pub struct Config {
     pub transport: Transport,
     pub workplace: Workplace,
-    pub tools: Vec<&'static Entry>,
+    pub tools: Vec<&'static ToolSpec>,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
     pub confirm: Confirm,
@@ -173,7 +173,7 @@ pub struct Config {
 
 pub enum Transport {
     Stdio,
-    Http(http::Options),
+    Http(http::ListenOptions),
 }
 
 /// Reads the command line, or ends the process: with 0 after help and version, with 1 after reporting every fault.
@@ -269,7 +269,7 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
             "--host={host} reaches beyond this machine: set a token in FILE_EDITOR_TOKEN"
         ));
     }
-    Ok(Transport::Http(http::Options { listeners, hosts, token }))
+    Ok(Transport::Http(http::ListenOptions { listeners, hosts, token }))
 }
 
 fn allowed_hosts(list: &str) -> Result<Vec<AllowedHost>, String> {

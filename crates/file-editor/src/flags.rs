@@ -9,11 +9,11 @@ use clap::Arg;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use files::{Access, Durability, Root};
 use server::terminal;
-use tools::{Effect, Entry};
+use tools::{Effect, ToolSpec};
 
 use crate::workplace::{SecondWall, Workplace};
 
-pub static TOOLSETS: [(&str, &[&[Entry]]); 4] = [
+pub static TOOLSETS: [(&str, &[&[ToolSpec]]); 4] = [
     ("flat", &[&tools::FLAT]),
     ("text", &[&tools::TEXT]),
     ("code", &[&tools::CODE]),
@@ -69,7 +69,7 @@ pub fn tell(faults: &[String], help: &str) {
 }
 
 /// Checks the flags and opens the folder for calls of `tools`, or returns every fault.
-pub fn workplace(flags: &Flags, tools: &[&'static Entry]) -> Result<Workplace, Vec<String>> {
+pub fn workplace(flags: &Flags, tools: &[&'static ToolSpec]) -> Result<Workplace, Vec<String>> {
     let mut faults = Faults::default();
     faults.workplace(flags, Some(tools)).ok_or(faults.0)
 }
@@ -88,7 +88,7 @@ impl Faults {
     pub fn workplace(
         &mut self,
         flags: &Flags,
-        tools: Option<&[&'static Entry]>,
+        tools: Option<&[&'static ToolSpec]>,
     ) -> Option<Workplace> {
         let access = if flags.read_only { Access::ReadOnly } else { Access::ReadWrite };
         let root = self.keep(folder(flags.dir, access));
@@ -165,15 +165,15 @@ fn can_be_carried(token: &str) -> bool {
 }
 
 /// Returns the model that the variables name. None unless one of `tools` has a model generate code.
-fn author(tools: &[&'static Entry]) -> Result<Option<model::Settings>, String> {
+fn author(tools: &[&'static ToolSpec]) -> Result<Option<model::Settings>, String> {
     let is_served = tools.iter().any(|entry| entry.effect == Effect::Rewrites);
     let get = |name: &str| std::env::var(name).ok().filter(|_| is_served);
     model::Settings::from_variables(get).map_err(|error| error.to_string())
 }
 
 /// Parses a comma list of toolsets and returns their tools, each once.
-pub fn toolsets(raw: Option<&str>) -> Result<Vec<&'static Entry>, String> {
-    let mut tools: Vec<&'static Entry> = Vec::new();
+pub fn toolsets(raw: Option<&str>) -> Result<Vec<&'static ToolSpec>, String> {
+    let mut tools: Vec<&'static ToolSpec> = Vec::new();
     for name in raw.unwrap_or("flat").split(',') {
         let Some((_, sets)) = TOOLSETS.iter().find(|(known, _)| *known == name.trim()) else {
             return Err("--tools must be a comma list of: flat, text, code, all".into());

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use harness::{Folder, binary, run};
 use serde_json::{Value, json};
-use tools::Entry;
+use tools::ToolSpec;
 
 /// A file of three lines in a folder of its own.
 fn scene() -> Folder {
@@ -77,7 +77,7 @@ fn check_refused(folder: &Folder, words: &[&str], stdin: &str, message: &str) {
     assert_eq!(folder.names(), ["a.rs"], "{words:?}");
 }
 
-fn tools() -> impl Iterator<Item = &'static Entry> {
+fn tools() -> impl Iterator<Item = &'static ToolSpec> {
     tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)
 }
 

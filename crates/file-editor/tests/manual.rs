@@ -8,7 +8,7 @@ mod harness;
 use std::process::Output;
 
 use harness::{Folder, binary, run};
-use tools::Entry;
+use tools::ToolSpec;
 
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -18,7 +18,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-fn tools() -> impl Iterator<Item = &'static Entry> {
+fn tools() -> impl Iterator<Item = &'static ToolSpec> {
     tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)
 }
 

@@ -15,7 +15,7 @@ pub enum Durability {
     Full,
 }
 
-/// Kind of temporary file: with or without a name while it is written.
+/// FileKind of temporary file: with or without a name while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Temps {
     Unnamed,

@@ -27,7 +27,7 @@ use crate::{
     folder_names::FolderNames,
     landmarks::{self, Landmarks},
     lock::Backoff,
-    os::{self, Kind, Temp},
+    os::{self, FileKind, Temp},
     resolve::{Folder, resolve, uninterrupted},
     sweep::Sweeps,
     target::{Target, lock_all},
@@ -172,7 +172,7 @@ impl DiskStore {
             os::open_read(&place.folder, &place.name).map_err(StoreError::when("open the file"))?;
         let file = opened.ok_or(Halt::Retry)?;
         let stat = os::stat_open(&file).map_err(StoreError::when("look at the file"))?;
-        if stat.kind != Kind::File {
+        if stat.kind != FileKind::File {
             return Err(Halt::Retry);
         }
         let bytes = read_whole(&file, stat.stamp.size, self.options.max_size)?;
@@ -190,7 +190,7 @@ impl DiskStore {
         let stat = os::stat_open(&file).ok()?;
         let size = stat.stamp.size;
         // Some file systems report size 0 for files that they generate when they are read.
-        if stat.kind != Kind::File || !(1..=self.options.max_size).contains(&size) {
+        if stat.kind != FileKind::File || !(1..=self.options.max_size).contains(&size) {
             return None;
         }
         buffer.clear();

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
     Call, Excerpt, Hash, Stamp,
-    os::{self, Kind},
+    os::{self, FileKind},
 };
 
 /// Size in bytes from which on a file is large. A smaller file is read whole: that is as quick.
@@ -42,7 +42,7 @@ impl Landmarks {
     /// Reads lines of an open file of up to `max` bytes; `None` when the whole file has to be read to tell.
     pub fn excerpt(&self, file: &File, max: u64, lines: LineRange, call: &Call) -> Option<Excerpt> {
         let stat = os::stat_open(file).ok()?;
-        if stat.kind != Kind::File || !(LARGE..=max).contains(&stat.stamp.size) {
+        if stat.kind != FileKind::File || !(LARGE..=max).contains(&stat.stamp.size) {
             return None;
         }
         let known = match self.find(stat.stamp) {

@@ -120,16 +120,18 @@ impl StoreError {
 
     /// Classifies an OS error; `doing` names the failed action if no other variant fits.
     pub(crate) fn os(doing: &'static str, source: io::Error) -> StoreError {
-        use io::ErrorKind as Kind;
+        use io::ErrorKind as FileKind;
         match source.kind() {
             // cap-std creates this error itself, without an OS code, when a path leaves the root.
-            Kind::PermissionDenied if source.raw_os_error().is_none() => {
+            FileKind::PermissionDenied if source.raw_os_error().is_none() => {
                 StoreError::denied("the path leads outside the root")
             }
-            Kind::PermissionDenied => StoreError::Denied { reason: None },
+            FileKind::PermissionDenied => StoreError::Denied { reason: None },
             _ if os::is_link_loop(&source) => StoreError::denied("too many links"),
-            Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => StoreError::DiskFull,
-            Kind::ReadOnlyFilesystem => StoreError::ReadOnly,
+            FileKind::StorageFull | FileKind::QuotaExceeded | FileKind::FileTooLarge => {
+                StoreError::DiskFull
+            }
+            FileKind::ReadOnlyFilesystem => StoreError::ReadOnly,
             _ => StoreError::Io { doing, source },
         }
     }

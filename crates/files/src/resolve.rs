@@ -14,7 +14,7 @@ use cap_std::fs::Dir;
 
 use crate::{
     StoreError,
-    os::{self, Kind, Stat},
+    os::{self, FileKind, Stat},
     temp_name,
 };
 
@@ -72,8 +72,8 @@ impl Place<'_> {
     /// Returns the regular file that was there a moment ago. Refuses a folder, or any other kind of file.
     pub fn regular(&self) -> Result<Option<&Stat>, StoreError> {
         match &self.stat {
-            Some(Stat { kind: Kind::Folder, .. }) => Err(StoreError::IsFolder),
-            Some(stat) if stat.kind != Kind::File => Err(StoreError::NotRegular),
+            Some(Stat { kind: FileKind::Folder, .. }) => Err(StoreError::IsFolder),
+            Some(stat) if stat.kind != FileKind::File => Err(StoreError::NotRegular),
             stat => Ok(stat.as_ref()),
         }
     }
@@ -109,7 +109,7 @@ pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, Store
         let parent = path.parent().map(PathBuf::from).unwrap_or_default();
         let folder = open_folder(root, &parent)?;
         let stat = os::stat(&folder, &name).map_err(StoreError::when("look at the file"))?;
-        if stat.as_ref().is_none_or(|stat| stat.kind != Kind::Link) {
+        if stat.as_ref().is_none_or(|stat| stat.kind != FileKind::Link) {
             // A sweep would remove a file that is made under this name through a link.
             if temp_name::is_ours(&name) {
                 return Err(StoreError::denied("it leads to a temporary file of the server"));

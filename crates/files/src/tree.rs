@@ -28,7 +28,7 @@ use memchr::memchr;
 
 use crate::{
     Call, DirPath, Root, StoreError,
-    os::{self, Kind},
+    os::{self, FileKind},
     resolve::{Folder, open_folder, resolve, uninterrupted},
     root::PATH_MAX,
     temp_name,
@@ -174,7 +174,7 @@ impl<'a> TreeFile<'a> {
     /// Returns the size in bytes, as it is now. `None` if the file is gone.
     pub fn size(&self) -> Option<u64> {
         let stat = os::stat(self.folder, self.name).ok()??;
-        (stat.kind == Kind::File).then_some(stat.stamp.size)
+        (stat.kind == FileKind::File).then_some(stat.stamp.size)
     }
 
     /// Reads the whole file. `None`, and counted, if it is too large or cannot be read; not counted if it is gone.
@@ -210,7 +210,7 @@ impl<'a> TreeFile<'a> {
             self.skipped.unreadable += 1;
             return None;
         };
-        if stat.kind != Kind::File {
+        if stat.kind != FileKind::File {
             self.skipped.special += 1;
             return None;
         }
@@ -418,7 +418,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
                 Verdict::Hidden => self.skipped.hidden += 1,
                 // The path is too long for callers to use.
                 Verdict::Shown if path.len() > PATH_MAX => self.skipped.unreadable += 1,
-                Verdict::Shown if kind == Kind::Folder => folders.push(name.into_boxed_str()),
+                Verdict::Shown if kind == FileKind::Folder => folders.push(name.into_boxed_str()),
                 Verdict::Shown => names.push(name),
             }
             path.truncate(outer.len());
@@ -436,7 +436,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
     }
 
     /// Returns the name of an entry that may be visited, and its kind: a file or a folder.
-    fn take(&mut self, folder: &Dir, entry: io::Result<DirEntry>) -> Option<(String, Kind)> {
+    fn take(&mut self, folder: &Dir, entry: io::Result<DirEntry>) -> Option<(String, FileKind)> {
         let name =
             entry.ok().and_then(|entry| Some((entry.file_name().into_string().ok()?, entry)));
         let Some((name, entry)) = name.filter(|(name, _)| !name.contains(char::is_control)) else {
@@ -447,7 +447,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
             return None;
         }
         match crate::walk::kind(folder, &entry, name.as_ref()) {
-            Some(kind @ (Kind::File | Kind::Folder)) => Some((name, kind)),
+            Some(kind @ (FileKind::File | FileKind::Folder)) => Some((name, kind)),
             Some(_) => {
                 self.skipped.special += 1;
                 None
@@ -458,8 +458,8 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
     }
 
     /// Decides about a path: globs come first, then ignore files, then hidden names. `.git` is always hidden.
-    fn verdict(&self, rules: Option<&Rules>, path: &str, kind: Kind) -> Verdict {
-        let is_folder = kind == Kind::Folder;
+    fn verdict(&self, rules: Option<&Rules>, path: &str, kind: FileKind) -> Verdict {
+        let is_folder = kind == FileKind::Folder;
         let name = path.rsplit('/').next().unwrap_or(path);
         if name == ".git" {
             return Verdict::Hidden;

@@ -14,7 +14,7 @@ use cap_std::fs::{Dir, DirEntry};
 use crate::{
     Call, DirPath, Entry, StoreError,
     folder_names::FolderNames,
-    os::{self, Kind, Stat},
+    os::{self, FileKind, Stat},
     resolve::{open_folder, resolve, uninterrupted},
     root::PATH_MAX,
     store::system_time,
@@ -45,7 +45,7 @@ pub(crate) fn list(
         }
         // A file that vanished meanwhile, leads outside or has no readable state could not be read either.
         let stat = match os::stat(&folder, name) {
-            Ok(Some(stat)) if stat.kind == Kind::Link => {
+            Ok(Some(stat)) if stat.kind == FileKind::Link => {
                 resolve(root, &at.as_path().join(name)).ok().and_then(|place| place.stat)
             }
             stat => stat.ok().flatten(),
@@ -61,7 +61,7 @@ pub(crate) fn list(
 
 /// Returns the entry of a regular file.
 fn entry(name: OsString, stat: &Stat) -> Option<Entry> {
-    let Stat { kind: Kind::File, stamp, .. } = *stat else { return None };
+    let Stat { kind: FileKind::File, stamp, .. } = *stat else { return None };
     Some(Entry { name, size: stamp.size, modified: system_time(stamp.modified), stamp })
 }
 
@@ -142,7 +142,7 @@ fn first_names(
         if !is_shown(&name) {
             continue;
         }
-        if kind(folder, &entry, name.as_ref()) == Some(Kind::Folder) {
+        if kind(folder, &entry, name.as_ref()) == Some(FileKind::Folder) {
             name.push('/');
         }
         if !is_ahead(&name) {
@@ -162,11 +162,11 @@ fn first_names(
 }
 
 /// Returns the kind of a folder's entry. Some file systems tell it only when asked for the name. `None` if it is gone.
-pub(crate) fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<Kind> {
+pub(crate) fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<FileKind> {
     match entry.file_type() {
-        Ok(kind) if kind.is_file() => Some(Kind::File),
-        Ok(kind) if kind.is_dir() => Some(Kind::Folder),
-        Ok(kind) if kind.is_symlink() => Some(Kind::Link),
+        Ok(kind) if kind.is_file() => Some(FileKind::File),
+        Ok(kind) if kind.is_dir() => Some(FileKind::Folder),
+        Ok(kind) if kind.is_symlink() => Some(FileKind::Link),
         _ => os::stat(folder, name).ok()?.map(|stat| stat.kind),
     }
 }

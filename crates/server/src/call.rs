@@ -23,7 +23,8 @@ use files::{Access, Call, Cancel, Hash, Root, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tools::{
-    Changed, Context, Dialect, Effect, Entry, Failure, Limits, Prepared, Rehearsed, Reply, Seen,
+    ChangeDigest, Context, Dialect, Effect, Failure, FileChange, Limits, Prepared, Rehearsal,
+    ToolOutput, ToolSpec,
 };
 
 use crate::cancel::CancelSignal;
@@ -75,7 +76,7 @@ struct Activity {
 
 /// The outcome of a read: a reply, or its size if there is no memory for it now.
 enum ReadOutcome {
-    Reply(Reply),
+    ToolOutput(ToolOutput),
     NeedsMemory(Prepared, usize),
 }
 
@@ -128,52 +129,52 @@ impl Calls {
     /// Accepts a call. Edits of one file are made in the order in which they are accepted.
     pub fn accept(
         &self,
-        entry: &'static Entry,
+        tool: &'static ToolSpec,
         arguments: Value,
         request_id: String,
         call_id: Option<&str>,
     ) -> PendingCall {
         let since = Instant::now();
         self.note_activity();
-        let reads = entry.effect == Effect::Reads;
-        let is_tool = entry.dialect != Dialect::Resource;
+        let reads = tool.effect == Effect::Reads;
+        let is_tool = tool.dialect != Dialect::Resource;
         let observer = self.options.observer.as_ref().filter(|_| is_tool);
-        let asks = self.options.asks(entry) || (!reads && observer.is_some());
-        let memory_bytes = if asks { tools::tool::arguments_hold(&arguments) } else { 0 };
-        let once_more = (reads || asks).then(|| arguments.clone());
-        let prepared = entry.prepare(arguments).and_then(|prepared| self.check(prepared, asks));
+        let asks = self.options.asks(tool) || (!reads && observer.is_some());
+        let memory_bytes = if asks { tools::tool::arguments_memory(&arguments) } else { 0 };
+        let copy = (reads || asks).then(|| arguments.clone());
+        let prepared = tool.prepare(arguments).and_then(|prepared| self.check(prepared, asks));
 
         let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
-        let needs_generation = prepared.as_ref().is_ok_and(Prepared::is_unwritten);
-        let digested = once_more.as_ref().filter(|_| asks && needs_generation);
+        let needs_generation = prepared.as_ref().is_ok_and(Prepared::needs_generation);
+        let digested = copy.as_ref().filter(|_| asks && needs_generation);
         let digest = digested.map(|arguments| Hash::of(in_order(arguments).to_string().as_bytes()));
-        let observed_call = observer.zip(once_more.as_ref()).map(|(observer, arguments)| {
+        let observed_call = observer.zip(copy.as_ref()).map(|(observer, arguments)| {
             let named = || arguments.get("path")?.as_str().map(String::from);
             let path = target.clone().or_else(named);
-            let (id, tool, effect) = (call_id.map(String::from), entry.name, entry.effect);
+            let (id, tool, effect) = (call_id.map(String::from), tool.name, tool.effect);
             let number = observer::next_number();
             ObservedCall::begin(observer, CallInfo { number, id, tool, effect, path }, arguments)
         });
         let folder = prepared.as_ref().map_or(0, |prepared| self.folders.of(prepared));
-        let work = match once_more {
+        let work = match copy {
             Some(arguments) if reads => Work::Read(arguments),
-            once_more => {
+            copy => {
                 // Nobody is asked about what is refused already.
-                let once_more = once_more.filter(|_| prepared.is_ok());
-                let rehearsal = once_more.and_then(|arguments| entry.prepare(arguments).ok());
+                let copy = copy.filter(|_| prepared.is_ok());
+                let rehearsal = copy.and_then(|arguments| tool.prepare(arguments).ok());
                 let slot = self.join_queue(folder, prepared.as_ref());
                 Work::Edit { slot, rehearsal: rehearsal.map(Box::new) }
             }
         };
         let request =
-            CallRequest { entry, target, folder, digest, memory_bytes, id: request_id, since };
+            CallRequest { tool, target, folder, digest, memory_bytes, id: request_id, since };
         let control = CallControl { observed: observed_call, ..CallControl::default() };
         PendingCall::new(request, control, prepared, work)
     }
 
     /// Refuses a call that this server does not make, whatever is in its files.
     fn check(&self, prepared: Prepared, asks: bool) -> Result<Prepared, Failure> {
-        let reads = prepared.entry.effect == Effect::Reads;
+        let reads = prepared.tool.effect == Effect::Reads;
         if !reads && self.options.access != Access::ReadWrite {
             let denied = StoreError::Denied {
                 reason: Some("the server was started with --read-only".into()),
@@ -191,10 +192,10 @@ impl Calls {
 
     /// True if the thread that accepts such a call may as well run it: that takes hardly longer than to hand it over, and
     /// nobody is asked.
-    pub fn is_short(&self, entry: &Entry) -> bool {
+    pub fn is_short(&self, tool: &ToolSpec) -> bool {
         let works = || !self.folders.at(0).store.waits_for_disk();
-        let asks = self.options.asks(entry) || self.options.observer.is_some();
-        !asks && (entry.effect == Effect::Reads || works())
+        let asks = self.options.asks(tool) || self.options.observer.is_some();
+        !asks && (tool.effect == Effect::Reads || works())
     }
 
     /// A slot in the queue of the file that a call would edit.
@@ -203,7 +204,7 @@ impl Calls {
         folder: usize,
         prepared: Result<&Prepared, &Failure>,
     ) -> Option<QueueSlot> {
-        let prepared = prepared.ok().filter(|prepared| !prepared.is_unwritten())?;
+        let prepared = prepared.ok().filter(|prepared| !prepared.needs_generation())?;
         self.folders.key(folder, prepared).map(|key| self.queue.join(key))
     }
 
@@ -214,10 +215,10 @@ impl Calls {
     }
 
     /// Waits until an edit is at the head of its file's queue. If that takes too long it is refused.
-    pub async fn take_turn(&self, mut pending: PendingCall) -> PendingCall {
+    pub async fn wait_in_queue(&self, mut pending: PendingCall) -> PendingCall {
         let limits = self.limits_of(&pending);
         let Some(slot) = pending.slot() else { return pending };
-        match self.wait_for(slot.turn(), limits.lock_deadline(), &limits).await {
+        match self.wait_for(slot.wait_for_head(), limits.lock_deadline(), &limits).await {
             Ok(()) => pending,
             Err(error) => pending.refuse_by(&lock_timeout(error), &self.limits),
         }
@@ -228,8 +229,8 @@ impl Calls {
     pub async fn rehearse<T: Send + 'static>(
         self: &Arc<Self>,
         mut pending: PendingCall,
-        show: impl FnOnce(&Entry, &str, Changed) -> T + Send + 'static,
-    ) -> (PendingCall, Option<(Seen, Option<T>)>) {
+        show: impl FnOnce(&ToolSpec, &str, FileChange) -> T + Send + 'static,
+    ) -> (PendingCall, Option<(ChangeDigest, Option<T>)>) {
         let Some((prepared, mut slot)) = pending.take_rehearsal() else {
             // It is refused already, with its reason.
             return (pending.refuse(internal_error()), None);
@@ -237,7 +238,7 @@ impl Calls {
         let limits = self.limits_of(&pending);
         let turn = async {
             if let Some(slot) = &mut slot {
-                slot.turn().await;
+                slot.wait_for_head().await;
             }
             Arc::clone(&self.reads_on_threads).acquire_owned().await
         };
@@ -247,9 +248,9 @@ impl Calls {
         };
         let target = pending.request.target.clone().unwrap_or_default();
         let work = move |cx: &Context, _: &Self| {
-            let entry = prepared.entry;
-            let Rehearsed { seen, changed } = prepared.rehearse(cx)?;
-            Ok((seen, changed.map(|changed| show(entry, &target, changed))))
+            let tool = prepared.tool;
+            let Rehearsal { seen, changed } = prepared.rehearse(cx)?;
+            Ok((seen, changed.map(|changed| show(tool, &target, changed))))
         };
         match self.on_thread(thread, &limits, work).await {
             Ok((rehearsed, _)) => (pending, Some(rehearsed)),
@@ -287,8 +288,8 @@ impl Calls {
         mut prepared: Prepared,
         arguments: &Value,
         limits: &CallLimits,
-    ) -> Result<(Reply, Option<Permit>), Failure> {
-        let entry = prepared.entry;
+    ) -> Result<(ToolOutput, Option<Permit>), Failure> {
+        let tool = prepared.tool;
         let mut permit: Option<Permit> = None;
         loop {
             let thread = Arc::clone(&self.reads_on_threads).acquire_owned();
@@ -299,7 +300,7 @@ impl Calls {
             let has_permit = permit.is_some();
             let work = move |cx: &Context, calls: &Self| match calls.must_wait(&prepared, cx) {
                 Some(bytes) if !has_permit => Ok(ReadOutcome::NeedsMemory(prepared, bytes)),
-                _ => run(prepared, cx).map(|reply| ReadOutcome::Reply(reply.compact())),
+                _ => run(prepared, cx).map(|reply| ReadOutcome::ToolOutput(reply.compact())),
             };
             let (outcome, thread) = self.on_thread(thread, limits, work).await?;
             let bytes = match outcome {
@@ -307,8 +308,8 @@ impl Calls {
                     prepared = unread;
                     bytes
                 }
-                ReadOutcome::Reply(reply) => {
-                    let bytes = reply.holds();
+                ReadOutcome::ToolOutput(reply) => {
+                    let bytes = reply.memory_bytes();
                     let Some(budget) = self.answer_memory.of(bytes) else {
                         return Ok((reply, None));
                     };
@@ -317,7 +318,7 @@ impl Calls {
                         permit.shrink_to(bytes);
                         return Ok((reply, Some(permit)));
                     }
-                    prepared = entry.prepare(arguments.clone())?;
+                    prepared = tool.prepare(arguments.clone())?;
                     bytes
                 }
             };
@@ -350,11 +351,11 @@ impl Calls {
         prepared: Prepared,
         mut slot: Option<QueueSlot>,
         limits: &CallLimits,
-    ) -> Result<(Reply, Option<Permit>), Failure> {
+    ) -> Result<(ToolOutput, Option<Permit>), Failure> {
         let since = Instant::now();
         let turn = async {
             if let Some(slot) = &mut slot {
-                slot.turn().await;
+                slot.wait_for_head().await;
             }
             Arc::clone(&self.edits_on_threads).acquire_owned().await
         };
@@ -373,12 +374,12 @@ impl Calls {
                     observed.end(outcome.as_ref(), changed.as_ref());
                     outcome
                 }
-                (None, Some(approved)) => prepared.run_as_seen(cx, &approved),
+                (None, Some(approved)) => prepared.run_approved(cx, &approved),
                 (None, None) => run(prepared, cx),
             }
         };
         let (reply, _thread) = self.on_thread(thread.ok(), limits, work).await?;
-        let bytes = reply.holds();
+        let bytes = reply.memory_bytes();
         let permit = match self.answer_memory.of(bytes) {
             None => None,
             Some(budget) => tokio::select! {
@@ -493,7 +494,7 @@ fn lock_timeout(error: StoreError) -> StoreError {
     }
 }
 
-fn run(prepared: Prepared, cx: &Context) -> Result<Reply, Failure> {
+fn run(prepared: Prepared, cx: &Context) -> Result<ToolOutput, Failure> {
     #[cfg(debug_assertions)]
     panic_if_asked(prepared.target.as_deref());
     prepared.run(cx)

@@ -108,12 +108,12 @@ impl Questions {
     /// Receives the client's answer to `id`: its result, or `None` for an error. An answer to nothing is ignored.
     pub fn answer(&self, id: &RequestId, result: Option<&RawValue>) {
         let RequestId::Number(id) = id else { return };
-        let asker = lock(&self.open).as_mut().and_then(|open| open.remove(id));
-        let Some(asker) = asker else { return };
+        let ask_method = lock(&self.open).as_mut().and_then(|open| open.remove(id));
+        let Some(ask_method) = ask_method else { return };
         let is_small =
-            |json: &&RawValue| json_arguments::count(json.get().as_bytes()) <= message::MOST_VALUES;
+            |json: &&RawValue| json_arguments::count(json.get().as_bytes()) <= message::VALUES_MAX;
         let result = result.filter(is_small);
-        let _ = asker.send(result.and_then(|result| serde_json::from_str(result.get()).ok()));
+        let _ = ask_method.send(result.and_then(|result| serde_json::from_str(result.get()).ok()));
     }
 
     /// There will be no more answers: whoever waits for one gets none.
@@ -125,8 +125,8 @@ impl Questions {
     /// cancelled.
     pub async fn ask(&self, channel: &ClientChannel, method: &str, params: Value) -> Option<Value> {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let (asker, answer) = oneshot::channel();
-        lock(&self.open).as_mut()?.insert(id, asker);
+        let (ask_method, answer) = oneshot::channel();
+        lock(&self.open).as_mut()?.insert(id, ask_method);
         let mut open = Asked { questions: self, channel, id: Some(id) };
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         (channel.send)(request, None);
@@ -217,14 +217,14 @@ mod tests {
     fn an_answer_without_end_is_none() {
         let questions = Questions::default();
         let ask = |id, result: &str| {
-            let (asker, mut answer) = oneshot::channel();
-            lock(&questions.open).as_mut().expect("open").insert(id, asker);
+            let (ask_method, mut answer) = oneshot::channel();
+            lock(&questions.open).as_mut().expect("open").insert(id, ask_method);
             let result: &RawValue = serde_json::from_str(result).expect("JSON");
             questions.answer(&RequestId::Number(id), Some(result));
             answer.try_recv().expect("it was answered")
         };
         assert_eq!(ask(1, r#"{"action":"accept"}"#), Some(json!({ "action": "accept" })));
-        let many = vec!["[]"; message::MOST_VALUES].join(",");
+        let many = vec!["[]"; message::VALUES_MAX].join(",");
         assert_eq!(ask(2, &format!(r#"{{"action":"accept","content":[{many}]}}"#)), None);
     }
 }

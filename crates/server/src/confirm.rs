@@ -17,7 +17,7 @@ use rmcp::ErrorData;
 use rmcp::model::InputRequiredResult;
 use serde_json::{Value, json};
 use tools::rehearsal;
-use tools::{Changed, Effect, Entry, Seen};
+use tools::{ChangeDigest, Effect, FileChange, ToolSpec};
 
 use crate::call::Calls;
 use crate::call::confirmations::{
@@ -34,104 +34,114 @@ use crate::options::Confirm;
 const QUESTION: &str = "confirm";
 
 /// How a person can be asked about a call.
-pub enum Asker {
+pub enum AskMethod {
     /// Not at all.
     Nobody,
     /// By a request to the client, while the call waits.
     Request(ClientChannel),
     /// By the answer to the call.
-    Answer,
+    Response,
     /// It was asked before, and this is the reply.
-    Replied(Reply),
+    Replied(PersonReply),
 }
 
 /// A person's reply to a question that was the answer to an earlier call.
-pub enum Reply {
+pub enum PersonReply {
     Yes(Confirmed),
     No,
 }
 
 /// The answer to a call: its result, or a question that the client is to call again with.
-pub enum CallAnswer {
+pub enum CallResponse {
     Result(CallResult),
     Question(InputRequiredResult),
 }
 
 /// The outcome of asking: run the call, or answer with a question.
 #[expect(clippy::large_enum_variant, reason = "one at a time, mostly a call")]
-enum Settled {
+enum Decision {
     Run(PendingCall),
     Ask(InputRequiredResult),
 }
 
 /// Runs a call to its end: code is generated, whoever has to be asked is asked, and the tool runs.
-pub async fn answer(calls: &Arc<Calls>, mut pending: PendingCall, mut asker: Asker) -> CallAnswer {
+pub async fn answer(
+    calls: &Arc<Calls>,
+    mut pending: PendingCall,
+    mut ask_method: AskMethod,
+) -> CallResponse {
     let observed = pending.control.observed.clone();
-    let asks_client = observed.is_none() && calls.options.asks(pending.entry());
+    let asks_client = observed.is_none() && calls.options.asks(pending.tool());
     if asks_client {
-        pending = before_generation(calls, pending, &mut asker);
+        pending = before_generation(calls, pending, &mut ask_method);
     }
     if pending.needs_generation() {
         pending = generation::generate(calls, pending).await;
     }
-    let settled = match observed {
-        Some(observed) => Settled::Run(ask_observer(calls, pending, &observed).await),
-        None if asks_client => ask_client(calls, pending, asker).await,
-        None => Settled::Run(pending),
+    let decision = match observed {
+        Some(observed) => Decision::Run(ask_observer(calls, pending, &observed).await),
+        None if asks_client => ask_client(calls, pending, ask_method).await,
+        None => Decision::Run(pending),
     };
-    match settled {
-        Settled::Run(pending) => CallAnswer::Result(Arc::clone(calls).run(pending).await),
-        Settled::Ask(question) => CallAnswer::Question(question),
+    match decision {
+        Decision::Run(pending) => CallResponse::Result(Arc::clone(calls).run(pending).await),
+        Decision::Ask(question) => CallResponse::Question(question),
     }
 }
 
 /// Runs a call about which no client can be asked.
 pub async fn answer_unasked(calls: &Arc<Calls>, pending: PendingCall) -> CallResult {
-    match answer(calls, pending, Asker::Nobody).await {
-        CallAnswer::Result(result) => result,
-        CallAnswer::Question(_) => CallResult { outcome: Err(internal_error()), permit: None },
+    match answer(calls, pending, AskMethod::Nobody).await {
+        CallResponse::Result(result) => result,
+        CallResponse::Question(_) => CallResult { outcome: Err(internal_error()), permit: None },
     }
 }
 
 /// Before a model is asked: refuses a call that could not write afterwards, and takes over what was generated when a person
 /// agreed to it.
-fn before_generation(calls: &Calls, pending: PendingCall, asker: &mut Asker) -> PendingCall {
+fn before_generation(
+    calls: &Calls,
+    pending: PendingCall,
+    ask_method: &mut AskMethod,
+) -> PendingCall {
     if !pending.needs_generation() {
         return pending;
     }
-    match asker {
-        Asker::Nobody if calls.options.confirm == Confirm::Always => {
+    match ask_method {
+        AskMethod::Nobody if calls.options.confirm == Confirm::Always => {
             pending.refuse(nobody_to_ask())
         }
-        Asker::Replied(Reply::No) => pending.refuse(declined()),
-        Asker::Replied(Reply::Yes(confirmed)) => match confirmed.generated.take() {
+        AskMethod::Replied(PersonReply::No) => pending.refuse(declined()),
+        AskMethod::Replied(PersonReply::Yes(confirmed)) => match confirmed.generated.take() {
             Some(generated) => calls.rejoin_queue(pending.with_kept(*generated)),
             None => pending.refuse(internal_error()),
         },
-        Asker::Nobody | Asker::Request(_) | Asker::Answer => pending,
+        AskMethod::Nobody | AskMethod::Request(_) | AskMethod::Response => pending,
     }
 }
 
-async fn ask_client(calls: &Arc<Calls>, pending: PendingCall, asker: Asker) -> Settled {
-    let channel = match asker {
-        Asker::Nobody if calls.options.confirm == Confirm::Auto => return Settled::Run(pending),
-        Asker::Nobody => return Settled::Run(pending.refuse(nobody_to_ask())),
-        Asker::Replied(Reply::Yes(confirmed)) => {
-            return Settled::Run(pending.with_approved(confirmed.seen));
+async fn ask_client(calls: &Arc<Calls>, pending: PendingCall, ask_method: AskMethod) -> Decision {
+    let channel = match ask_method {
+        AskMethod::Nobody if calls.options.confirm == Confirm::Auto => {
+            return Decision::Run(pending);
         }
-        Asker::Replied(Reply::No) => return Settled::Run(pending.refuse(declined())),
-        Asker::Request(channel) => Some(channel),
-        Asker::Answer => None,
+        AskMethod::Nobody => return Decision::Run(pending.refuse(nobody_to_ask())),
+        AskMethod::Replied(PersonReply::Yes(confirmed)) => {
+            return Decision::Run(pending.with_approved(confirmed.change));
+        }
+        AskMethod::Replied(PersonReply::No) => return Decision::Run(pending.refuse(declined())),
+        AskMethod::Request(channel) => Some(channel),
+        AskMethod::Response => None,
     };
     let show =
-        |entry: &Entry, target: &str, change| rehearsal::question(entry.name, target, change);
-    let (pending, seen, question) = match rehearse(calls, pending, show).await {
+        |tool: &ToolSpec, target: &str, change| rehearsal::question(tool.name, target, change);
+    let (pending, change, question) = match rehearse(calls, pending, show).await {
         Ok(rehearsed) => rehearsed,
-        Err(pending) => return Settled::Run(pending),
+        Err(pending) => return Decision::Run(pending),
     };
-    let Some(channel) = channel else { return ask_by_answer(calls, pending, &seen, &question) };
+    let Some(channel) = channel else { return ask_by_answer(calls, pending, &change, &question) };
     let Some(questions) = channel.questions.clone() else {
-        return Settled::Run(pending.refuse(nobody_to_ask()));
+        return Decision::Run(pending.refuse(nobody_to_ask()));
     };
     let ask = async {
         let answer = questions.ask(&channel, "elicitation/create", form(&question));
@@ -143,7 +153,7 @@ async fn ask_client(calls: &Arc<Calls>, pending: PendingCall, asker: Asker) -> S
         }
     };
     let memory_bytes = pending.request.memory_bytes;
-    Settled::Run(decide(calls, pending, seen, memory_bytes, ask).await)
+    Decision::Run(decide(calls, pending, change, memory_bytes, ask).await)
 }
 
 /// Asks the observer whether the call may run, and about its change if the observer wants that.
@@ -160,7 +170,7 @@ async fn ask_observer(
         () = cancel.cancelled() => {}
         () = calls.stopped() => {}
     }
-    let pending = pending.after(since.elapsed());
+    let pending = pending.with_uncounted(since.elapsed());
     if info.effect == Effect::Reads {
         return pending;
     }
@@ -168,7 +178,7 @@ async fn ask_observer(
         let denied = StoreError::Denied { reason: Some(reason.into()) };
         pending.refuse_by(&denied, &calls.limits)
     };
-    let pending = calls.take_turn(pending).await;
+    let pending = calls.wait_in_queue(pending).await;
     if pending.is_refused() {
         return pending;
     }
@@ -177,20 +187,20 @@ async fn ask_observer(
         Permission::Ask => {}
         Permission::Refused(reason) => return refuse(pending, reason),
     }
-    let show = |_: &Entry, _: &str, changed: Changed| changed;
-    let (pending, seen, changed) = match rehearse(calls, pending, show).await {
+    let show = |_: &ToolSpec, _: &str, changed: FileChange| changed;
+    let (pending, change, changed) = match rehearse(calls, pending, show).await {
         Ok(rehearsed) => rehearsed,
         Err(pending) => return pending,
     };
     let size = changed.after.len() + changed.before.as_ref().map_or(0, |bytes| bytes.len());
     let memory_bytes = pending.request.memory_bytes + size;
     let ask = observer.ask(info, &changed);
-    let pending = decide(calls, pending, seen, memory_bytes, ask).await;
+    let pending = decide(calls, pending, change, memory_bytes, ask).await;
     if pending.is_refused() {
         return pending;
     }
     // That may be long after.
-    let pending = calls.take_turn(pending).await;
+    let pending = calls.wait_in_queue(pending).await;
     match observer.permission(info) {
         Permission::Refused(reason) => refuse(pending, reason),
         Permission::Granted | Permission::Ask => pending,
@@ -202,12 +212,12 @@ async fn ask_observer(
 async fn rehearse<T: Send + 'static>(
     calls: &Arc<Calls>,
     pending: PendingCall,
-    show: impl FnOnce(&Entry, &str, Changed) -> T + Send + 'static,
-) -> Result<(PendingCall, Seen, T), PendingCall> {
+    show: impl FnOnce(&ToolSpec, &str, FileChange) -> T + Send + 'static,
+) -> Result<(PendingCall, ChangeDigest, T), PendingCall> {
     match calls.rehearse(pending, show).await {
         (pending, None) => Err(pending),
-        (pending, Some((seen, None))) => Err(calls.rejoin_queue(pending).with_approved(seen)),
-        (pending, Some((seen, Some(shown)))) => Ok((pending, seen, shown)),
+        (pending, Some((change, None))) => Err(calls.rejoin_queue(pending).with_approved(change)),
+        (pending, Some((change, Some(shown)))) => Ok((pending, change, shown)),
     }
 }
 
@@ -215,7 +225,7 @@ async fn rehearse<T: Send + 'static>(
 async fn decide(
     calls: &Arc<Calls>,
     pending: PendingCall,
-    seen: Seen,
+    change: ChangeDigest,
     memory_bytes: usize,
     ask: impl Future<Output = Verdict>,
 ) -> PendingCall {
@@ -231,9 +241,9 @@ async fn decide(
         () = cancel.cancelled() => Err(StoreError::Cancelled),
         () = calls.stopped() => Err(StoreError::Stopping),
     };
-    let pending = pending.after(since.elapsed());
+    let pending = pending.with_uncounted(since.elapsed());
     match verdict {
-        Ok(Verdict::Yes) => calls.rejoin_queue(pending).with_approved(seen),
+        Ok(Verdict::Yes) => calls.rejoin_queue(pending).with_approved(change),
         Ok(Verdict::No) => pending.refuse(declined()),
         Ok(Verdict::Unanswered) => pending.refuse(unanswered()),
         Err(error) => pending.refuse_by(&error, &calls.limits),
@@ -244,22 +254,22 @@ async fn decide(
 fn ask_by_answer(
     calls: &Arc<Calls>,
     mut pending: PendingCall,
-    seen: &Seen,
+    change: &ChangeDigest,
     question: &str,
-) -> Settled {
+) -> Decision {
     let mut generated = None;
     if pending.request.digest.is_some() {
         let Some(held) = calls.confirmations.hold(pending.request.memory_bytes) else {
-            return Settled::Run(pending.refuse(too_many()));
+            return Decision::Run(pending.refuse(too_many()));
         };
         generated = pending.take_prepared().map(|prepared| GeneratedCall { prepared, held });
     }
     let is_kept = generated.is_some();
-    let state = calls.confirmations.seal(&sealed_subject(&pending), seen, generated);
+    let state = calls.confirmations.seal(&sealed_subject(&pending), change, generated);
     if is_kept {
         forget_in_time(calls);
     }
-    Settled::Ask(question_as_answer(question, state))
+    Decision::Ask(question_as_answer(question, state))
 }
 
 /// Drops what was kept once it has expired: the client may never call again.
@@ -301,7 +311,7 @@ fn sealed_subject(pending: &PendingCall) -> Vec<u8> {
     let request = &pending.request;
     let digest = request.digest.map(|digest| digest.to_string()).unwrap_or_default();
     let target = request.target.as_deref().unwrap_or_default();
-    [request.entry.name, "\0", &digest, "\0", target].concat().into_bytes()
+    [request.tool.name, "\0", &digest, "\0", target].concat().into_bytes()
 }
 
 /// The state and the reply that a client calls again with.
@@ -317,7 +327,11 @@ impl SecondCall {
     }
 
     /// The reply. `None` if there is none, so that somebody has to be asked.
-    pub fn reply(&self, calls: &Calls, pending: &PendingCall) -> Result<Option<Reply>, ErrorData> {
+    pub fn reply(
+        &self,
+        calls: &Calls,
+        pending: &PendingCall,
+    ) -> Result<Option<PersonReply>, ErrorData> {
         let (Some(state), Some(answer)) = (&self.state, &self.answer) else { return Ok(None) };
         let invalid = |detail: &str| {
             ErrorData::invalid_params("Invalid params", Some(json!({ "detail": detail })))
@@ -330,6 +344,6 @@ impl SecondCall {
                  is older than ten minutes; nothing was written, call again without it to be asked again",
             )
         })?;
-        Ok(Some(if accepted { Reply::Yes(confirmed) } else { Reply::No }))
+        Ok(Some(if accepted { PersonReply::Yes(confirmed) } else { PersonReply::No }))
     }
 }

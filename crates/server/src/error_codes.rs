@@ -1,7 +1,7 @@
 //! JSON-RPC error codes and bodies for failures of tools. Errors of the protocol itself use the constants here or `rmcp`'s.
 
 use serde_json::{Map, Value, json};
-use tools::{Dialect, Entry, Failure, Kind};
+use tools::{Dialect, Failure, FailureKind, ToolSpec};
 
 /// JSON-RPC's own.
 pub const PARSE_ERROR: i32 = -32700;
@@ -26,38 +26,38 @@ pub struct Code {
     pub about: &'static str,
 }
 
-pub fn code(kind: Kind) -> Code {
+pub fn code(kind: FailureKind) -> Code {
     let (number, category, about) = match kind {
-        Kind::Invalid => (INVALID_PARAMS, "client", "invalid arguments"),
-        Kind::Unusable => (INVALID_REQUEST, "client", "invalid arguments"),
-        Kind::NotFound => (-32001, "system", "file not found"),
-        Kind::TooLarge => (-32001, "system", "file too large"),
-        Kind::Denied => (-32002, "system", "permission denied"),
-        Kind::Declined => (-32002, "client", "not confirmed"),
-        Kind::NotAFile => (-32003, "client", "not a regular file"),
-        Kind::NotText => (-32004, "client", "not a text file"),
-        Kind::DiskFull => (-32005, "system", "no space left"),
-        Kind::NoMatch => (-32010, "client", "string not found"),
-        Kind::Ambiguous => (-32011, "client", "string appears several times"),
-        Kind::Conflict => (-32012, "client", "edits conflict"),
-        Kind::Stale => (-32013, "client", "file changed since it was read"),
-        Kind::Author => (-32603, "system", "nothing was generated"),
-        Kind::TimedOut => (-32014, "system", "timed out"),
-        Kind::Cancelled => (-32014, "client", "cancelled"),
-        Kind::Stopping => (-32014, "server", "server is stopping"),
-        Kind::System => (-32603, "system", "file system error"),
-        Kind::Internal => (-32603, "server", "internal error"),
+        FailureKind::Invalid => (INVALID_PARAMS, "client", "invalid arguments"),
+        FailureKind::Unusable => (INVALID_REQUEST, "client", "invalid arguments"),
+        FailureKind::NotFound => (-32001, "system", "file not found"),
+        FailureKind::TooLarge => (-32001, "system", "file too large"),
+        FailureKind::Denied => (-32002, "system", "permission denied"),
+        FailureKind::Declined => (-32002, "client", "not confirmed"),
+        FailureKind::NotAFile => (-32003, "client", "not a regular file"),
+        FailureKind::NotText => (-32004, "client", "not a text file"),
+        FailureKind::DiskFull => (-32005, "system", "no space left"),
+        FailureKind::NoMatch => (-32010, "client", "string not found"),
+        FailureKind::Ambiguous => (-32011, "client", "string appears several times"),
+        FailureKind::Conflict => (-32012, "client", "edits conflict"),
+        FailureKind::Stale => (-32013, "client", "file changed since it was read"),
+        FailureKind::Generation => (-32603, "system", "nothing was generated"),
+        FailureKind::TimedOut => (-32014, "system", "timed out"),
+        FailureKind::Cancelled => (-32014, "client", "cancelled"),
+        FailureKind::Stopping => (-32014, "server", "server is stopping"),
+        FailureKind::System => (-32603, "system", "file system error"),
+        FailureKind::Internal => (-32603, "server", "internal error"),
     };
     Code { number, category, about }
 }
 
-/// The code for a call of this entry. For a resource -32002 means that there is none, and nothing else.
-pub fn code_of(entry: &Entry, kind: Kind) -> Code {
-    let number = match (entry.dialect, kind) {
-        (Dialect::Resource, Kind::NotFound) => RESOURCE_NOT_FOUND,
-        (Dialect::Resource, Kind::Denied) => INVALID_PARAMS,
+/// The code for a call of this tool. For a resource -32002 means that there is none, and nothing else.
+pub fn code_of(tool: &ToolSpec, kind: FailureKind) -> Code {
+    let number = match (tool.dialect, kind) {
+        (Dialect::Resource, FailureKind::NotFound) => RESOURCE_NOT_FOUND,
+        (Dialect::Resource, FailureKind::Denied) => INVALID_PARAMS,
         (Dialect::Code, kind) if name(kind) == "INVALID_INPUT" => INVALID_PARAMS,
-        (Dialect::Code, kind) if name(kind) == "EDIT_CONFLICT" => code(Kind::Stale).number,
+        (Dialect::Code, kind) if name(kind) == "EDIT_CONFLICT" => code(FailureKind::Stale).number,
         _ => code(kind).number,
     };
     Code { number, ..code(kind) }
@@ -103,50 +103,50 @@ pub fn object(failure: &Failure) -> Value {
 }
 
 /// The code tools' name of a kind. The contract has four of them.
-fn name(kind: Kind) -> &'static str {
+fn name(kind: FailureKind) -> &'static str {
     match kind {
-        Kind::NotFound => "FILE_NOT_FOUND",
-        Kind::Denied | Kind::Declined => "PERMISSION_DENIED",
-        Kind::Stale | Kind::Conflict => "EDIT_CONFLICT",
-        Kind::Invalid
-        | Kind::Unusable
-        | Kind::TooLarge
-        | Kind::NotAFile
-        | Kind::NotText
-        | Kind::NoMatch
-        | Kind::Ambiguous => "INVALID_INPUT",
-        Kind::DiskFull => "DISK_FULL",
-        Kind::Author => "GENERATION_FAILED",
-        Kind::TimedOut => "TIMED_OUT",
-        Kind::Cancelled => "CANCELLED",
-        Kind::Stopping => "SERVER_STOPPING",
-        Kind::System => "FILE_SYSTEM_ERROR",
-        Kind::Internal => "INTERNAL_ERROR",
+        FailureKind::NotFound => "FILE_NOT_FOUND",
+        FailureKind::Denied | FailureKind::Declined => "PERMISSION_DENIED",
+        FailureKind::Stale | FailureKind::Conflict => "EDIT_CONFLICT",
+        FailureKind::Invalid
+        | FailureKind::Unusable
+        | FailureKind::TooLarge
+        | FailureKind::NotAFile
+        | FailureKind::NotText
+        | FailureKind::NoMatch
+        | FailureKind::Ambiguous => "INVALID_INPUT",
+        FailureKind::DiskFull => "DISK_FULL",
+        FailureKind::Generation => "GENERATION_FAILED",
+        FailureKind::TimedOut => "TIMED_OUT",
+        FailureKind::Cancelled => "CANCELLED",
+        FailureKind::Stopping => "SERVER_STOPPING",
+        FailureKind::System => "FILE_SYSTEM_ERROR",
+        FailureKind::Internal => "INTERNAL_ERROR",
     }
 }
 
 /// A failure as a JSON-RPC error: code, message, data.
-pub fn json_rpc(entry: &Entry, failure: &Failure) -> (i32, String, Value) {
+pub fn json_rpc(tool: &ToolSpec, failure: &Failure) -> (i32, String, Value) {
     let mut data = Map::new();
-    data.insert("tool".into(), entry.name.into());
-    let message = if failure.kind == Kind::Invalid {
+    data.insert("tool".into(), tool.name.into());
+    let message = if failure.kind == FailureKind::Invalid {
         data.insert("validation_errors".into(), json!(failure.faults));
         "Invalid params".into()
     } else {
         failure.message.clone()
     };
-    if entry.dialect == Dialect::Code {
+    if tool.dialect == Dialect::Code {
         data.insert("code".into(), name(failure.kind).into());
     }
     data.extend(details(failure));
-    (code_of(entry, failure.kind).number, message, data.into())
+    (code_of(tool, failure.kind).number, message, data.into())
 }
 
 /// The failure of a resource as a JSON-RPC error, with the URI if one was asked for.
-pub fn resource(entry: &Entry, uri: Option<&str>, failure: &Failure) -> (i32, String, Value) {
+pub fn resource(tool: &ToolSpec, uri: Option<&str>, failure: &Failure) -> (i32, String, Value) {
     let uri = uri.map(|uri| ("uri".into(), uri.chars().take(URI_SHOWN).collect::<String>().into()));
     let data: Map<_, _> = uri.into_iter().chain(details(failure)).collect();
-    (code_of(entry, failure.kind).number, failure.message.clone(), data.into())
+    (code_of(tool, failure.kind).number, failure.message.clone(), data.into())
 }
 
 fn details(failure: &Failure) -> impl Iterator<Item = (String, Value)> {

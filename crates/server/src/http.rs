@@ -69,7 +69,7 @@ const DRAIN: Duration = Duration::from_millis(1600);
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 
 /// Where to listen, and whom to let in.
-pub struct Options {
+pub struct ListenOptions {
     pub listeners: Vec<StdListener>,
     pub hosts: Vec<AllowedHost>,
     pub token: Option<String>,
@@ -140,7 +140,11 @@ pub fn raise_descriptor_limit() {
 pub fn raise_descriptor_limit() {}
 
 /// Serves until a signal comes.
-pub async fn serve(calls: Arc<Calls>, options: Options, mut signals: Signals) -> io::Result<()> {
+pub async fn serve(
+    calls: Arc<Calls>,
+    options: ListenOptions,
+    mut signals: Signals,
+) -> io::Result<()> {
     let service = TowerToHyperService::new(router(&calls, options.hosts, options.token));
     tokio::spawn(usage_watch::watch(Arc::clone(&calls)));
     tokio::spawn(idle_memory::give_back_when_idle(Arc::clone(&calls)));
@@ -265,14 +269,14 @@ pub fn router(calls: &Arc<Calls>, hosts: Vec<AllowedHost>, token: Option<String>
         .delete(move |headers: HeaderMap| async move { sessions.end_session(&headers) })
         .fallback(|| async { method_not_allowed("POST") });
     let mut router = Router::new().route("/", mcp.clone()).route("/mcp", mcp);
-    for entry in calls.options.methods() {
+    for tool in calls.options.methods() {
         let (calls, bodies) = (Arc::clone(calls), Arc::clone(&bodies));
         let method = post(move |request: Request| {
             let (calls, bodies) = (Arc::clone(&calls), Arc::clone(&bodies));
-            async move { rest::answer(entry, calls, &bodies, request).await }
+            async move { rest::answer(tool, calls, &bodies, request).await }
         });
         let method = method.fallback(|| async { method_not_allowed("POST") });
-        router = router.route(&format!("/{}", entry.name), method);
+        router = router.route(&format!("/{}", tool.name), method);
     }
     let access = AccessCheck::new(hosts, token, Arc::clone(calls));
     let unknown = Arc::clone(calls);

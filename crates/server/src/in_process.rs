@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tools::{Entry, Failure, Limits, Reply};
+use tools::{Failure, Limits, ToolOutput, ToolSpec};
 
 use crate::call::Calls;
 use crate::client_channel::INTERVAL;
@@ -14,7 +14,7 @@ use crate::{confirm, json_arguments, message};
 
 /// Bytes of arguments that a call may have.
 pub fn longest(limits: &Limits) -> u64 {
-    limits.max_size + message::OVERHEAD
+    limits.max_size + message::OVERHEAD_MAX
 }
 
 /// Reads arguments. The error says why they cannot be read.
@@ -40,13 +40,13 @@ pub fn value(json: &[u8]) -> Result<Value, Cow<'static, str>> {
 /// called at intervals with the phase of a call that takes long, and with how long it has taken.
 pub async fn call(
     calls: &Arc<Calls>,
-    entry: &'static Entry,
+    tool: &'static ToolSpec,
     arguments: Value,
     cancelled: impl Future<Output = ()>,
     report: impl Fn(&str, Duration),
-) -> Result<Reply, Failure> {
+) -> Result<ToolOutput, Failure> {
     let since = Instant::now();
-    let pending = calls.accept(entry, arguments, "1".into(), None);
+    let pending = calls.accept(tool, arguments, "1".into(), None);
     let control = pending.control.clone();
     let result = confirm::answer_unasked(calls, pending);
     let reports = async {

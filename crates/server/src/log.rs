@@ -52,23 +52,23 @@ pub struct Log {
 #[derive(Default)]
 struct Refusals {
     since: Option<Instant>,
-    said: u64,
-    unsaid: u64,
+    logged: u64,
+    suppressed: u64,
 }
 
 impl Refusals {
     /// How many were not logged before this one. `None` if this one is not logged either.
-    fn tell(&mut self, now: Instant) -> Option<u64> {
+    fn admit(&mut self, now: Instant) -> Option<u64> {
         let second = Duration::from_secs(1);
         if self.since.is_none_or(|since| now.saturating_duration_since(since) >= second) {
-            (self.since, self.said) = (Some(now), 0);
+            (self.since, self.logged) = (Some(now), 0);
         }
-        if self.said >= REFUSALS_A_SECOND {
-            self.unsaid += 1;
+        if self.logged >= REFUSALS_A_SECOND {
+            self.suppressed += 1;
             return None;
         }
-        self.said += 1;
-        Some(std::mem::take(&mut self.unsaid))
+        self.logged += 1;
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 
@@ -90,10 +90,10 @@ impl Log {
     /// Logs a request that was refused. Of many in a second, some are only counted.
     pub fn write_refusal(&self, event: &str, mut fields: Map<String, Value>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(unsaid) = refusals.tell(Instant::now()) else { return };
+        let Some(suppressed) = refusals.admit(Instant::now()) else { return };
         drop(refusals);
-        if unsaid > 0 {
-            fields.insert("more_refused_before".into(), unsaid.into());
+        if suppressed > 0 {
+            fields.insert("more_refused_before".into(), suppressed.into());
         }
         self.write(Level::Warn, event, fields);
     }
@@ -153,11 +153,11 @@ mod tests {
     fn of_many_refusals_at_once_some_are_counted_only() {
         let mut refusals = Refusals::default();
         let start = Instant::now();
-        let told: Vec<_> = (0..100).map(|_| refusals.tell(start)).collect();
-        assert!(told[..20].iter().all(|told| *told == Some(0)));
-        assert!(told[20..].iter().all(Option::is_none));
-        assert_eq!(refusals.tell(start + Duration::from_millis(999)), None);
-        assert_eq!(refusals.tell(start + Duration::from_secs(1)), Some(81));
-        assert_eq!(refusals.tell(start + Duration::from_secs(1)), Some(0));
+        let admitted: Vec<_> = (0..100).map(|_| refusals.admit(start)).collect();
+        assert!(admitted[..20].iter().all(|admitted| *admitted == Some(0)));
+        assert!(admitted[20..].iter().all(Option::is_none));
+        assert_eq!(refusals.admit(start + Duration::from_millis(999)), None);
+        assert_eq!(refusals.admit(start + Duration::from_secs(1)), Some(81));
+        assert_eq!(refusals.admit(start + Duration::from_secs(1)), Some(0));
     }
 }

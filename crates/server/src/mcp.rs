@@ -21,7 +21,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
-use tools::{Block, Effect, Entry, Failure, Kind, Reply};
+use tools::{Block, Effect, Failure, FailureKind, ToolOutput, ToolSpec};
 
 use crate::call::Calls;
 use crate::error_codes;
@@ -44,26 +44,26 @@ impl Mcp {
 
     fn tools(&self) -> &[Tool] {
         let options = &self.calls.options;
-        let all = || options.offered().map(|entry| describe(entry, options)).collect();
+        let all = || options.offered().map(|tool| describe(tool, options)).collect();
         self.tools.get_or_init(all)
     }
 }
 
-fn describe(entry: &Entry, options: &Options) -> Tool {
+fn describe(spec: &ToolSpec, options: &Options) -> Tool {
     let mut tool =
-        Tool::new(entry.name, entry.description().to_owned(), Arc::new(entry.input_schema()));
-    tool.title = Some(entry.title.into());
+        Tool::new(spec.name, spec.description().to_owned(), Arc::new(spec.input_schema()));
+    tool.title = Some(spec.title.into());
     if options.structured == Structured::On {
-        tool.output_schema = entry.output_schema().map(Arc::new);
+        tool.output_schema = spec.output_schema().map(Arc::new);
     }
-    let open_world = options.model.is_some() && entry.effect == Effect::Rewrites;
-    tool.annotations = Some(annotations(entry, open_world));
+    let open_world = options.model.is_some() && spec.effect == Effect::Rewrites;
+    tool.annotations = Some(annotations(spec, open_world));
     tool
 }
 
 /// `open_world`: the tool asks a language model.
-fn annotations(entry: &Entry, open_world: bool) -> ToolAnnotations {
-    let (read_only, destructive, idempotent) = match entry.effect {
+fn annotations(tool: &ToolSpec, open_world: bool) -> ToolAnnotations {
+    let (read_only, destructive, idempotent) = match tool.effect {
         Effect::Reads => (true, false, true),
         Effect::Edits => (false, false, false),
         Effect::Rewrites => (false, true, false),
@@ -182,12 +182,12 @@ impl ServerHandler for Mcp {
 impl Mcp {
     fn result(
         &self,
-        CallHandle { entry, target, large_texts, .. }: &CallHandle,
-        outcome: Result<Reply, Failure>,
+        CallHandle { tool, target, large_texts, .. }: &CallHandle,
+        outcome: Result<ToolOutput, Failure>,
     ) -> Result<CallToolResult, ErrorData> {
         let structured = self.calls.options.structured == Structured::On;
         match outcome {
-            Ok(Reply { blocks, data, written, meta, .. }) => {
+            Ok(ToolOutput { blocks, data, written, meta, .. }) => {
                 let content = blocks.into_iter().map(|block| outgoing::text(block, large_texts));
                 let content = content.map(ContentBlock::text).collect();
                 let mut result = CallToolResult::success(content);
@@ -201,19 +201,19 @@ impl Mcp {
             }
             // A defect of ours is no result, whatever was asked for.
             Err(failure)
-                if failure.kind == Kind::Internal
+                if failure.kind == FailureKind::Internal
                     || self.calls.options.tool_errors == ToolErrors::JsonRpc =>
             {
-                let (code, message, data) = error_codes::json_rpc(entry, &failure);
+                let (code, message, data) = error_codes::json_rpc(tool, &failure);
                 Err(ErrorData::new(ErrorCode(code), message, Some(data)))
             }
             Err(failure) => {
-                let text = error_codes::text(entry.dialect, &failure);
+                let text = error_codes::text(tool.dialect, &failure);
                 let texts = [Some(text), failure.hint.clone()];
                 let content = texts.into_iter().flatten().map(ContentBlock::text).collect();
                 let mut result = CallToolResult::error(content);
                 result.structured_content = structured
-                    .then(|| error_codes::structured(entry.dialect, target.as_deref(), &failure));
+                    .then(|| error_codes::structured(tool.dialect, target.as_deref(), &failure));
                 Ok(result)
             }
         }

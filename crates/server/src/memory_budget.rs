@@ -58,7 +58,7 @@ struct State {
     free: usize,
     /// In the order in which their requests arrived.
     waiting: VecDeque<Waiting>,
-    turn: Turn,
+    next_waiter: NextWaiter,
     tickets: u64,
 }
 
@@ -71,7 +71,7 @@ struct Waiting {
 
 /// Which waiter is served next.
 #[derive(Clone, Copy)]
-enum Turn {
+enum NextWaiter {
     Oldest,
     Newest,
 }
@@ -84,7 +84,12 @@ pub struct Permit {
 
 impl MemoryBudget {
     pub fn new(size: usize) -> Arc<Self> {
-        let state = State { free: size, waiting: VecDeque::new(), turn: Turn::Oldest, tickets: 0 };
+        let state = State {
+            free: size,
+            waiting: VecDeque::new(),
+            next_waiter: NextWaiter::Oldest,
+            tickets: 0,
+        };
         Arc::new(Self { size, state: Mutex::new(state) })
     }
 
@@ -150,21 +155,21 @@ impl MemoryBudget {
 
 impl State {
     fn next(&mut self) -> Option<Waiting> {
-        let next = match self.turn {
-            Turn::Oldest => self.waiting.front(),
-            Turn::Newest => self.waiting.back(),
+        let next = match self.next_waiter {
+            NextWaiter::Oldest => self.waiting.front(),
+            NextWaiter::Newest => self.waiting.back(),
         };
         if next?.bytes > self.free {
             return None;
         }
-        let next = match self.turn {
-            Turn::Oldest => self.waiting.pop_front(),
-            Turn::Newest => self.waiting.pop_back(),
+        let next = match self.next_waiter {
+            NextWaiter::Oldest => self.waiting.pop_front(),
+            NextWaiter::Newest => self.waiting.pop_back(),
         }?;
         self.free -= next.bytes;
-        self.turn = match self.turn {
-            Turn::Oldest => Turn::Newest,
-            Turn::Newest => Turn::Oldest,
+        self.next_waiter = match self.next_waiter {
+            NextWaiter::Oldest => NextWaiter::Newest,
+            NextWaiter::Newest => NextWaiter::Oldest,
         };
         Some(next)
     }

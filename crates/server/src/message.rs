@@ -13,9 +13,9 @@ use crate::outgoing::Outgoing;
 use crate::{error_codes, json_arguments};
 
 /// Names and values that a message may have besides the arguments of a call: as objects they take a hundred times as much.
-pub const MOST_VALUES: usize = 256;
+pub const VALUES_MAX: usize = 256;
 /// Bytes that a message may have besides the text of the largest file.
-pub const OVERHEAD: u64 = 64 * 1024;
+pub const OVERHEAD_MAX: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub enum ClientMessage<'a> {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
-pub use tools::Changed;
-use tools::{Effect, Failure, Kind, Reply};
+pub use tools::FileChange;
+use tools::{Effect, Failure, FailureKind, ToolOutput};
 
 /// Hears of every call of a tool, and is asked before one writes. Resources are not tools.
 ///
@@ -34,11 +34,16 @@ pub trait CallObserver: Send + Sync {
     fn ask<'a>(
         &'a self,
         call: &'a CallInfo,
-        change: &'a Changed,
+        change: &'a FileChange,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
     /// The call is over. `change` is what it wrote, if anything. Called once for each [`CallObserver::begin`].
-    fn end(&self, call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Changed>);
+    fn end(
+        &self,
+        call: &CallInfo,
+        outcome: Result<&ToolOutput, &Failure>,
+        change: Option<&FileChange>,
+    );
 }
 
 /// A call as it came in.
@@ -104,13 +109,13 @@ impl ObservedCall {
     }
 
     /// Tells the observer of the end. Only the first end counts.
-    pub fn end(&self, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) {
+    pub fn end(&self, outcome: Result<&ToolOutput, &Failure>, change: Option<&FileChange>) {
         self.0.end(outcome, change);
     }
 }
 
 impl Observed {
-    fn end(&self, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) {
+    fn end(&self, outcome: Result<&ToolOutput, &Failure>, change: Option<&FileChange>) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
             self.observer.end(&self.info, outcome, change);
         }
@@ -120,7 +125,7 @@ impl Observed {
 impl Drop for Observed {
     fn drop(&mut self) {
         let cancelled =
-            Failure::new(Kind::Cancelled, "The call was cancelled; nothing was written");
+            Failure::new(FailureKind::Cancelled, "The call was cancelled; nothing was written");
         self.end(Err(&cancelled), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use files::Access;
-use tools::{Dialect, Effect, Entry};
+use tools::{Dialect, Effect, ToolSpec};
 
 use crate::observer::CallObserver;
 
@@ -41,7 +41,7 @@ pub enum Structured {
 
 pub struct Options {
     /// The tools of `tools/list`, in order.
-    pub tools: Vec<&'static Entry>,
+    pub tools: Vec<&'static ToolSpec>,
     /// Refuse whatever is not a read.
     pub access: Access,
     pub tool_errors: ToolErrors,
@@ -58,32 +58,32 @@ pub struct Options {
 
 impl Options {
     /// True if a person may have to be asked about such a call. A plain method has no way to ask.
-    pub fn asks(&self, entry: &Entry) -> bool {
-        let (writes, is_plain) = (entry.effect != Effect::Reads, entry.dialect == Dialect::Plain);
+    pub fn asks(&self, tool: &ToolSpec) -> bool {
+        let (writes, is_plain) = (tool.effect != Effect::Reads, tool.dialect == Dialect::Plain);
         self.confirm != Confirm::Never && writes && !is_plain && self.observer.is_none()
     }
 
     /// The tools an agent is offered.
-    pub fn offered(&self) -> impl Iterator<Item = &'static Entry> {
+    pub fn offered(&self) -> impl Iterator<Item = &'static ToolSpec> {
         let access = self.access;
         self.tools
             .iter()
             .copied()
-            .filter(move |entry| access == Access::ReadWrite || entry.effect == Effect::Reads)
+            .filter(move |tool| access == Access::ReadWrite || tool.effect == Effect::Reads)
     }
 
     /// The plain methods (bare JSON-RPC, REST): those of the flat tools that are offered.
-    pub fn methods(&self) -> impl Iterator<Item = &'static Entry> {
+    pub fn methods(&self) -> impl Iterator<Item = &'static ToolSpec> {
         tools::PLAIN.iter().filter(|method| self.serves(method))
     }
 
     /// The plain method of that name, if it is served.
-    pub fn method(&self, name: &str) -> Option<&'static Entry> {
+    pub fn method(&self, name: &str) -> Option<&'static ToolSpec> {
         tools::PLAIN.iter().find(|method| method.name == name).filter(|method| self.serves(method))
     }
 
     /// True if the flat tool of the same name is offered.
-    fn serves(&self, method: &Entry) -> bool {
+    fn serves(&self, method: &ToolSpec) -> bool {
         self.offered().any(|tool| is_flat(tool, method.name))
     }
 
@@ -103,7 +103,7 @@ impl Options {
         if let Some(instructions) = &self.instructions {
             return instructions.clone();
         }
-        let serves = |dialect| self.offered().any(|entry| entry.dialect == dialect);
+        let serves = |dialect| self.offered().any(|tool| tool.dialect == dialect);
         let flat = serves(Dialect::Flat).then(|| FLAT_INSTRUCTIONS.to_owned());
         let (below, named) = match folders.len() {
             1 => ("one folder", "folder is"),
@@ -118,6 +118,6 @@ impl Options {
     }
 }
 
-fn is_flat(tool: &Entry, name: &str) -> bool {
+fn is_flat(tool: &ToolSpec, name: &str) -> bool {
     tool.dialect == Dialect::Flat && tool.name == name
 }

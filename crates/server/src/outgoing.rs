@@ -104,7 +104,7 @@ impl Outgoing {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.json.capacity() + self.blocks.iter().map(Block::holds).sum::<usize>()
+        self.json.capacity() + self.blocks.iter().map(Block::memory_bytes).sum::<usize>()
     }
 
     /// Writes the message and a line break; `buffer` is scratch space.
@@ -160,7 +160,7 @@ impl Outgoing {
 mod tests {
     use super::*;
     use serde_json::json;
-    use tools::Reply;
+    use tools::ToolOutput;
 
     #[test]
     fn what_is_json_already_is_written_as_it_is() {
@@ -174,7 +174,7 @@ mod tests {
         let expected = json!({ "text": "\n", "value": value, "end": 1 });
         assert!(written == format!("{expected}\n").into_bytes());
 
-        let reply = Reply { written: Some(value.to_string()), ..Reply::default() };
+        let reply = ToolOutput { written: Some(value.to_string()), ..ToolOutput::default() };
         let (object, blocks) = crate::plain::object(reply);
         written.clear();
         Outgoing::with_large_texts(&object, LargeTexts { blocks, permit: None })

@@ -2,7 +2,7 @@
 
 use rmcp::model::RequestId;
 use serde_json::{Map, Value, json};
-use tools::{Block, Entry, Reply};
+use tools::{Block, ToolOutput, ToolSpec};
 
 use crate::call::pending_call::CallResult;
 use crate::error_codes;
@@ -11,7 +11,7 @@ use crate::outgoing::{LargeTexts, Outgoing, marker};
 
 /// The JSON-RPC response to a plain method.
 pub fn response(
-    entry: &'static Entry,
+    tool: &'static ToolSpec,
     id: RequestId,
     CallResult { outcome, permit }: CallResult,
 ) -> Outgoing {
@@ -22,7 +22,7 @@ pub fn response(
             Outgoing::with_large_texts(&message, LargeTexts { blocks, permit })
         }
         Err(failure) => {
-            let (code, message, data) = error_codes::json_rpc(entry, &failure);
+            let (code, message, data) = error_codes::json_rpc(tool, &failure);
             ErrorResponse::new(Some(id), code, message).with_data(data).answer()
         }
     }
@@ -30,7 +30,7 @@ pub fn response(
 
 /// The result of a plain method, with the large texts that its markers stand for: its only text is `content`. If the reply
 /// is JSON already, one marker stands for all of it.
-pub fn object(Reply { blocks, data, written, .. }: Reply) -> (Value, Vec<Block>) {
+pub fn object(ToolOutput { blocks, data, written, .. }: ToolOutput) -> (Value, Vec<Block>) {
     if let Some(json) = written {
         return (marker(0).into(), vec![Block::of_json(json)]);
     }

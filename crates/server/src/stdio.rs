@@ -178,7 +178,7 @@ impl Transport<RoleServer> for Stdio {
 
 impl Stdio {
     fn answer_plain(&self, guard: WorkGuard, pending: PendingCall) {
-        let entry = pending.entry();
+        let tool = pending.tool();
         let (calls, in_flight) = (Arc::clone(&self.calls), Arc::clone(&self.in_flight));
         let writer = Arc::clone(&self.writer);
         tokio::spawn(async move {
@@ -186,7 +186,7 @@ impl Stdio {
             let id = guard.id.clone();
             drop(guard);
             if let Some(request) = in_flight.remove(&id) {
-                let _ = writer.send(plain::response(entry, id, result), request.permit);
+                let _ = writer.send(plain::response(tool, id, result), request.permit);
             }
         });
     }

@@ -30,8 +30,8 @@ pub async fn watch(calls: Arc<Calls>) {
 
 #[derive(Default)]
 struct Watch {
-    memory_said: bool,
-    busy_said: bool,
+    memory_logged: bool,
+    busy_logged: bool,
     /// Up-time and CPU time when the present busy stretch began.
     busy_since: Option<(Duration, Duration)>,
     last: Option<(Duration, Duration)>,
@@ -39,29 +39,29 @@ struct Watch {
 
 impl Watch {
     fn look(&mut self, usage: &Usage) -> Vec<(&'static str, Map<String, Value>)> {
-        let mut said = Vec::new();
-        if !self.memory_said && usage.memory > usage.memory_available / 100 * MEMORY_PERCENT {
-            self.memory_said = true;
+        let mut events = Vec::new();
+        if !self.memory_logged && usage.memory > usage.memory_available / 100 * MEMORY_PERCENT {
+            self.memory_logged = true;
             let mut fields = Map::new();
             fields.insert("memory_bytes".into(), usage.memory.into());
             fields.insert("available_bytes".into(), usage.memory_available.into());
-            said.push(("memory is running short", fields));
+            events.push(("memory is running short", fields));
         }
         let now = (usage.at, usage.cpu);
         if let Some(last) = self.last.replace(now) {
             if busy(last, now, usage.cores) {
                 let since = *self.busy_since.get_or_insert(last);
-                if !self.busy_said && now.0.saturating_sub(since.0) >= BUSY_FOR {
-                    self.busy_said = true;
+                if !self.busy_logged && now.0.saturating_sub(since.0) >= BUSY_FOR {
+                    self.busy_logged = true;
                     let mut fields = Map::new();
                     fields.insert("seconds".into(), now.0.saturating_sub(since.0).as_secs().into());
-                    said.push(("all cores are busy", fields));
+                    events.push(("all cores are busy", fields));
                 }
             } else {
                 self.busy_since = None;
             }
         }
-        said
+        events
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
         let mut cpu = 0;
         for step in 0..20 {
             cpu += if step == 3 { 1 } else { 20 };
-            let said = watch.look(&usage(step * 10, cpu, 0));
-            assert_eq!(!said.is_empty(), step == 9, "{step}");
+            let events = watch.look(&usage(step * 10, cpu, 0));
+            assert_eq!(!events.is_empty(), step == 9, "{step}");
         }
     }
 }

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use files::{Access, DiskOptions, DiskStore, Durability, Faulty, Root, Step, Store};
 use serde_json::{Value, json};
-use server::observer::{CallInfo, CallObserver, Changed, Permission, Verdict};
+use server::observer::{CallInfo, CallObserver, FileChange, Permission, Verdict};
 use server::{Calls, Confirm, Level, Log, LoopbackServer, Options, Structured, ToolErrors};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
-use tools::{Effect, Failure, Kind, Limits, Reply};
+use tools::{Effect, Failure, FailureKind, Limits, ToolOutput};
 
 /// Longer than anything takes that is not broken.
 const HANG: Duration = Duration::from_secs(30);
@@ -337,10 +337,10 @@ mod witnessed {
     enum Event {
         Begin(CallInfo, Value),
         Permission(CallInfo),
-        Ask(Changed, oneshot::Sender<Verdict>),
+        Ask(FileChange, oneshot::Sender<Verdict>),
         /// The question was taken back.
         Dropped,
-        End(CallInfo, Result<(), Kind>, Option<Changed>),
+        End(CallInfo, Result<(), FailureKind>, Option<FileChange>),
     }
 
     struct Eyes {
@@ -380,7 +380,7 @@ mod witnessed {
         fn ask<'a>(
             &'a self,
             _: &'a CallInfo,
-            change: &'a Changed,
+            change: &'a FileChange,
         ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
             Box::pin(async move {
                 let open = Open(self);
@@ -395,8 +395,8 @@ mod witnessed {
         fn end(
             &self,
             call: &CallInfo,
-            outcome: Result<&Reply, &Failure>,
-            change: Option<&Changed>,
+            outcome: Result<&ToolOutput, &Failure>,
+            change: Option<&FileChange>,
         ) {
             let outcome = outcome.map(drop).map_err(|failure| failure.kind);
             self.tell(Event::End(call.clone(), outcome, change.cloned()));
@@ -404,7 +404,7 @@ mod witnessed {
     }
 
     /// A guest, and what is seen of it.
-    struct Seen {
+    struct ChangeDigest {
         guest: Guest,
         eyes: Arc<Eyes>,
         events: Receiver<Event>,
@@ -412,7 +412,7 @@ mod witnessed {
         folder: TempDir,
     }
 
-    fn seen(leave: Permission) -> Seen {
+    fn seen(leave: Permission) -> ChangeDigest {
         seen_in(leave, HANG, |store| store)
     }
 
@@ -420,7 +420,7 @@ mod witnessed {
         leave: Permission,
         timeout: Duration,
         with: impl FnOnce(DiskStore) -> S,
-    ) -> Seen {
+    ) -> ChangeDigest {
         let (house, folder) = (House::open(), folder("one\n"));
         let (told, events) = mpsc::channel();
         let eyes = Arc::new(Eyes { leave: Mutex::new(leave), events: told });
@@ -429,10 +429,10 @@ mod witnessed {
         let (root, store) = disk(folder.path());
         let (store, limits) = (Box::new(with(store)), Limits::new(MAX_SIZE, timeout));
         let calls = Calls::new(root, store, limits, options, Log::new(Level::Error));
-        Seen { guest: house.admit(calls), eyes, events, house, folder }
+        ChangeDigest { guest: house.admit(calls), eyes, events, house, folder }
     }
 
-    impl Seen {
+    impl ChangeDigest {
         fn next(&self) -> Event {
             self.events.recv_timeout(HANG).expect("something is seen")
         }
@@ -451,21 +451,21 @@ mod witnessed {
             }
         }
 
-        fn ask(&self) -> (Changed, oneshot::Sender<Verdict>) {
+        fn ask(&self) -> (FileChange, oneshot::Sender<Verdict>) {
             match self.next() {
                 Event::Ask(changed, answer) => (changed, answer),
                 other => panic!("nothing was asked, but {other:?}"),
             }
         }
 
-        fn end_of(&self) -> (CallInfo, Result<(), Kind>, Option<Changed>) {
+        fn end_of(&self) -> (CallInfo, Result<(), FailureKind>, Option<FileChange>) {
             match self.next() {
                 Event::End(call, outcome, changed) => (call, outcome, changed),
                 other => panic!("no call ended, but {other:?}"),
             }
         }
 
-        fn end(&self) -> (Result<(), Kind>, Option<Changed>) {
+        fn end(&self) -> (Result<(), FailureKind>, Option<FileChange>) {
             let (_, outcome, changed) = self.end_of();
             (outcome, changed)
         }
@@ -496,9 +496,9 @@ mod witnessed {
     }
 
     /// The end of a call that wrote this.
-    fn wrote(before: Option<&str>, after: &str) -> (Result<(), Kind>, Option<Changed>) {
+    fn wrote(before: Option<&str>, after: &str) -> (Result<(), FailureKind>, Option<FileChange>) {
         let bytes = |text: &str| Arc::new(text.as_bytes().to_vec());
-        (Ok(()), Some(Changed { before: before.map(bytes), after: bytes(after) }))
+        (Ok(()), Some(FileChange { before: before.map(bytes), after: bytes(after) }))
     }
 
     #[test]
@@ -544,7 +544,7 @@ mod witnessed {
         assert_eq!(code(&answer), -32010);
         seen.begin();
         seen.permission();
-        assert_eq!(seen.end(), (Err(Kind::NoMatch), None));
+        assert_eq!(seen.end(), (Err(FailureKind::NoMatch), None));
         seen.nothing_more();
     }
 
@@ -555,7 +555,7 @@ mod witnessed {
         assert_eq!(code(&seen.guest.call("write_text_file", arguments.clone())), -32602);
         let (begun, given) = seen.begin();
         assert_eq!((begun.path.as_deref(), &given), (arguments["path"].as_str(), &arguments));
-        assert_eq!(seen.end(), (Err(Kind::Invalid), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Invalid), None));
         seen.nothing_more();
     }
 
@@ -567,7 +567,7 @@ mod witnessed {
         assert!(answer.to_string().contains("the editor is in read-only mode"), "{answer}");
         seen.begin();
         seen.permission();
-        assert_eq!(seen.end(), (Err(Kind::Denied), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Denied), None));
         assert_eq!(seen.text(), "one\n");
         // Reading needs no leave.
         seen.nothing_more();
@@ -593,7 +593,7 @@ mod witnessed {
         };
         for verdict in [Some(Verdict::No), Some(Verdict::Unanswered), None] {
             let (answer, end) = check(verdict, "one\n");
-            assert_eq!((code(&answer), end), (-32002, (Err(Kind::Declined), None)));
+            assert_eq!((code(&answer), end), (-32002, (Err(FailureKind::Declined), None)));
         }
         let (answer, end) = check(Some(Verdict::Yes), "two\n");
         done(&answer);
@@ -619,7 +619,7 @@ mod witnessed {
         answer.send(Verdict::Yes).unwrap();
         assert_eq!(code(&call.join().unwrap()), -32013);
         seen.permission();
-        assert_eq!(seen.end(), (Err(Kind::Stale), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Stale), None));
         assert_eq!(seen.text(), "three\n");
         seen.nothing_more();
     }
@@ -627,7 +627,7 @@ mod witnessed {
     /// What somebody types while another is asked stays, if the edit still means one place.
     #[test]
     fn an_edit_that_still_fits_after_the_question_is_made_on_what_is_there() {
-        let check = |typed: &str, after: Result<&str, Kind>| {
+        let check = |typed: &str, after: Result<&str, FailureKind>| {
             let seen = seen(Permission::Ask);
             let path = seen.folder.path().join("a.txt");
             let edits = json!([{ "old_string": "one", "new_string": "two" }]);
@@ -655,9 +655,9 @@ mod witnessed {
             }
         };
         check("zero\none\n", Ok("zero\ntwo\n"));
-        check("one\none\n", Err(Kind::Stale));
+        check("one\none\n", Err(FailureKind::Stale));
         check("gone\n", Ok("gtwo\n"));
-        check("zero\n", Err(Kind::Stale));
+        check("zero\n", Err(FailureKind::Stale));
     }
 
     /// Who is asked may take long, and the mode may change meanwhile.
@@ -671,7 +671,7 @@ mod witnessed {
         assert_eq!(code(&answer), -32002);
         assert!(answer.to_string().contains("the mode has changed"), "{answer}");
         seen.permission();
-        assert_eq!(seen.end(), (Err(Kind::Denied), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Denied), None));
         assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
     }
@@ -688,7 +688,7 @@ mod witnessed {
         with(&mut stream);
         drop(stream);
         assert!(matches!(seen.next(), Event::Dropped));
-        assert_eq!(seen.end(), (Err(Kind::Cancelled), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Cancelled), None));
         assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
     }
@@ -716,7 +716,7 @@ mod witnessed {
         let headers = seen.guest.headers() + "MCP-Protocol-Version: 1999-01-01\r\n";
         assert_eq!(seen.guest.post(&headers, &message).0, 400);
         seen.begin();
-        assert_eq!(seen.end(), (Err(Kind::Cancelled), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Cancelled), None));
         assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
     }
@@ -727,7 +727,7 @@ mod witnessed {
         let (call, _answer) = seen.ask_to_write("two\n");
         seen.house.hosted().dismiss(&seen.guest.token);
         assert!(matches!(seen.next(), Event::Dropped));
-        assert_eq!(seen.end(), (Err(Kind::Stopping), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Stopping), None));
         assert_eq!(code(&call.join().unwrap()), -32014);
         assert_eq!(seen.text(), "one\n");
     }
@@ -763,7 +763,7 @@ mod witnessed {
         assert_eq!(seen.end(), wrote(Some("one\n"), "two\n"));
         seen.permission();
         assert_eq!(code(&other.join().unwrap()), -32002);
-        assert_eq!(seen.end(), (Err(Kind::Denied), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Denied), None));
         assert_eq!(seen.text(), "two\n");
     }
 
@@ -778,7 +778,7 @@ mod witnessed {
         assert_eq!(seen.guest.post(&seen.guest.headers(), &message).0, 500);
         seen.begin();
         seen.permission();
-        assert_eq!(seen.end(), (Err(Kind::Internal), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Internal), None));
         seen.nothing_more();
     }
 }

@@ -7,7 +7,7 @@ use text::{EditError, NotText, StringError};
 /// A failed call, in a sentence an agent can act on. Nothing was written, unless the kind says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// The contract's message.
     pub message: String,
     /// A hint on what would work instead.
@@ -22,7 +22,7 @@ pub struct Failure {
 
 /// The kind of a failure. `server` gives each kind its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// The arguments are invalid.
     Invalid,
     /// Arguments of the right type with a value that makes no sense; the text tools tell these apart.
@@ -46,7 +46,7 @@ pub enum Kind {
     /// The file changed since the caller read it.
     Stale,
     /// The language model generated nothing, or nothing that could be used.
-    Author,
+    Generation,
     /// The call waited for the lock, or worked, for too long.
     TimedOut,
     /// The caller cancelled the call.
@@ -60,7 +60,7 @@ pub enum Kind {
 }
 
 impl Failure {
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -77,7 +77,7 @@ impl Failure {
             Some(hash) => format!("its hash is {hash} now; read it again before editing"),
             None => "the file does not exist; leave `expected_hash` out to create it".into(),
         };
-        Self::new(Kind::Stale, format!("File changed since it was read: {name}"))
+        Self::new(FailureKind::Stale, format!("File changed since it was read: {name}"))
             .with_hint(hint)
             .with_current(current)
     }
@@ -107,7 +107,7 @@ impl Failure {
     }
 }
 
-impl From<&StoreError> for Kind {
+impl From<&StoreError> for FailureKind {
     fn from(error: &StoreError) -> Self {
         match error {
             StoreError::Denied { .. } | StoreError::ReadOnly => Self::Denied,
@@ -130,7 +130,7 @@ impl From<&StoreError> for Kind {
     }
 }
 
-impl From<&NotText> for Kind {
+impl From<&NotText> for FailureKind {
     fn from(reason: &NotText) -> Self {
         match reason {
             NotText::InvalidUtf8 { .. } | NotText::Nul { .. } => Self::NotText,
@@ -138,7 +138,7 @@ impl From<&NotText> for Kind {
     }
 }
 
-impl From<&EditError> for Kind {
+impl From<&EditError> for FailureKind {
     fn from(error: &EditError) -> Self {
         match error {
             EditError::LineOutOfRange { .. } => Self::Invalid,
@@ -147,7 +147,7 @@ impl From<&EditError> for Kind {
     }
 }
 
-impl From<&StringError> for Kind {
+impl From<&StringError> for FailureKind {
     fn from(error: &StringError) -> Self {
         match error {
             StringError::Overtaken { .. } => Self::Conflict,

@@ -20,38 +20,42 @@ pub mod text_file;
 pub mod tool;
 
 pub use dialect::Dialect;
-pub use failure::{Failure, Kind};
-pub use rehearsal::{Changed, Rehearsed, Seen};
+pub use failure::{Failure, FailureKind};
+pub use rehearsal::{ChangeDigest, FileChange, Rehearsal};
 pub use tool::{
-    Author, Block, Complaint, Context, Effect, Entry, Limits, Prepared, Reply, Tool, Toolset,
+    ArgumentError, Block, Context, Effect, Generator, Limits, Prepared, Tool, ToolOutput, ToolSpec,
+    Toolset,
 };
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
-pub static FLAT: [Entry; 3] =
-    [Entry::of::<flat::ListFiles>(), Entry::of::<flat::ReadFile>(), Entry::of::<flat::EditFile>()];
+pub static FLAT: [ToolSpec; 3] = [
+    ToolSpec::of::<flat::ListFiles>(),
+    ToolSpec::of::<flat::ReadFile>(),
+    ToolSpec::of::<flat::EditFile>(),
+];
 
 /// Text files by absolute path: lines from 1, edits by exact strings.
-pub static TEXT: [Entry; 3] = [
-    Entry::of::<text_file::ReadTextFile>(),
-    Entry::of::<text_file::WriteTextFile>(),
-    Entry::of::<text_file::MultiEditTextFile>(),
+pub static TEXT: [ToolSpec; 3] = [
+    ToolSpec::of::<text_file::ReadTextFile>(),
+    ToolSpec::of::<text_file::WriteTextFile>(),
+    ToolSpec::of::<text_file::MultiEditTextFile>(),
 ];
 
 /// Source code by its path from the folder: lines from 1.
-pub static CODE: [Entry; 3] = [
-    Entry::of::<code::AiEditCode>(),
-    Entry::of::<code::AiGetCodeContext>(),
-    Entry::of::<code::SearchFiles>(),
+pub static CODE: [ToolSpec; 3] = [
+    ToolSpec::of::<code::AiEditCode>(),
+    ToolSpec::of::<code::AiGetCodeContext>(),
+    ToolSpec::of::<code::SearchFiles>(),
 ];
 
 /// `list_files`, `read_file` and `edit_file` as plain methods (bare JSON-RPC, REST): lines from 1, no extra keys in or
 /// out.
-pub static PLAIN: [Entry; 3] = [
-    Entry::of::<flat::plain::ListFiles>(),
-    Entry::of::<flat::plain::ReadFile>(),
-    Entry::of::<flat::plain::EditFile>(),
+pub static PLAIN: [ToolSpec; 3] = [
+    ToolSpec::of::<flat::plain::ListFiles>(),
+    ToolSpec::of::<flat::plain::ReadFile>(),
+    ToolSpec::of::<flat::plain::EditFile>(),
 ];
 
 /// Text files by their URIs: a list of all of them, and the whole of one.
-pub static RESOURCES: [Entry; 2] =
-    [Entry::of::<resource::ListResources>(), Entry::of::<resource::ReadResource>()];
+pub static RESOURCES: [ToolSpec; 2] =
+    [ToolSpec::of::<resource::ListResources>(), ToolSpec::of::<resource::ReadResource>()];

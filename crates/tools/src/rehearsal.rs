@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use text::diff::{self, Names};
 use text::{Composed, Text};
 
-use crate::{Context, Dialect, Effect, Failure, Kind, Prepared, Reply};
+use crate::{Context, Dialect, Effect, Failure, FailureKind, Prepared, ToolOutput};
 
 /// Most lines of the diff in a question, besides one that counts those left out, and characters of each before it is
 /// cut.
@@ -26,7 +26,7 @@ const LINE_LENGTH: usize = 200;
 
 /// A change as it was shown, identified by digests, which cannot be forged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ChangeDigest {
     /// Digest of the file as it was; `None` if there was none.
     before: Option<Digest>,
     /// Digest of what it would become; `None` if it would stay as it is.
@@ -39,7 +39,7 @@ fn digest(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
 }
 
-impl Seen {
+impl ChangeDigest {
     /// Encodes the digests as bytes, which the client keeps.
     pub fn to_bytes(&self) -> Vec<u8> {
         let side = |digest: &Option<Digest>| match digest {
@@ -49,7 +49,7 @@ impl Seen {
         [side(&self.before), side(&self.after)].concat()
     }
 
-    /// Decodes what [`Seen::to_bytes`] made.
+    /// Decodes what [`ChangeDigest::to_bytes`] made.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let side = |bytes: &mut &[u8]| -> Option<Option<Digest>> {
             let (&flag, rest) = bytes.split_first()?;
@@ -69,13 +69,13 @@ impl Seen {
 
 /// The change that a call made, or would make.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct FileChange {
     /// The file as it was; `None` if there was none.
     pub before: Option<Arc<Vec<u8>>>,
     pub after: Arc<Vec<u8>>,
 }
 
-impl Changed {
+impl FileChange {
     /// Returns `None` if the file stays as it is.
     fn of(before: Option<&Version>, change: Option<Change>) -> Option<Self> {
         let before = before.map(|version| Arc::clone(&version.bytes));
@@ -88,11 +88,14 @@ impl Changed {
     }
 }
 
-impl Seen {
+impl ChangeDigest {
     /// Returns the failure of an edit; it is `Stale` if the edit no longer fits because the file changed after it was
     /// shown.
     fn unfit(&self, failure: Failure, target: &str, found: Option<Arc<Vec<u8>>>) -> Failure {
-        let is_miss = matches!(failure.kind, Kind::NoMatch | Kind::Ambiguous | Kind::Conflict);
+        let is_miss = matches!(
+            failure.kind,
+            FailureKind::NoMatch | FailureKind::Ambiguous | FailureKind::Conflict
+        );
         if !is_miss || found.as_deref().map(|bytes| digest(bytes)) == self.before {
             return failure;
         }
@@ -104,28 +107,28 @@ impl Seen {
 }
 
 /// The result of a rehearsal.
-pub struct Rehearsed {
-    pub seen: Seen,
+pub struct Rehearsal {
+    pub seen: ChangeDigest,
     /// `None` if nothing would be written.
-    pub changed: Option<Changed>,
+    pub changed: Option<FileChange>,
 }
 
 impl Prepared {
     /// Finds out what the call would write, and writes nothing.
-    pub fn rehearse(self, cx: &Context) -> Result<Rehearsed, Failure> {
-        let nothing = Rehearsed { seen: Seen { before: None, after: None }, changed: None };
+    pub fn rehearse(self, cx: &Context) -> Result<Rehearsal, Failure> {
+        let nothing = Rehearsal { seen: ChangeDigest { before: None, after: None }, changed: None };
         let (folders, rehearsed) = (AtomicBool::default(), Mutex::new(nothing));
         let update: &Update = &|at, call, change| {
             let found = |at| found(cx.store, at, call, &folders);
             let versions = at.iter().map(found).collect::<Result<Vec<_>, _>>()?;
             let decided = change(&versions).map_err(|Stop| StoreError::Stopped)?;
             let before = versions.first().and_then(Option::as_ref);
-            let changed = Changed::of(before, decided.into_iter().next());
-            let seen = Seen {
+            let changed = FileChange::of(before, decided.into_iter().next());
+            let seen = ChangeDigest {
                 before: before.map(|version| digest(&version.bytes)),
                 after: changed.as_ref().map(|changed| digest(&changed.after)),
             };
-            *lock(&rehearsed) = Rehearsed { seen, changed };
+            *lock(&rehearsed) = Rehearsal { seen, changed };
             Ok(versions.iter().map(Option::as_ref).map(kept).collect())
         };
         let store = InFront { store: cx.store, update, pretended: Some(&folders) };
@@ -134,7 +137,7 @@ impl Prepared {
     }
 
     /// Runs the call, which writes exactly what was shown, or nothing.
-    pub fn run_as_seen(self, cx: &Context, seen: &Seen) -> Result<Reply, Failure> {
+    pub fn run_approved(self, cx: &Context, seen: &ChangeDigest) -> Result<ToolOutput, Failure> {
         let target = self.target.clone().unwrap_or_default();
         // Set if the call was refused: the hash of the file that was there instead, or none if there was no file.
         let found = Mutex::new(None);
@@ -172,22 +175,22 @@ impl Prepared {
         }
     }
 
-    /// Runs the call, with `seen` as [`Prepared::run_as_seen`] does, and also returns what it wrote. String edits are
+    /// Runs the call, with `seen` as [`Prepared::run_approved`] does, and also returns what it wrote. String edits are
     /// made on the file as it is now, if they still fit, so that what a person typed elsewhere in it stays.
     pub fn run_recorded(
         self,
         cx: &Context,
-        seen: Option<&Seen>,
-    ) -> (Result<Reply, Failure>, Option<Changed>) {
+        seen: Option<&ChangeDigest>,
+    ) -> (Result<ToolOutput, Failure>, Option<FileChange>) {
         let (changed, found) = (Mutex::new(None), Mutex::new(None));
-        let (target, entry) = (self.target.clone().unwrap_or_default(), self.entry);
+        let (target, tool) = (self.target.clone().unwrap_or_default(), self.tool);
         let update: &Update = &|at, call, change| {
             let mut last = None;
             let saved = cx.store.update(at, call, &mut |versions| {
                 let before = versions.first().and_then(Option::as_ref);
                 *lock(&found) = before.map(|version| Arc::clone(&version.bytes));
                 let decided = change(versions)?;
-                last = Changed::of(before, decided.first().cloned());
+                last = FileChange::of(before, decided.first().cloned());
                 Ok(decided)
             })?;
             *lock(&changed) = last;
@@ -196,11 +199,11 @@ impl Prepared {
         let store = InFront { store: cx.store, update, pretended: None };
         let recorded = Context { store: &store, ..*cx };
         let outcome = match seen {
-            Some(seen) if entry.dialect == Dialect::Text && entry.effect == Effect::Edits => {
+            Some(seen) if tool.dialect == Dialect::Text && tool.effect == Effect::Edits => {
                 let found = || lock(&found).take();
                 self.run(&recorded).map_err(|failure| seen.unfit(failure, &target, found()))
             }
-            Some(seen) => self.run_as_seen(&recorded, seen),
+            Some(seen) => self.run_approved(&recorded, seen),
             None => self.run(&recorded),
         };
         (outcome, lock(&changed).take())
@@ -213,7 +216,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns the question that a person is asked. Names and contents are untrusted, so nothing in them can pass for
 /// something else.
-pub fn question(tool: &str, target: &str, Changed { before, after }: Changed) -> String {
+pub fn question(tool: &str, target: &str, FileChange { before, after }: FileChange) -> String {
     let act = if before.is_some() { "change" } else { "create" };
     // The path is never cut: the part left out could lead elsewhere.
     let mut question = format!("Allow {tool} to {act} {}?\n", plain(target));
@@ -385,7 +388,7 @@ mod tests {
     use files::{Faulty, LineCounts, MemoryStore, Root, Step};
     use serde_json::{Value, json};
 
-    use crate::{Kind, Limits};
+    use crate::{FailureKind, Limits};
 
     /// Prepares a call of a tool and passes it to `run`. In its arguments, `$DIR` is the folder.
     fn call<T>(
@@ -398,7 +401,7 @@ mod tests {
         let root = Root::open(folder.path()).expect("a folder");
         let toolsets = [&crate::FLAT[..], &crate::TEXT, &crate::CODE, &crate::RESOURCES];
         let mut tools = toolsets.into_iter().flatten();
-        let tool = tools.find(|entry| entry.name == tool).expect("a tool");
+        let tool = tools.find(|spec| spec.name == tool).expect("a tool");
         let path = json!(root.path()).to_string();
         let arguments = arguments.to_string().replace("$DIR", path.trim_matches('"'));
         let arguments = serde_json::from_str(&arguments).expect("arguments");
@@ -443,39 +446,39 @@ mod tests {
     fn what_was_seen_is_written_over_what_was_seen_and_nothing_else() {
         let store = MemoryStore::new(1 << 20);
         let seen = |text| write(&store, text, Prepared::rehearse).map(|rehearsed| rehearsed.seen);
-        let put = |text, seen: &Seen| {
-            write(&store, text, |prepared, cx| prepared.run_as_seen(cx, seen))
+        let put = |text, seen: &ChangeDigest| {
+            write(&store, text, |prepared, cx| prepared.run_approved(cx, seen))
                 .map(drop)
                 .map_err(|failure| failure.kind)
         };
         let created = seen("one").expect("it would be written");
         assert_eq!(contents(&store), None);
-        assert_eq!(put("two", &created), Err(Kind::Stale));
+        assert_eq!(put("two", &created), Err(FailureKind::Stale));
         assert_eq!(contents(&store), None);
         assert_eq!(put("one", &created), Ok(()));
         assert_eq!(contents(&store), Some(b"one".to_vec()));
         // The file exists by now, and then has other contents.
-        assert_eq!(put("one", &created), Err(Kind::Stale));
+        assert_eq!(put("one", &created), Err(FailureKind::Stale));
         let changed = seen("two").expect("it would be written");
         store.put(&file(), "three");
-        assert_eq!(put("two", &changed), Err(Kind::Stale));
+        assert_eq!(put("two", &changed), Err(FailureKind::Stale));
         // A rehearsal that found no change allows none.
         let same = seen("three").expect("it would be kept");
-        assert_eq!((put("three", &same), put("four", &same)), (Ok(()), Err(Kind::Stale)));
+        assert_eq!((put("three", &same), put("four", &same)), (Ok(()), Err(FailureKind::Stale)));
         assert_eq!(contents(&store), Some(b"three".to_vec()));
     }
 
     #[test]
     fn what_is_recorded_is_what_was_written() {
         let store = MemoryStore::new(1 << 20);
-        let put = |text, seen: Option<&Seen>| {
+        let put = |text, seen: Option<&ChangeDigest>| {
             let record = |prepared: Prepared, cx: &Context| prepared.run_recorded(cx, seen);
             let (outcome, changed) = write(&store, text, record);
             (outcome.is_ok(), changed)
         };
         let changed = |before: Option<&str>, after: &str| {
             let bytes = |text: &str| Arc::new(text.as_bytes().to_vec());
-            (true, Some(Changed { before: before.map(bytes), after: bytes(after) }))
+            (true, Some(FileChange { before: before.map(bytes), after: bytes(after) }))
         };
         assert_eq!(put("one", None), changed(None, "one"));
         assert_eq!(put("one", None), (true, None), "it was kept");
@@ -494,23 +497,23 @@ mod tests {
     fn edits_that_still_fit_are_made_on_what_is_there_now() {
         let store = MemoryStore::new(1 << 20);
         let two = ["two", "2"];
-        let record = |seen: &Seen, strings| {
+        let record = |seen: &ChangeDigest, strings| {
             let (outcome, _) = edit(&store, strings, |call, cx| call.run_recorded(cx, Some(seen)));
             outcome.map(drop).map_err(|failure| failure.kind)
         };
         store.put(&file(), "one\ntwo\n");
         let seen = edit(&store, two, Prepared::rehearse).expect("it would be written").seen;
         // Another edit misses here: the file is what was shown.
-        assert_eq!(record(&seen, ["three", "3"]), Err(Kind::NoMatch));
+        assert_eq!(record(&seen, ["three", "3"]), Err(FailureKind::NoMatch));
         store.put(&file(), "zero\none\ntwo\n");
         assert_eq!(record(&seen, two), Ok(()));
         assert_eq!(contents(&store), Some(b"zero\none\n2\n".to_vec()));
-        assert_eq!(record(&seen, two), Err(Kind::Stale));
+        assert_eq!(record(&seen, two), Err(FailureKind::Stale));
         store.put(&file(), "\0");
-        assert_eq!(record(&seen, two), Err(Kind::NotText));
+        assert_eq!(record(&seen, two), Err(FailureKind::NotText));
         // A whole file is written only over the version that was shown.
         let (outcome, _) = write(&store, "2", |call, cx| call.run_recorded(cx, Some(&seen)));
-        assert_eq!(outcome.map(drop).map_err(|failure| failure.kind), Err(Kind::Stale));
+        assert_eq!(outcome.map(drop).map_err(|failure| failure.kind), Err(FailureKind::Stale));
     }
 
     #[test]
@@ -520,7 +523,7 @@ mod tests {
         let same = json!({ "target_file": "a.txt", "edit_instruction": "x", "start_line": 1, "code_block": "one" });
         let rehearsed = call(&store, "ai_edit_code", &same, Prepared::rehearse).expect("it fits");
         assert_eq!(rehearsed.changed, None);
-        let run = |call: Prepared, cx: &Context| call.run_as_seen(cx, &rehearsed.seen);
+        let run = |call: Prepared, cx: &Context| call.run_approved(cx, &rehearsed.seen);
         assert!(call(&store, "ai_edit_code", &same, run).is_ok());
     }
 
@@ -562,21 +565,21 @@ mod tests {
         assert!(question.starts_with("Allow write_text_file to create "), "{question}");
         store.fail(Step::List, 0, StoreError::NoFolder);
         let refused = write(&store, "one", Prepared::rehearse).map(drop).expect_err("no folder");
-        assert_eq!(refused.kind, Kind::NotFound);
+        assert_eq!(refused.kind, FailureKind::NotFound);
     }
 
     #[test]
     fn what_was_seen_comes_back_from_bytes() {
         for before in [None, Some([1; 32])] {
             for after in [None, Some([2; 32])] {
-                let seen = Seen { before, after };
+                let seen = ChangeDigest { before, after };
                 let bytes = seen.to_bytes();
-                assert_eq!(Seen::from_bytes(&bytes), Some(seen));
-                assert_eq!(Seen::from_bytes(&bytes[1..]), None);
-                assert_eq!(Seen::from_bytes(&[&bytes[..], &[0]].concat()), None);
+                assert_eq!(ChangeDigest::from_bytes(&bytes), Some(seen));
+                assert_eq!(ChangeDigest::from_bytes(&bytes[1..]), None);
+                assert_eq!(ChangeDigest::from_bytes(&[&bytes[..], &[0]].concat()), None);
             }
         }
-        assert_eq!(Seen::from_bytes(&[2, 0]), None);
+        assert_eq!(ChangeDigest::from_bytes(&[2, 0]), None);
     }
 
     #[test]

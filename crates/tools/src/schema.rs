@@ -15,11 +15,11 @@ use crate::aliases;
 /// The pattern of a flat file name, as in the contract.
 pub const FILE_NAME: &str = "^[a-zA-Z0-9._-]+$";
 /// Most faults of one call that are named; further ones are only counted.
-pub const MAX_FAULTS: usize = 20;
+pub const ERRORS_MAX: usize = 20;
 
 /// A fault in the arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct SchemaViolation {
     /// Path of the value: `name`, `edits[2].line`.
     pub field: String,
     pub problem: Problem,
@@ -61,14 +61,14 @@ pub enum Problem {
     },
 }
 
-impl Fault {
+impl SchemaViolation {
     /// Returns the last name in `field`: `line` of `edits[2].line`.
     pub fn name(&self) -> &str {
         self.field.rsplit('.').next().unwrap_or(&self.field)
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SchemaViolation {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let field = &self.field;
         match &self.problem {
@@ -193,7 +193,7 @@ fn simplify(schema: &mut Schema) {
 }
 
 /// Returns the faults of `arguments`, and how many more there are. An absent or null object counts as an empty one.
-pub fn faults(schema: &Map<String, Value>, arguments: &Value) -> (Vec<Fault>, usize) {
+pub fn violations(schema: &Map<String, Value>, arguments: &Value) -> (Vec<SchemaViolation>, usize) {
     let empty = Value::Object(Map::new());
     let arguments = if arguments.is_null() { &empty } else { arguments };
     let mut found = Found::default();
@@ -203,14 +203,14 @@ pub fn faults(schema: &Map<String, Value>, arguments: &Value) -> (Vec<Fault>, us
 
 #[derive(Default)]
 struct Found {
-    faults: Vec<Fault>,
+    faults: Vec<SchemaViolation>,
     more: usize,
 }
 
 impl Found {
     /// Adds a fault, made only if there is room for it, or else counted.
-    fn push(&mut self, fault: impl FnOnce() -> Fault) {
-        if self.faults.len() < MAX_FAULTS {
+    fn push(&mut self, fault: impl FnOnce() -> SchemaViolation) {
+        if self.faults.len() < ERRORS_MAX {
             self.faults.push(fault());
         } else {
             self.more += 1;
@@ -237,7 +237,7 @@ impl fmt::Display for Place<'_> {
 }
 
 fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut Found) {
-    let mut fault = |problem| found.push(|| Fault { field: place.to_string(), problem });
+    let mut fault = |problem| found.push(|| SchemaViolation { field: place.to_string(), problem });
     let expected = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     match (expected, value) {
         ("object", Value::Object(map)) => check_object(schema, map, place, found),
@@ -316,7 +316,7 @@ fn check_object(
     for name in required.iter().filter_map(Value::as_str) {
         // A property that is given by another name is reported by that name.
         if map.get(name).is_none_or(Value::is_null) && !misnamed(name) {
-            found.push(|| Fault { field: path(name), problem: Problem::Missing });
+            found.push(|| SchemaViolation { field: path(name), problem: Problem::Missing });
         }
     }
     for (name, value) in map {
@@ -328,7 +328,7 @@ fn check_object(
             _ => found.push(|| {
                 let known = properties.keys().cloned().collect();
                 let problem = Problem::Unknown { known, meant: meant(properties, name) };
-                Fault { field: path(&cut(name)), problem }
+                SchemaViolation { field: path(&cut(name)), problem }
             }),
         }
     }
@@ -439,7 +439,7 @@ mod tests {
                  `rows[2].count` must be an integer, not 1.5; `rows[3]` must be an object, not a boolean",
             ),
         ] {
-            let (found, more) = faults(&schema, &arguments);
+            let (found, more) = violations(&schema, &arguments);
             let found: Vec<_> = found.iter().map(ToString::to_string).collect();
             assert_eq!((found.join("; ").as_str(), more), (expected, 0), "{arguments}");
         }

@@ -17,7 +17,7 @@ use text::{Text, lines};
 
 use crate::answer::{cut, short};
 use crate::line_number::Base;
-use crate::{Context, Failure, Kind};
+use crate::{Context, Failure, FailureKind};
 
 /// Most errors that are reported, and most characters that are shown of the line of each.
 const MOST_TOLD: usize = 10;
@@ -178,7 +178,7 @@ impl NewErrors {
         let message = format!("{count} new syntax error{plural} in {}", short(path));
         let places = self.describe(MOST_TOLD, base).join("\n");
         let from = base.show(0);
-        Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message]).with_hint(format!(
+        Failure::new(FailureKind::Invalid, message.clone()).with_faults(vec![message]).with_hint(format!(
             "nothing was written; in the new text, lines and columns counted from {from}:\n{places}"
         ))
     }

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use text::Text;
 
-use crate::schema::{self, Fault};
-use crate::{Dialect, Failure, Kind};
+use crate::schema::{self, SchemaViolation};
+use crate::{Dialect, Failure, FailureKind};
 
 /// A family of tools: how it names its files and words its failures.
 pub trait Toolset {
@@ -37,23 +37,23 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const EFFECT: Effect;
     type Toolset: Toolset;
 
-    /// Returns the schema of `Reply::data`, if the tool answers with data at all.
+    /// Returns the schema of `ToolOutput::data`, if the tool answers with data at all.
     fn output_schema() -> Option<Map<String, Value>> {
         None
     }
 
     /// Returns a fault in the contract's own words, if it has any.
-    fn word(_fault: &Fault) -> Option<Complaint> {
+    fn word(_fault: &SchemaViolation) -> Option<ArgumentError> {
         None
     }
 
     /// Checks the raw arguments, even if they cannot be parsed, for what the JSON schema cannot express.
-    fn look(_arguments: &Value) -> Vec<Complaint> {
+    fn look(_arguments: &Value) -> Vec<ArgumentError> {
         Vec::new()
     }
 
     /// Checks what the JSON schema cannot express. Returns every fault found, worded as the contract words it.
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         Vec::new()
     }
 
@@ -68,26 +68,26 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     }
 
     /// True if a language model must generate the code before the call can run.
-    fn is_unwritten(&self) -> bool {
+    fn needs_generation(&self) -> bool {
         false
     }
 
     /// Has the language model generate the code, and returns the call twice, ready to run. That takes long, so it must
     /// not be done while anything is held.
-    fn written(self, _cx: &Context, _author: &Author) -> Result<[Self; 2], Failure> {
-        Err(Failure::new(Kind::Internal, "Internal error"))
+    fn generate(self, _cx: &Context, _author: &Generator) -> Result<[Self; 2], Failure> {
+        Err(Failure::new(FailureKind::Internal, "Internal error"))
     }
 
     /// Returns the size of the generated code in bytes, counted against the memory budget.
-    fn holds(&self) -> usize {
+    fn generated_bytes(&self) -> usize {
         0
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure>;
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure>;
 }
 
 /// A language model, and the receiver of its progress.
-pub struct Author<'a> {
+pub struct Generator<'a> {
     pub model: &'a model::Settings,
     /// Reports what the model is doing, for the client.
     pub progress: &'a dyn Fn(&str),
@@ -95,24 +95,24 @@ pub struct Author<'a> {
 
 /// An error in the arguments, with a hint on what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    pub kind: Kind,
+pub struct ArgumentError {
+    pub kind: FailureKind,
     pub message: String,
     pub hint: Option<&'static str>,
 }
 
-impl Complaint {
+impl ArgumentError {
     pub fn new(message: impl Into<String>, hint: &'static str) -> Self {
-        Self { kind: Kind::Invalid, message: message.into(), hint: Some(hint) }
+        Self { kind: FailureKind::Invalid, message: message.into(), hint: Some(hint) }
     }
 
-    /// Makes the complaint about an argument of the right type with a value that makes no sense.
+    /// Makes the error about an argument of the right type with a value that makes no sense.
     pub fn unusable(message: impl Into<String>, hint: &'static str) -> Self {
-        Self { kind: Kind::Unusable, ..Self::new(message, hint) }
+        Self { kind: FailureKind::Unusable, ..Self::new(message, hint) }
     }
 
     fn plain(message: String) -> Self {
-        Self { kind: Kind::Invalid, message, hint: None }
+        Self { kind: FailureKind::Invalid, message, hint: None }
     }
 }
 
@@ -158,7 +158,7 @@ impl Limits {
 
 /// The answer of a successful call.
 #[derive(Debug, Default)]
-pub struct Reply {
+pub struct ToolOutput {
     /// Texts, in order. The first is the contract's.
     pub blocks: Vec<Block>,
     /// The facts of the answer as an object.
@@ -171,13 +171,13 @@ pub struct Reply {
     pub meta: Option<Map<String, Value>>,
 }
 
-impl Reply {
+impl ToolOutput {
     /// Returns the approximate size of the reply in memory, in bytes.
-    pub fn holds(&self) -> usize {
-        let blocks: usize = self.blocks.iter().map(Block::holds).sum();
+    pub fn memory_bytes(&self) -> usize {
+        let blocks: usize = self.blocks.iter().map(Block::memory_bytes).sum();
         let objects = self.data.iter().chain(&self.meta);
         let written = self.written.as_ref().map_or(0, String::capacity);
-        blocks + objects.map(members_hold).sum::<usize>() + written
+        blocks + objects.map(members_memory).sum::<usize>() + written
     }
 
     /// Drops files of which the reply shows only a small part.
@@ -193,21 +193,21 @@ const MAP: usize = 256;
 const MEMBER: usize = 96;
 
 /// Returns the approximate size of arguments in memory, in bytes.
-pub fn arguments_hold(arguments: &Value) -> usize {
-    value_holds(arguments)
+pub fn arguments_memory(arguments: &Value) -> usize {
+    value_memory(arguments)
 }
 
-fn members_hold(members: &Map<String, Value>) -> usize {
-    let each = |(name, value): (&String, &Value)| MEMBER + name.len() + value_holds(value);
+fn members_memory(members: &Map<String, Value>) -> usize {
+    let each = |(name, value): (&String, &Value)| MEMBER + name.len() + value_memory(value);
     MAP + members.iter().map(each).sum::<usize>()
 }
 
-fn value_holds(value: &Value) -> usize {
+fn value_memory(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
         Value::String(text) => size_of::<Value>() + text.capacity(),
-        Value::Array(items) => size_of::<Value>() + items.iter().map(value_holds).sum::<usize>(),
-        Value::Object(members) => members_hold(members),
+        Value::Array(items) => size_of::<Value>() + items.iter().map(value_memory).sum::<usize>(),
+        Value::Object(members) => members_memory(members),
     }
 }
 
@@ -300,11 +300,11 @@ impl Block {
 
     /// Returns a copy of the text, if it is small beside the file that it would keep in memory.
     fn compact(self) -> Self {
-        if self.len() < self.holds() / 4 { self.to_string().into() } else { self }
+        if self.len() < self.memory_bytes() / 4 { self.to_string().into() } else { self }
     }
 
     /// Returns the size of the block in memory, in bytes: a part of a file keeps the whole of it.
-    pub fn holds(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.head.capacity() + self.body.as_ref().map_or(0, |slice| slice.text.whole().len())
     }
 }
@@ -324,7 +324,7 @@ impl std::fmt::Display for Block {
 const PIECE: usize = 64 * 1024;
 
 /// A tool as one row of its toolset.
-pub struct Entry {
+pub struct ToolSpec {
     pub name: &'static str,
     pub alias: Option<&'static str>,
     pub title: &'static str,
@@ -333,11 +333,11 @@ pub struct Entry {
     schema: OnceLock<Map<String, Value>>,
     make_schema: fn() -> Map<String, Value>,
     make_output_schema: fn() -> Option<Map<String, Value>>,
-    word: fn(&Fault) -> Option<Complaint>,
-    look: fn(&Value) -> Vec<Complaint>,
+    word: fn(&SchemaViolation) -> Option<ArgumentError>,
+    look: fn(&Value) -> Vec<ArgumentError>,
     locate: fn(&Root, &str) -> Result<FilePath, PathError>,
     refused: fn(&str, &StoreError, &Limits) -> Failure,
-    parse: fn(Value) -> serde_json::Result<(Parsed, Vec<Complaint>)>,
+    parse: fn(Value) -> serde_json::Result<(Parsed, Vec<ArgumentError>)>,
 }
 
 /// Arguments after parsing.
@@ -348,58 +348,59 @@ struct Parsed {
 
 enum Work {
     Run(Run),
-    Write(Write),
+    Generate(Generate),
 }
 
-type Run = Box<dyn FnOnce(&Context) -> Result<Reply, Failure> + Send>;
-type Write = Box<dyn FnOnce(&Context, &Author) -> Result<(usize, [Run; 2]), Failure> + Send>;
+type Run = Box<dyn FnOnce(&Context) -> Result<ToolOutput, Failure> + Send>;
+type Generate = Box<dyn FnOnce(&Context, &Generator) -> Result<(usize, [Run; 2]), Failure> + Send>;
 
 /// A call whose arguments were checked, so that it only has to be run.
 pub struct Prepared {
-    pub entry: &'static Entry,
+    pub tool: &'static ToolSpec,
     /// The file as asked for.
     pub target: Option<String>,
     /// Size of the code that a language model generated for it, in bytes.
-    pub holds: usize,
+    pub generated_bytes: usize,
     work: Work,
 }
 
 impl Prepared {
-    pub fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    pub fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         match self.work {
             Work::Run(run) => run(cx),
-            Work::Write(_) => Err(Failure::unwritten()),
+            Work::Generate(_) => Err(Failure::no_model()),
         }
     }
 
     /// True if a language model must generate the code before the call can run.
-    pub fn is_unwritten(&self) -> bool {
-        matches!(self.work, Work::Write(_))
+    pub fn needs_generation(&self) -> bool {
+        matches!(self.work, Work::Generate(_))
     }
 
     /// Has the code generated, and returns the call twice: once to be run and once to be rehearsed.
-    pub fn written(self, cx: &Context, author: &Author) -> Result<[Self; 2], Failure> {
-        let Self { entry, target, work, .. } = self;
-        let Work::Write(write) = work else {
-            return Err(Failure::new(Kind::Internal, "Internal error"));
+    pub fn generate(self, cx: &Context, generator: &Generator) -> Result<[Self; 2], Failure> {
+        let Self { tool, target, work, .. } = self;
+        let Work::Generate(write) = work else {
+            return Err(Failure::new(FailureKind::Internal, "Internal error"));
         };
-        let (holds, runs) = write(cx, author)?;
-        let ready = |run| Self { entry, target: target.clone(), holds, work: Work::Run(run) };
+        let (generated_bytes, runs) = write(cx, generator)?;
+        let ready =
+            |run| Self { tool, target: target.clone(), generated_bytes, work: Work::Run(run) };
         Ok(runs.map(ready))
     }
 
     /// Returns the path of the file that the call is about; `None` if it has none or the path is invalid.
     pub fn path(&self, root: &Root) -> Option<FilePath> {
-        self.target.as_deref().and_then(|target| (self.entry.locate)(root, target).ok())
+        self.target.as_deref().and_then(|target| (self.tool.locate)(root, target).ok())
     }
 
     /// Makes the failure for a call that was not even run, in the tool's own words.
     pub fn refused(&self, error: &StoreError, limits: &Limits) -> Failure {
-        (self.entry.refused)(self.target.as_deref().unwrap_or_default(), error, limits)
+        (self.tool.refused)(self.target.as_deref().unwrap_or_default(), error, limits)
     }
 }
 
-impl Entry {
+impl ToolSpec {
     pub const fn of<T: Tool>() -> Self {
         Self {
             name: T::NAME,
@@ -440,36 +441,36 @@ impl Entry {
 
     /// Checks the arguments, and names every fault at once.
     pub fn prepare(&'static self, arguments: Value) -> Result<Prepared, Failure> {
-        let (found, more) = schema::faults(self.schema(), &arguments);
-        let plain = |fault: &Fault| Complaint::plain(fault.to_string());
-        let words = |fault: &Fault| (self.word)(fault).unwrap_or_else(|| plain(fault));
-        let mut faults: Vec<Complaint> = found.iter().map(words).collect();
+        let (found, more) = schema::violations(self.schema(), &arguments);
+        let plain = |fault: &SchemaViolation| ArgumentError::plain(fault.to_string());
+        let words = |fault: &SchemaViolation| (self.word)(fault).unwrap_or_else(|| plain(fault));
+        let mut faults: Vec<ArgumentError> = found.iter().map(words).collect();
         faults.extend((self.look)(&arguments));
         match (self.parse)(arguments) {
             Ok((Parsed { target, work }, senseless)) => {
                 faults.extend(senseless);
                 if faults.is_empty() {
-                    return Ok(Prepared { entry: self, target, holds: 0, work });
+                    return Ok(Prepared { tool: self, target, generated_bytes: 0, work });
                 }
             }
             // The schema check has found better words for it.
             Err(_) if !faults.is_empty() => {}
-            Err(reason) => faults.push(Complaint::plain(reason.to_string())),
+            Err(reason) => faults.push(ArgumentError::plain(reason.to_string())),
         }
         Err(Failure::invalid(faults, more))
     }
 }
 
-/// Parses the arguments, and returns complaints about those that make no sense. Unknown properties are left to the
+/// Parses the arguments, and returns errors about those that make no sense. Unknown properties are left to the
 /// schema.
-fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<Complaint>)> {
+fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<ArgumentError>)> {
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     let tool: T = serde_json::from_value(arguments)?;
     let (faults, target) = (tool.check(), tool.target().map(String::from));
-    let work = if tool.is_unwritten() {
-        Work::Write(Box::new(move |cx, author| {
-            let written = tool.written(cx, author)?;
-            Ok((written[0].holds(), written.map(runner)))
+    let work = if tool.needs_generation() {
+        Work::Generate(Box::new(move |cx, generator| {
+            let written = tool.generate(cx, generator)?;
+            Ok((written[0].generated_bytes(), written.map(runner)))
         }))
     } else {
         Work::Run(runner(tool))
@@ -483,26 +484,26 @@ fn runner<T: Tool>(tool: T) -> Run {
 
 impl Failure {
     /// Makes the failure for a call that needs a language model when none is configured.
-    pub fn unwritten() -> Self {
+    pub fn no_model() -> Self {
         let message =
             "`edit_instruction` was given without `code_block`, and no model is configured";
-        Self::new(Kind::Invalid, message).with_faults(vec![message.into()]).with_hint(
+        Self::new(FailureKind::Invalid, message).with_faults(vec![message.into()]).with_hint(
             "write the code yourself and pass it as `code_block`, with `start_line` and `end_line` to replace lines; \
              whoever runs the server can name a model by FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL",
         )
     }
 
     /// Makes the failure that names every fault once; `more` were counted but not kept.
-    fn invalid(faults: Vec<Complaint>, more: usize) -> Self {
+    fn invalid(faults: Vec<ArgumentError>, more: usize) -> Self {
         let (mut messages, mut hints) = (Vec::new(), Vec::new());
         let mut left_out = more;
-        let unusable = more == 0 && faults.iter().all(|fault| fault.kind == Kind::Unusable);
-        let kind = if unusable { Kind::Unusable } else { Kind::Invalid };
-        for Complaint { message, hint, .. } in faults {
+        let unusable = more == 0 && faults.iter().all(|fault| fault.kind == FailureKind::Unusable);
+        let kind = if unusable { FailureKind::Unusable } else { FailureKind::Invalid };
+        for ArgumentError { message, hint, .. } in faults {
             if messages.contains(&message) {
                 continue;
             }
-            if messages.len() >= schema::MAX_FAULTS {
+            if messages.len() >= schema::ERRORS_MAX {
                 left_out += 1;
                 continue;
             }
@@ -532,9 +533,9 @@ mod tests {
     fn a_small_part_of_a_file_lets_go_of_it() {
         for (range, kept) in [(0..3000, true), (0..1500, true), (300..306, false), (0..0, false)] {
             let before = block(range.clone());
-            assert!(before.holds() >= 3000);
+            assert!(before.memory_bytes() >= 3000);
             let after = before.clone().compact();
-            assert_eq!(after.holds() >= 3000, kept, "{range:?}");
+            assert_eq!(after.memory_bytes() >= 3000, kept, "{range:?}");
             assert_eq!(after.to_string(), before.to_string(), "{range:?}");
         }
     }
@@ -544,8 +545,9 @@ mod tests {
         let rows = vec![json!({ "name": "a.txt", "lines": 3 }); 100];
         let Value::Object(data) = json!({ "files": rows }) else { unreachable!() };
         let said = Value::Object(data.clone()).to_string().len();
-        let reply = Reply { blocks: vec![block(0..3)], data: Some(data), ..Reply::default() };
-        assert!(reply.holds() > 3000 + said);
+        let reply =
+            ToolOutput { blocks: vec![block(0..3)], data: Some(data), ..ToolOutput::default() };
+        assert!(reply.memory_bytes() > 3000 + said);
     }
 
     #[test]
@@ -553,25 +555,25 @@ mod tests {
         let value = size_of::<Value>();
         let arguments = json!({ "ab": [true, "xyz"], "c": {} });
         let members = MEMBER + 2 + (value + value + (value + 3)) + MEMBER + 1 + MAP;
-        assert_eq!(arguments_hold(&arguments), MAP + members);
+        assert_eq!(arguments_memory(&arguments), MAP + members);
         let Value::Object(data) = arguments else { unreachable!() };
         let written = Some(String::with_capacity(1000));
-        let of_parts = |reply: Reply| reply.holds();
+        let of_parts = |reply: ToolOutput| reply.memory_bytes();
         let [blocks, data, written] = [
-            Reply { blocks: vec![block(0..3)], ..Reply::default() },
-            Reply { data: Some(data), ..Reply::default() },
-            Reply { written, ..Reply::default() },
+            ToolOutput { blocks: vec![block(0..3)], ..ToolOutput::default() },
+            ToolOutput { data: Some(data), ..ToolOutput::default() },
+            ToolOutput { written, ..ToolOutput::default() },
         ];
-        let all = Reply {
+        let all = ToolOutput {
             blocks: blocks.blocks.clone(),
             data: data.data.clone(),
             meta: data.data.clone(),
             written: Some(String::with_capacity(1000)),
-            ..Reply::default()
+            ..ToolOutput::default()
         };
         let [blocks, data, written] = [blocks, data, written].map(of_parts);
         assert_eq!((data, written), (MAP + members, 1000));
-        assert_eq!(all.holds(), blocks + 2 * data + written);
+        assert_eq!(all.memory_bytes(), blocks + 2 * data + written);
     }
 
     #[test]
@@ -579,7 +581,8 @@ mod tests {
         let Value::Object(data) = json!({ "a": 1 }) else { unreachable!() };
         let hash = Some(Hash::of(b"a"));
         let (blocks, data) = (vec![block(0..3)], Some(data));
-        let reply = Reply { blocks, data: data.clone(), hash, ..Reply::default() }.compact();
+        let reply =
+            ToolOutput { blocks, data: data.clone(), hash, ..ToolOutput::default() }.compact();
         assert_eq!(reply.blocks[0].to_string(), block(0..3).to_string());
         assert_eq!((reply.data, reply.hash), (data, hash));
     }
@@ -603,9 +606,9 @@ mod tests {
 
     #[test]
     fn faults_are_told_once_and_not_without_end() {
-        let complaint = |number: usize| Complaint::plain(format!("fault {number}"));
-        let most = schema::MAX_FAULTS;
-        let faults = |count: usize| (0..count).chain(0..count).map(complaint).collect();
+        let error = |number: usize| ArgumentError::plain(format!("fault {number}"));
+        let most = schema::ERRORS_MAX;
+        let faults = |count: usize| (0..count).chain(0..count).map(error).collect();
         assert_eq!(Failure::invalid(faults(most), 0).faults.len(), most);
         let failure = Failure::invalid(faults(most + 3), 4);
         // Faults that are only counted may be equal to each other.
@@ -624,10 +627,10 @@ mod tests {
         let given =
             json!({ "target_file": "a.rs", "edit_instruction": "write it", "code_block": "x" });
         let written = call(given);
-        assert!(!written.is_unwritten());
+        assert!(!written.needs_generation());
         assert_eq!(written.path(&root).map(|path| path.to_string()), Some("a.rs".into()));
         let asked = json!({ "target_file": "../a.rs", "edit_instruction": "write it" });
-        assert!(call(asked.clone()).is_unwritten());
+        assert!(call(asked.clone()).needs_generation());
         assert_eq!(call(asked).path(&root), None);
     }
 }

@@ -8,7 +8,7 @@ use super::source::{Reader, Source};
 use super::survey::{Mention, Mentions};
 use super::symbol::Fit;
 use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
-use crate::outline::{Kind, Outline, Part};
+use crate::outline::{Outline, Part, PartKind};
 use crate::rank::is_test;
 
 /// If at most this many files contain the name, all of them are parsed.
@@ -148,7 +148,7 @@ fn places(
 /// Score factor of a part by its kind: a name more often means a type or a function than a part inside of one.
 fn weight(part: &Part) -> f64 {
     match part.kind {
-        Kind::Field | Kind::Module => 0.8,
+        PartKind::Field | PartKind::Module => 0.8,
         _ if part.scope.is_empty() => 1.0,
         _ => 0.9,
     }

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::source::{Reader, Source};
 use super::{Found, Gathered, KeptBytes, Section, Wanted, parallel};
-use crate::outline::{Kind, Outline, Part};
+use crate::outline::{Outline, Part, PartKind};
 use crate::rank::{definition, is_source, is_test};
 use crate::words::is_identifier;
 
@@ -193,7 +193,7 @@ fn of_file(
     let used = |part: &Part| usage.get(&xxh3_64(part.name.as_bytes()));
     let weight = |part: &Part| used(part).map_or(0.0, |used| used.weight(&part.name)).max(UNUSED);
     // Fields and modules are used wherever the thing they are part of is used.
-    let is_detail = |part: &Part| matches!(part.kind, Kind::Field | Kind::Module);
+    let is_detail = |part: &Part| matches!(part.kind, PartKind::Field | PartKind::Module);
     let is_wanted = |part: &&Part| {
         if wanted.kinds.is_empty() { !is_detail(part) } else { wanted.wants(part) }
     };

@@ -7,7 +7,7 @@ use text::LineRange;
 use super::source::{Reader, Source};
 use super::{Found, Gathered, Section, Wanted, parallel, reasons};
 use crate::language;
-use crate::outline::{Kind, Outline, Part, quick_outline};
+use crate::outline::{Outline, Part, PartKind, quick_outline};
 use crate::rank::{Hit, Lines, Ranking};
 
 /// Most lines of a snippet.
@@ -28,7 +28,7 @@ struct Block<'o> {
 
 /// Returns the best lines of a file, at most [`LONGEST_BLOCK`]: a part, if its score is high enough, else the lines
 /// with the highest score. With `kinds` it is a part of one of these kinds, or the best lines in one.
-fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[Kind]) -> Option<Block<'o>> {
+fn best_block<'o>(outline: &'o Outline, lines: &Lines, kinds: &[PartKind]) -> Option<Block<'o>> {
     let window = lines.best(LONGEST_BLOCK)?;
     let range = |part: &Part| {
         let LineRange { first, last } = part.all_lines();

@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 use grammars::Tree;
 use tree_sitter::Node;
 
-use super::{DEEPEST_SCOPE, Doc, Kind, MOST_PARTS, Part, plain, words};
+use super::{DEEPEST_SCOPE, Doc, MOST_PARTS, Part, PartKind, plain, words};
 use crate::language::{Comments, Language};
 use crate::line_starts::LineStarts;
 use crate::syntax;
@@ -76,7 +76,7 @@ struct Found {
 struct Definition {
     node: usize,
     /// `None` for a scope: only its name matters, for the parts inside.
-    kind: Option<Kind>,
+    kind: Option<PartKind>,
     bytes: Range<usize>,
     name: Range<usize>,
     head_end: Option<usize>,
@@ -210,7 +210,7 @@ impl Found {
                 part.name.clone_from(&next.name);
                 part.scope = scope(&around, &next);
                 part.kind = match definition.receiver {
-                    Some(_) if kind == Kind::Function => Kind::Method,
+                    Some(_) if kind == PartKind::Function => PartKind::Method,
                     _ => kind_inside(kind, definition.is_global, around.last()),
                 };
                 parts.push(part);
@@ -281,7 +281,7 @@ impl Found {
         comments: Comments,
         lines: &LineStarts,
         definition: &Definition,
-        kind: Kind,
+        kind: PartKind,
     ) -> Part {
         let (start, above) = self.above(text, comments, definition.bytes.start);
         let end = definition.bytes.start + text[definition.bytes.clone()].trim_end().len();
@@ -355,7 +355,8 @@ impl Guess<'_> {
         let Some(range) = self.broken[..behind].last().filter(|range| range.contains(&at)) else {
             return false;
         };
-        let is_certain = !matches!(part.kind, Kind::Constant | Kind::Module | Kind::Macro);
+        let is_certain =
+            !matches!(part.kind, PartKind::Constant | PartKind::Module | PartKind::Macro);
         let needs_keyword = self.only_keywords || range.len() <= LONG;
         is_certain && (!needs_keyword || plain::begins_with_keyword(&self.text[part.bytes.start..]))
     }
@@ -371,7 +372,7 @@ struct Around {
     /// Names before its own, as in `module A::B`.
     qualifier: Vec<String>,
     name: String,
-    kind: Option<Kind>,
+    kind: Option<PartKind>,
     bytes: Range<usize>,
     is_global: bool,
 }
@@ -379,7 +380,7 @@ struct Around {
 /// Removes the definitions that the next one is not inside of. Definitions that are written as one, as in `int a, b`,
 /// are beside each other, and so is the type in `struct A { … } b`.
 fn end_what_is_over(around: &mut Vec<Around>, next: &Definition) {
-    let is_type = next.kind.is_some_and(Kind::has_methods);
+    let is_type = next.kind.is_some_and(PartKind::has_methods);
     let is_over = |last: &Around| {
         last.bytes.end <= next.bytes.start
             || last.bytes == next.bytes
@@ -390,13 +391,13 @@ fn end_what_is_over(around: &mut Vec<Around>, next: &Definition) {
     }
 }
 
-/// Kind of a definition inside another one: a function inside a type, or inside an implementation of one, is a method,
+/// PartKind of a definition inside another one: a function inside a type, or inside an implementation of one, is a method,
 /// and a variable is a field.
-fn kind_inside(kind: Kind, is_global: bool, around: Option<&Around>) -> Kind {
-    let has_methods = around.is_some_and(|around| around.kind.is_none_or(Kind::has_methods));
+fn kind_inside(kind: PartKind, is_global: bool, around: Option<&Around>) -> PartKind {
+    let has_methods = around.is_some_and(|around| around.kind.is_none_or(PartKind::has_methods));
     match kind {
-        Kind::Function if has_methods => Kind::Method,
-        Kind::Constant if has_methods && is_global => Kind::Field,
+        PartKind::Function if has_methods => PartKind::Method,
+        PartKind::Constant if has_methods && is_global => PartKind::Field,
         _ => kind,
     }
 }
@@ -415,7 +416,7 @@ fn scope(around: &[Around], part: &Around) -> Vec<String> {
 /// function whose head does not parse. `is_alone` is true if nothing is known to be around it, in a text with errors.
 fn is_doubtful(text: &str, definition: &Definition, name: &str, is_alone: bool) -> bool {
     const LOOKED_AT: usize = 2_000;
-    let is_macro = definition.kind == Some(Kind::Macro);
+    let is_macro = definition.kind == Some(PartKind::Macro);
     // A name in C may be a keyword of C++, as long as all of it parses.
     let is_word = match name {
         "class" | "friend" | "template" | "typename" | "using" => !definition.is_whole,
@@ -428,7 +429,7 @@ fn is_doubtful(text: &str, definition: &Definition, name: &str, is_alone: bool) 
         return false;
     }
     let Range { start, end } = definition.bytes;
-    let is_function = definition.kind == Some(Kind::Function);
+    let is_function = definition.kind == Some(PartKind::Function);
     let written = &text[start..if is_function { end } else { definition.name.start }];
     let written = written.trim_end_matches(';');
     let is_several = written[..written.floor_char_boundary(LOOKED_AT)].contains(';');
@@ -443,7 +444,8 @@ fn is_doubtful(text: &str, definition: &Definition, name: &str, is_alone: bool) 
 fn qualifier(text: &str, definition: &Definition) -> Vec<String> {
     let Some(bytes) = definition.receiver.clone() else { return Vec::new() };
     let written = &text[bytes];
-    let is_type = definition.kind.is_some_and(|kind| kind.has_methods() || kind == Kind::Module);
+    let is_type =
+        definition.kind.is_some_and(|kind| kind.has_methods() || kind == PartKind::Module);
     if is_type && !written.contains('<') {
         let names = written.split("::").map(words::name);
         return names.filter(|name| !name.is_empty()).collect();
@@ -451,11 +453,11 @@ fn qualifier(text: &str, definition: &Definition) -> Vec<String> {
     vec![words::type_name(written)]
 }
 
-/// Kind of a function declaration in C or C++, which looks like the declaration of a variable.
-fn kind_of_function(kind: Kind) -> Kind {
+/// PartKind of a function declaration in C or C++, which looks like the declaration of a variable.
+fn kind_of_function(kind: PartKind) -> PartKind {
     match kind {
-        Kind::Constant => Kind::Function,
-        Kind::Field => Kind::Method,
+        PartKind::Constant => PartKind::Function,
+        PartKind::Field => PartKind::Method,
         _ => kind,
     }
 }

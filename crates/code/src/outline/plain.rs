@@ -8,7 +8,7 @@ use std::ops::Range;
 use text::LineRange;
 use text::lines::{Line, lines};
 
-use super::{DEEPEST_SCOPE, Doc, Kind, MOST_PARTS, Part, words};
+use super::{DEEPEST_SCOPE, Doc, MOST_PARTS, Part, PartKind, words};
 
 /// Most bytes examined of a line, and of the text after a name.
 const LOOKED_AT: usize = 400;
@@ -127,7 +127,7 @@ impl Guess<'_> {
 
     fn begin(
         &mut self,
-        kind: Kind,
+        kind: PartKind,
         name: Range<usize>,
         indent: usize,
         number: usize,
@@ -135,7 +135,7 @@ impl Guess<'_> {
     ) {
         let around = self.open.last().and_then(|open| self.parts.get(open.part));
         let is_method =
-            kind == Kind::Function && around.is_some_and(|part| part.kind.has_methods());
+            kind == PartKind::Function && around.is_some_and(|part| part.kind.has_methods());
         let skipped = self.open.len().saturating_sub(DEEPEST_SCOPE);
         let names = self.open.iter().skip(skipped).filter_map(|open| self.parts.get(open.part));
         let scope = names.map(|part| part.name.clone()).collect();
@@ -148,12 +148,12 @@ impl Guess<'_> {
         // A preprocessor directive continues only after a backslash.
         let goes_on = if head.starts_with('#') { head.ends_with('\\') } else { true };
         if goes_on && !head.ends_with([';', '}']) {
-            let braced = kind == Kind::Module && head.ends_with('{');
+            let braced = kind == PartKind::Module && head.ends_with('{');
             self.open.push(Open { part: self.parts.len(), indent, braced });
         }
         self.parts.push(Part {
             name: words::name(&self.text[name.clone()]),
-            kind: if is_method { Kind::Method } else { kind },
+            kind: if is_method { PartKind::Method } else { kind },
             scope,
             signature: words::signature(head.split('{').take(1)),
             bytes,
@@ -198,7 +198,7 @@ fn is_label(content: &str) -> bool {
 }
 
 /// Returns the kind of what a line defines, and the range of its name. `rest` is the text from the same place on.
-fn definition(content: &str, rest: &str) -> Option<(Kind, Range<usize>)> {
+fn definition(content: &str, rest: &str) -> Option<(PartKind, Range<usize>)> {
     let found = macro_of(content)
         .or_else(|| by_typedef(content))
         .or_else(|| by_keyword(content))
@@ -216,14 +216,14 @@ fn offset(whole: &str, part: &str) -> usize {
 }
 
 /// Finds the name in `#define NAME`.
-fn macro_of(content: &str) -> Option<(Kind, &str)> {
+fn macro_of(content: &str) -> Option<(PartKind, &str)> {
     let rest = content.strip_prefix('#')?.trim_start().strip_prefix("define")?;
     let name = word(rest.trim_start());
-    (rest.starts_with([' ', '\t']) && !name.is_empty()).then_some((Kind::Macro, name))
+    (rest.starts_with([' ', '\t']) && !name.is_empty()).then_some((PartKind::Macro, name))
 }
 
 /// Finds the name in `typedef some type name;` and `typedef some type (*name)(parameters);`.
-fn by_typedef(content: &str) -> Option<(Kind, &str)> {
+fn by_typedef(content: &str) -> Option<(PartKind, &str)> {
     let rest = content.strip_prefix("typedef ")?;
     let declared = rest.split_once(';')?.0;
     let declared = match declared.split_once('(') {
@@ -233,7 +233,7 @@ fn by_typedef(content: &str) -> Option<(Kind, &str)> {
     let declared = declared.trim_end();
     let start = declared.rfind(|c| !is_name_char(c)).map_or(0, |at| at + 1);
     let name = declared.get(start..)?;
-    (!name.is_empty()).then_some((Kind::Type, name))
+    (!name.is_empty()).then_some((PartKind::Type, name))
 }
 
 /// True if `text` begins with a line in which a keyword begins a definition.
@@ -243,7 +243,7 @@ pub(super) fn begins_with_keyword(text: &str) -> bool {
 }
 
 /// Finds the name in `public static class Name`: modifiers, a keyword for the kind, and the name.
-fn by_keyword(content: &str) -> Option<(Kind, &str)> {
+fn by_keyword(content: &str) -> Option<(PartKind, &str)> {
     let mut rest = without_template(content);
     loop {
         let first = word(rest);
@@ -334,30 +334,30 @@ fn is_modifier(word: &str) -> bool {
     )
 }
 
-fn keyword(word: &str) -> Option<Kind> {
+fn keyword(word: &str) -> Option<PartKind> {
     Some(match word {
         "def" | "defn" | "defp" | "fn" | "fun" | "func" | "function" | "proc" | "procedure"
-        | "rpc" | "sub" | "subroutine" => Kind::Function,
-        "actor" | "class" | "object" => Kind::Class,
-        "message" | "record" | "struct" | "union" => Kind::Struct,
-        "enum" => Kind::Enum,
-        "interface" | "protocol" | "service" => Kind::Interface,
-        "trait" => Kind::Trait,
-        "type" | "typealias" => Kind::Type,
-        "const" => Kind::Constant,
-        "defmodule" | "mod" | "module" | "namespace" | "package" => Kind::Module,
-        "defmacro" | "macro" | "macro_rules" => Kind::Macro,
+        | "rpc" | "sub" | "subroutine" => PartKind::Function,
+        "actor" | "class" | "object" => PartKind::Class,
+        "message" | "record" | "struct" | "union" => PartKind::Struct,
+        "enum" => PartKind::Enum,
+        "interface" | "protocol" | "service" => PartKind::Interface,
+        "trait" => PartKind::Trait,
+        "type" | "typealias" => PartKind::Type,
+        "const" => PartKind::Constant,
+        "defmodule" | "mod" | "module" | "namespace" | "package" => PartKind::Module,
+        "defmacro" | "macro" | "macro_rules" => PartKind::Macro,
         _ => return None,
     })
 }
 
 /// Returns the name after a keyword, if the text after it looks like code and not like a sentence.
-fn named(kind: Kind, rest: &str) -> Option<(Kind, &str)> {
+fn named(kind: PartKind, rest: &str) -> Option<(PartKind, &str)> {
     let mut rest = rest;
-    if kind == Kind::Enum {
+    if kind == PartKind::Enum {
         rest = rest.strip_prefix("class ").or(rest.strip_prefix("struct ")).unwrap_or(rest);
     }
-    if kind == Kind::Function {
+    if kind == PartKind::Function {
         rest = behind_receiver(rest);
     }
     let mut name = qualified(rest);
@@ -397,16 +397,16 @@ fn is_export_mark(name: &str) -> bool {
 }
 
 /// Finds the name in `name = function (…)`.
-fn by_assignment(content: &str) -> Option<(Kind, &str)> {
+fn by_assignment(content: &str) -> Option<(PartKind, &str)> {
     let name = qualified(content);
     let value = content[name.len()..].trim_start().strip_prefix('=')?.trim_start();
     let is_function = word(value) == "function";
     let name = last_segment(name);
-    (is_function && !name.is_empty()).then_some((Kind::Function, name))
+    (is_function && !name.is_empty()).then_some((PartKind::Function, name))
 }
 
 /// Finds the name in `some type name(parameters) {`, as in most languages with braces, and in `name() {`, as in shells.
-fn by_parameters<'a>(content: &'a str, rest: &str) -> Option<(Kind, &'a str)> {
+fn by_parameters<'a>(content: &'a str, rest: &str) -> Option<(PartKind, &'a str)> {
     let content = without_template(content);
     let rest = &rest[offset(rest, content)..];
     let open = content.find('(')?;
@@ -421,7 +421,7 @@ fn by_parameters<'a>(content: &'a str, rest: &str) -> Option<(Kind, &'a str)> {
         return None;
     }
     let name = last_segment(name);
-    (!name.is_empty() && has_body(&rest[open..])).then_some((Kind::Function, name))
+    (!name.is_empty() && has_body(&rest[open..])).then_some((PartKind::Function, name))
 }
 
 fn is_type(before: &str) -> bool {

@@ -105,7 +105,7 @@ impl<'a, T: Clone> fmt::Display for some::Walker<'a, T> {
     }
 }
 
-pub enum Kind { One, Two(u8) }
+pub enum PartKind { One, Two(u8) }
 struct Pair(u8, u8);
 /// About nothing.
 
@@ -130,9 +130,9 @@ extern "C" { fn abs(a: i32) -> i32; }
             15-15 constant Walker/MOST: const MOST: usize = 3
             18-24 method Walker/fmt: fn fmt( &self, f: &mut fmt::Formatter<'_>, ) -> fmt::Result
             22-22 function Walker/fmt/inner: fn inner()
-            27-27 enum Kind: pub enum Kind
-            27-27 constant Kind/One: One
-            27-27 constant Kind/Two: Two(u8)
+            27-27 enum PartKind: pub enum PartKind
+            27-27 constant PartKind/One: One
+            27-27 constant PartKind/Two: Two(u8)
             28-28 struct Pair: struct Pair(u8, u8)
             31-31 struct Raw: union Raw
             31-31 field Raw/a: a: u8
@@ -271,7 +271,7 @@ public class Walker<T> extends Base {
         return null;
     }
     interface Store { void read(); }
-    enum Kind { ONE, TWO { void a() {} } }
+    enum PartKind { ONE, TWO { void a() {} } }
     record Point(int x, int y) {}
     @interface Mark { int value() default 1; }
 }
@@ -285,10 +285,10 @@ public class Walker<T> extends Base {
             12-17 method Walker/walk: @Override public <U> List<U> walk( String root) throws IOException
             18-18 interface Walker/Store: interface Store
             18-18 method Walker/Store/read: void read()
-            19-19 enum Walker/Kind: enum Kind
-            19-19 constant Walker/Kind/ONE: ONE
-            19-19 constant Walker/Kind/TWO: TWO
-            19-19 method Walker/Kind/TWO/a: void a()
+            19-19 enum Walker/PartKind: enum PartKind
+            19-19 constant Walker/PartKind/ONE: ONE
+            19-19 constant Walker/PartKind/TWO: TWO
+            19-19 method Walker/PartKind/TWO/a: void a()
             20-20 class Walker/Point: record Point(int x, int y)
             21-21 interface Walker/Mark: @interface Mark
             21-21 method Walker/Mark/value: int value() default 1
@@ -405,20 +405,20 @@ fn typescript_and_its_casts() {
   readonly size: number
 }
 export type Short = { a: string; b?: number }
-export enum Kind { One, Two = 2 }
+export enum PartKind { One, Two = 2 }
 declare module "some" { export function load(): void }
 namespace Inner { export const a = 1 }
 export abstract class Walker<T> {
   private constructor(private root: string) {}
   abstract walk(): void
-  @log() step(value: unknown) { return (<Kind>value).valueOf() + <number><unknown>value }
-  later = () => <Kind>this.value
+  @log() step(value: unknown) { return (<PartKind>value).valueOf() + <number><unknown>value }
+  later = () => <PartKind>this.value
 }
 const generic = <T>(a: T): T => a
 function overload(a: string): void
 function overload(a: any) { return <any>{ a } }
 const lower = a < b, shift = a << 2
-const typed = <Kind.One>lower
+const typed = <PartKind.One>lower
 "#,
         &expect![[r#"
             0-3 interface Store: export interface Store<T>
@@ -427,9 +427,9 @@ const typed = <Kind.One>lower
             4-4 type Short: export type Short = { a: string; b?: number }
             4-4 field Short/a: a: string
             4-4 field Short/b: b?: number
-            5-5 enum Kind: export enum Kind
-            5-5 constant Kind/One: One
-            5-5 constant Kind/Two: Two = 2
+            5-5 enum PartKind: export enum PartKind
+            5-5 constant PartKind/One: One
+            5-5 constant PartKind/Two: Two = 2
             6-6 module some: declare module "some"
             6-6 function some/load: export function load(): void
             7-7 module Inner: namespace Inner
@@ -443,7 +443,7 @@ const typed = <Kind.One>lower
             16-16 function overload: function overload(a: any)
             17-17 constant lower: lower = a < b
             17-17 constant shift: shift = a << 2
-            18-18 constant typed: const typed = <Kind.One>lower
+            18-18 constant typed: const typed = <PartKind.One>lower
         "#]],
     );
 }

@@ -28,7 +28,7 @@ public:
     T *pointer();
     void (*call)(int);
     using Item = T;
-    enum class Kind : char { One, Two = 2 };
+    enum class PartKind : char { One, Two = 2 };
     template <typename U> void each(U &&f) { f(x_); }
 private:
     int x_, *y_;
@@ -74,9 +74,9 @@ typedef struct { int a; } box_t;
             17-17 method walk::inner/Point/pointer: T *pointer()
             18-18 field walk::inner/Point/call: void (*call)(int)
             19-19 type walk::inner/Point/Item: using Item = T
-            20-20 enum walk::inner/Point/Kind: enum class Kind : char
-            20-20 constant walk::inner/Point/Kind/One: One
-            20-20 constant walk::inner/Point/Kind/Two: Two = 2
+            20-20 enum walk::inner/Point/PartKind: enum class PartKind : char
+            20-20 constant walk::inner/Point/PartKind/One: One
+            20-20 constant walk::inner/Point/PartKind/Two: Two = 2
             21-21 method walk::inner/Point/each: template <typename U> void each(U &&f)
             23-23 field walk::inner/Point/x_: int x_, *y_
             23-23 field walk::inner/Point/y_: int x_, *y_
@@ -139,7 +139,7 @@ namespace Walk.Inner
     public interface IStore { void Read(); int Size { get; } }
     public record Point(int X, int Y);
     public struct Pair { public int A; }
-    public enum Kind { One, Two = 2 }
+    public enum PartKind { One, Two = 2 }
     public delegate void Handler(object sender);
 }
 "##,
@@ -165,9 +165,9 @@ namespace Walk.Inner
             33-33 class Walk.Inner/Point: public record Point(int X, int Y)
             34-34 struct Walk.Inner/Pair: public struct Pair
             34-34 field Walk.Inner/Pair/A: public int A
-            35-35 enum Walk.Inner/Kind: public enum Kind
-            35-35 constant Walk.Inner/Kind/One: One
-            35-35 constant Walk.Inner/Kind/Two: Two = 2
+            35-35 enum Walk.Inner/PartKind: public enum PartKind
+            35-35 constant Walk.Inner/PartKind/One: One
+            35-35 constant Walk.Inner/PartKind/Two: Two = 2
             36-36 type Walk.Inner/Handler: public delegate void Handler(object sender)
         "#]],
     );
@@ -290,7 +290,7 @@ final class Walker extends Base implements Store
 
 interface Store { public function read(string $name): mixed; }
 trait Helps { public function help() {} }
-enum Kind: string { case One = 'one'; case Two = 'two'; public function label(): string { return ''; } }
+enum PartKind: string { case One = 'one'; case Two = 'two'; public function label(): string { return ''; } }
 function free(array &$a) { return $a; }
 ?>
 <p>text</p>
@@ -313,10 +313,10 @@ function free(array &$a) { return $a; }
             33-33 method Store/read: public function read(string $name): mixed
             34-34 trait Helps: trait Helps
             34-34 method Helps/help: public function help()
-            35-35 enum Kind: enum Kind: string
-            35-35 constant Kind/One: case One = 'one'
-            35-35 constant Kind/Two: case Two = 'two'
-            35-35 method Kind/label: public function label(): string
+            35-35 enum PartKind: enum PartKind: string
+            35-35 constant PartKind/One: case One = 'one'
+            35-35 constant PartKind/Two: case Two = 'two'
+            35-35 method PartKind/label: public function label(): string
             36-36 function free: function free(array &$a)
         "#]],
     );
@@ -401,7 +401,7 @@ fun interface Call {
     fun run()
 }
 sealed interface Shape
-enum class Kind(val n: Int) {
+enum class PartKind(val n: Int) {
     ONE(1),
     TWO(2) { override fun a() = 1 };
     fun b() = 2
@@ -436,7 +436,7 @@ annotation class Mark(val name: String)
             36-36 field n: val n: Int
             37-37 constant ONE: ONE(1)
             38-38 function a: override fun a()
-            39-39 method Kind/b: fun b() = 2
+            39-39 method PartKind/b: fun b() = 2
             41-41 class Single: object Single : Base()
             42-42 type Short: typealias Short<T> = Map<String, T>
             45-45 function twice: fun String.twice(): String = this + this
@@ -478,7 +478,7 @@ extension Walker: Equatable where T: Equatable {
 }
 
 struct Point { var x = 0, y = 0 }
-enum Kind: String { case one = "1", two; case three(Int); var label: String { "" } }
+enum PartKind: String { case one = "1", two; case three(Int); var label: String { "" } }
 protocol Store: AnyObject {
     associatedtype Item
     var count: Int { get }
@@ -508,11 +508,11 @@ typealias Handler = (Int) -> Void
             28-28 struct Point: struct Point
             28-28 field Point/x: var x = 0, y = 0
             28-28 field Point/y: var x = 0, y = 0
-            29-29 enum Kind: enum Kind: String
-            29-29 constant Kind/one: case one = "1", two
-            29-29 constant Kind/two: case one = "1", two
-            29-29 constant Kind/three: case three(Int)
-            29-29 field Kind/label: var label: String
+            29-29 enum PartKind: enum PartKind: String
+            29-29 constant PartKind/one: case one = "1", two
+            29-29 constant PartKind/two: case one = "1", two
+            29-29 constant PartKind/three: case three(Int)
+            29-29 field PartKind/label: var label: String
             30-35 interface Store: protocol Store: AnyObject
             31-31 type Store/Item: associatedtype Item
             32-32 field Store/count: var count: Int { get }

@@ -45,7 +45,7 @@ public:
     }
 };
 class Forward;
-enum class Kind { One };
+enum class PartKind { One };
 typedef unsigned long size;
 typedef int (*callback)(int);
 }
@@ -60,7 +60,7 @@ int Walker::count() const {
             5-5 method walk/Walker/Walker: explicit Walker(int a) : a_(a)
             6-6 method walk/Walker/~Walker: virtual ~Walker()
             7-15 method walk/Walker/walk: std::vector<int> walk(const std::string& root
-            18-18 enum walk/Kind: enum class Kind
+            18-18 enum walk/PartKind: enum class PartKind
             19-19 type walk/size: typedef unsigned long size
             20-20 type walk/callback: typedef int (*callback)(int)
             22-24 function count: int Walker::count() const

@@ -41,7 +41,11 @@ fn a_use_is_a_name_outside_of_comments_and_strings_that_is_not_defined_there() {
         "function walk() {}\nconst b = { «walk», a: `${«walk»()} walk` }; b.«walk»\n",
     );
     check("a.js", "walk", "class A { #walk() { this.#«walk»() } }\n");
-    check("a.ts", "Kind", "enum Kind { A }\nconst a = <«Kind»>b, c: «Kind» = d as «Kind»\n");
+    check(
+        "a.ts",
+        "PartKind",
+        "enum PartKind { A }\nconst a = <«PartKind»>b, c: «PartKind» = d as «PartKind»\n",
+    );
     check(
         "a.cpp",
         "Walk",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tools::tool::arguments_hold;
+use tools::tool::arguments_memory;
 
 use super::Message;
 
@@ -38,10 +38,10 @@ impl MessageSender {
     pub async fn send(&self, number: u64, message: Message) {
         let bytes = match &message {
             Message::Notification { method, params } => {
-                MESSAGE_OVERHEAD + method.len() + arguments_hold(params)
+                MESSAGE_OVERHEAD + method.len() + arguments_memory(params)
             }
             Message::Request { id, method, params } => {
-                MESSAGE_OVERHEAD + method.len() + arguments_hold(id) + arguments_hold(params)
+                MESSAGE_OVERHEAD + method.len() + arguments_memory(id) + arguments_memory(params)
             }
             // There is one of these for each Codex, and it must not wait.
             Message::Ended(_) => 0,

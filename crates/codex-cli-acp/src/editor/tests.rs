@@ -22,7 +22,7 @@ use files::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tools::{Context, Failure, Limits, Prepared, Reply};
+use tools::{Context, Failure, Limits, Prepared, ToolOutput};
 
 use super::{Messages, Others, SessionStore};
 use fake_editor::{Editor, FakeEditor};
@@ -108,12 +108,12 @@ impl<M: Messages> Session<M> {
         })
     }
 
-    fn call(&self, tool: &str, name: &str, arguments: Value) -> Result<Reply, Failure> {
+    fn call(&self, tool: &str, name: &str, arguments: Value) -> Result<ToolOutput, Failure> {
         let prepared = self.prepare(tool, name, arguments);
         self.run(&call(), |cx| prepared.run(cx))
     }
 
-    fn read(&self, name: &str) -> Result<Reply, Failure> {
+    fn read(&self, name: &str) -> Result<ToolOutput, Failure> {
         self.call("read_text_file", name, json!({}))
     }
 
@@ -121,11 +121,11 @@ impl<M: Messages> Session<M> {
         self.read(name).unwrap().blocks[0].to_string()
     }
 
-    fn write(&self, name: &str, content: &str) -> Result<Reply, Failure> {
+    fn write(&self, name: &str, content: &str) -> Result<ToolOutput, Failure> {
         self.call("write_text_file", name, json!({ "content": content }))
     }
 
-    fn edit(&self, name: &str, old: &str, new: &str) -> Result<Reply, Failure> {
+    fn edit(&self, name: &str, old: &str, new: &str) -> Result<ToolOutput, Failure> {
         self.call("multi_edit_text_file", name, edits(old, new))
     }
 }
@@ -138,7 +138,7 @@ fn call() -> Call {
     Call::until(Instant::now() + Duration::from_mins(1))
 }
 
-fn notes(reply: &Reply) -> Vec<String> {
+fn notes(reply: &ToolOutput) -> Vec<String> {
     let data = reply.data.as_ref().or(reply.meta.as_ref());
     let notes = data.and_then(|data| data.get("notes")).and_then(Value::as_array);
     let notes: Vec<_> = notes.into_iter().flatten().filter_map(Value::as_str).collect();

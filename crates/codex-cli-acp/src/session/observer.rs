@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use serde_json::{Value, json};
-use server::observer::{CallInfo, CallObserver, Changed, Permission, Verdict};
-use tools::{Failure, Reply};
+use server::observer::{CallInfo, CallObserver, FileChange, Permission, Verdict};
+use tools::{Failure, ToolOutput};
 
 use super::{Progress, Session, Turn};
 use crate::modes::Mode;
@@ -44,7 +44,7 @@ impl CallObserver for Session {
     fn ask<'a>(
         &'a self,
         call: &'a CallInfo,
-        change: &'a Changed,
+        change: &'a FileChange,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         Box::pin(async move {
             let id = lock(&self.state)
@@ -72,7 +72,12 @@ impl CallObserver for Session {
         })
     }
 
-    fn end(&self, call: &CallInfo, outcome: Result<&Reply, &Failure>, change: Option<&Changed>) {
+    fn end(
+        &self,
+        call: &CallInfo,
+        outcome: Result<&ToolOutput, &Failure>,
+        change: Option<&FileChange>,
+    ) {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return };
         let Some(id) = turn.served.remove(&call.number) else { return };

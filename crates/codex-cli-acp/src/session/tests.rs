@@ -3,7 +3,7 @@
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Agent, Channel, Client, UntypedMessage, on_receive_notification};
 use server::observer::{CallInfo, CallObserver as _, Permission};
-use tools::{Effect, Failure, Kind, Reply};
+use tools::{Effect, Failure, FailureKind, ToolOutput};
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn begin(session: &Session, id: &str) {
 }
 
 fn end(session: &Session, id: &str) {
-    session.end(&call(id), Ok(&Reply::default()), None);
+    session.end(&call(id), Ok(&ToolOutput::default()), None);
 }
 
 /// Sends Codex's event about a call of this program's tools.
@@ -213,7 +213,7 @@ async fn who_may_write() {
         assert!(matches!(writes(Mode::ReadOnly), Permission::Refused(_)));
         completed(session, "thread", "interrupted");
         assert!(matches!(writes(Mode::FullAccess), Permission::Refused(_)), "the prompt is over");
-        let failure = Failure::new(Kind::Cancelled, "");
+        let failure = Failure::new(FailureKind::Cancelled, "");
         session.end(&call("a"), Err(&failure), None);
     })
     .await;

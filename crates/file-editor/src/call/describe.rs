@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Command;
 use serde_json::{Map, Value};
-use tools::Entry;
+use tools::ToolSpec;
 
 /// Columns of a line, as in the help of all commands.
 const WIDTH: usize = 100;
@@ -29,7 +29,7 @@ pub fn list() -> String {
 }
 
 /// Returns the help of a tool.
-pub fn tool(entry: &Entry) -> String {
+pub fn tool(entry: &ToolSpec) -> String {
     let schema = entry.input_schema();
     let mut usage = format!("Usage: file-editor call {} [OPTIONS]", entry.name);
     for (key, property) in properties(&schema) {
@@ -58,7 +58,7 @@ pub struct Key {
     pub members: Vec<String>,
 }
 
-pub fn keys(entry: &Entry) -> Vec<Key> {
+pub fn keys(entry: &ToolSpec) -> Vec<Key> {
     let schema = entry.input_schema();
     let key = |(key, property): (&str, &Value)| {
         let required = if is_required(&schema, key) { "  (required)" } else { "" };

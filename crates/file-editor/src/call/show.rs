@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value};
 use server::error_codes;
 use server::terminal::{self, Color, Piece, Stream};
-use tools::{Block, Dialect, Effect, Entry, Failure, Reply};
+use tools::{Block, Dialect, Effect, Failure, ToolOutput, ToolSpec};
 
 /// When text is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ impl Shown {
     /// Writes the outcome and returns the exit status. `target`: the file as asked for.
     pub fn outcome(
         &self,
-        entry: &Entry,
+        entry: &ToolSpec,
         target: Option<&str>,
-        outcome: Result<Reply, Failure>,
+        outcome: Result<ToolOutput, Failure>,
     ) -> ExitCode {
         match (outcome, &self.form) {
             (Ok(reply), Form::Json) => write_json(&json(entry, reply)),
@@ -85,7 +85,7 @@ impl Shown {
         terminal::write(stream, &text)
     }
 
-    fn text(&self, entry: &Entry, reply: &Reply) -> ExitCode {
+    fn text(&self, entry: &ToolSpec, reply: &ToolOutput) -> ExitCode {
         if reply.data.is_none() && reply.written.is_none() {
             let (content, summary) = read(entry, reply);
             // Not on a terminal the exact bytes of the text are written, if the tool gives them.
@@ -121,7 +121,7 @@ impl Shown {
 }
 
 /// Returns the text of a read file alone, and the summary.
-fn read(entry: &Entry, reply: &Reply) -> (String, String) {
+fn read(entry: &ToolSpec, reply: &ToolOutput) -> (String, String) {
     let mut blocks = reply.blocks.iter().map(ToString::to_string);
     let text = blocks.next().unwrap_or_default();
     let text = match (entry.dialect, text.split_once("\n\n")) {
@@ -133,12 +133,12 @@ fn read(entry: &Entry, reply: &Reply) -> (String, String) {
 }
 
 /// Returns one JSON object on one line.
-fn json(entry: &Entry, reply: Reply) -> String {
+fn json(entry: &ToolSpec, reply: ToolOutput) -> String {
     let json = match (reply.written, reply.data) {
         (Some(json), _) => json,
         (None, Some(data)) => Value::Object(data).to_string(),
         (None, None) => {
-            let reply = Reply { written: None, data: None, ..reply };
+            let reply = ToolOutput { written: None, data: None, ..reply };
             let (content, summary) = read(entry, &reply);
             let mut object = Map::new();
             object.insert("content".into(), content.into());

@@ -5,10 +5,10 @@ use std::io::Read as _;
 
 use serde_json::{Map, Value};
 use server::in_process;
-use tools::{Entry, Failure, Kind};
+use tools::{Failure, FailureKind, ToolSpec};
 
 /// Reads the arguments of a call. At most `longest` bytes are read from stdin.
-pub fn read(entry: &Entry, given: &[OsString], longest: u64) -> Result<Value, Failure> {
+pub fn read(entry: &ToolSpec, given: &[OsString], longest: u64) -> Result<Value, Failure> {
     if let [dash] = given
         && dash == "-"
     {
@@ -30,7 +30,7 @@ pub fn read(entry: &Entry, given: &[OsString], longest: u64) -> Result<Value, Fa
 }
 
 fn invalid(faults: Vec<String>) -> Failure {
-    Failure::new(Kind::Invalid, faults.join("; ")).with_faults(faults)
+    Failure::new(FailureKind::Invalid, faults.join("; ")).with_faults(faults)
 }
 
 fn split(word: &OsString) -> Result<(&str, &str), String> {

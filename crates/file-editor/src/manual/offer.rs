@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, ArgAction, Command};
 use files::{Call, DirPath, DiskOptions, DiskStore, Durability, Root, Store};
 use serde_json::{Map, Value};
-use tools::{Dialect, Entry};
+use tools::{Dialect, ToolSpec};
 
 use crate::call;
 use crate::setup::client::CLIENTS;
@@ -156,7 +156,7 @@ impl<'a> Said<'a> {
     }
 
     /// Completes the arguments of a tool: its keys, and after a key its values.
-    fn arguments(&self, entry: &'static Entry, word: &str) -> Offer {
+    fn arguments(&self, entry: &'static ToolSpec, word: &str) -> Offer {
         let schema = entry.input_schema();
         let Some((key, value)) = word.split_once('=') else {
             return Offer::Words(self.more_keys(&schema));

@@ -8,7 +8,7 @@ use super::{
     glob::Glob,
     globs::{GlobSet, Size},
 };
-use crate::os::{self, Kind};
+use crate::os::{self, FileKind};
 
 /// Maximum number of bytes of ignore files that are read for a folder and all its parents.
 const BYTES_MAX: usize = 256 * 1024;
@@ -120,7 +120,7 @@ struct Contents {
 
 fn contents(folder: &Dir, name: &OsStr, most: usize) -> Option<Contents> {
     let stat = os::stat(folder, name).ok()??;
-    if stat.kind != Kind::File {
+    if stat.kind != FileKind::File {
         return None;
     }
     let file = os::open_read(folder, name).ok()??;

@@ -14,7 +14,7 @@ use rustix::{
 
 #[cfg(target_os = "linux")]
 use super::lock_table;
-use super::{Kind, Stat, Writers, lease};
+use super::{FileKind, Stat, Writers, lease};
 use crate::{StoreError, Version, attempt::read_whole, resolve::Place};
 
 pub(crate) struct Claim {
@@ -113,7 +113,7 @@ impl Claim {
         // A file without names is dead, whatever its inode number is.
         let is_alive = locked.links > 0 && named.is_some_and(|named| named.is_same_file(&locked));
         // Anything but a regular file was put there after the check of the path.
-        let is_alive = is_alive && locked.kind == Kind::File;
+        let is_alive = is_alive && locked.kind == FileKind::File;
         Ok(if is_alive { Look::Present(locked) } else { Look::Moved })
     }
 

@@ -45,7 +45,7 @@ pub(crate) use temp::{Replaced, Temp};
 const NAMES_AT_ONCE: usize = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     File,
     Link,
     Folder,
@@ -54,7 +54,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Stat {
-    pub kind: Kind,
+    pub kind: FileKind,
     pub stamp: Stamp,
     /// Number of names of the file.
     pub links: u64,
@@ -84,10 +84,10 @@ impl Stat {
             |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
         Stat {
             kind: match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => Kind::File,
-                FileType::Symlink => Kind::Link,
-                FileType::Directory => Kind::Folder,
-                _ => Kind::Other,
+                FileType::RegularFile => FileKind::File,
+                FileType::Symlink => FileKind::Link,
+                FileType::Directory => FileKind::Folder,
+                _ => FileKind::Other,
             },
             stamp: Stamp {
                 device: stat.st_dev as u64,
@@ -354,7 +354,7 @@ pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreEr
     let failed = |error: io::Error| StoreError::os("sweep", error);
     let user = rustix::process::geteuid();
     let is_ours =
-        |stat: &Stat| stat.kind == Kind::File && (stat.uid == user.as_raw() || user.is_root());
+        |stat: &Stat| stat.kind == FileKind::File && (stat.uid == user.as_raw() || user.is_root());
     if !stat(dir, name).map_err(failed)?.is_some_and(|stat| is_ours(&stat)) {
         return Ok(());
     }

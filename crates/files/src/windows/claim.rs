@@ -105,7 +105,7 @@ impl Claim {
             .map_err(StoreError::when("look at the file"))?;
         Ok(match found {
             None => Look::Missing,
-            Some(stat) if stat.kind != super::Kind::File || stat.is_protected() => Look::Moved,
+            Some(stat) if stat.kind != super::FileKind::File || stat.is_protected() => Look::Moved,
             Some(stat) => Look::Present(stat),
         })
     }

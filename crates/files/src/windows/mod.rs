@@ -31,7 +31,7 @@ pub(crate) use temp::{Replaced, Temp};
 const BUSY: [i32; 3] = [5, 32, 303];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     File,
     Link,
     Folder,
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Stat {
-    pub kind: Kind,
+    pub kind: FileKind,
     pub stamp: Stamp,
     /// Number of names of the file.
     pub links: u64,
@@ -53,13 +53,13 @@ impl Stat {
         let modified = found.modified().map(cap_std::time::SystemTime::into_std).map_or(0, nanos);
         Stat {
             kind: if kind.is_symlink() {
-                Kind::Link
+                FileKind::Link
             } else if kind.is_file() {
-                Kind::File
+                FileKind::File
             } else if kind.is_dir() {
-                Kind::Folder
+                FileKind::Folder
             } else {
-                Kind::Other
+                FileKind::Other
             },
             stamp: Stamp {
                 device: found.dev(),
@@ -233,7 +233,7 @@ pub(crate) fn can_exchange(_: &Dir, _: &OsStr, _: &OsStr) -> bool {
 /// Removes a temporary file of a dead server. That of a running one cannot be removed, since it is opened without
 /// sharing.
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
-    if stat(dir, name).is_ok_and(|found| found.is_some_and(|found| found.kind == Kind::File)) {
+    if stat(dir, name).is_ok_and(|found| found.is_some_and(|found| found.kind == FileKind::File)) {
         remove(dir, name).map_err(StoreError::when("sweep"))?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{RequestStateCodec, SealOptions};
-use tools::{Failure, Kind, Prepared, Seen};
+use tools::{ChangeDigest, Failure, FailureKind, Prepared};
 
 use crate::lock::lock;
 use crate::memory_budget::{MemoryBudget, Permit};
@@ -21,11 +21,11 @@ const GENERATED_MAX: usize = 64;
 /// Bytes of arguments that may be held for questions, and what a call counts for at least. On stdio that is half of what
 /// may be in flight, so that there is always memory for the rest.
 const HELD: usize = 32 << 20;
-const SMALLEST: usize = 64 << 10;
+const BYTES_MIN: usize = 64 << 10;
 
 /// A confirmed change, and the code that a model generated for it, if one did.
 pub struct Confirmed {
-    pub seen: Seen,
+    pub change: ChangeDigest,
     pub generated: Option<Box<GeneratedCall>>,
 }
 
@@ -73,7 +73,7 @@ impl PendingConfirmations {
     /// Memory for what is held while somebody is asked about it. If there is none, questions about generated code are
     /// dropped, the oldest first: their clients may never come back.
     pub fn hold(&self, bytes: usize) -> Option<Permit> {
-        let bytes = bytes.max(SMALLEST);
+        let bytes = bytes.max(BYTES_MIN);
         loop {
             let held = self.held.try_acquire(bytes);
             if held.is_some() || !self.held.fits_with(bytes, self.generated_bytes()) {
@@ -92,7 +92,12 @@ impl PendingConfirmations {
     }
 
     /// Seals the state that a client is to come back with.
-    pub fn seal(&self, about: &[u8], seen: &Seen, generated: Option<GeneratedCall>) -> String {
+    pub fn seal(
+        &self,
+        about: &[u8],
+        change: &ChangeDigest,
+        generated: Option<GeneratedCall>,
+    ) -> String {
         let nonce = random::bytes::<16>();
         let until = Instant::now() + self.timeout;
         let question = Question { until, generated: generated.map(Box::new) };
@@ -107,7 +112,7 @@ impl PendingConfirmations {
         }
         sealed.insert(nonce, question);
         drop(sealed);
-        let payload = [&nonce[..], &seen.to_bytes()].concat();
+        let payload = [&nonce[..], &change.to_bytes()].concat();
         let options = SealOptions::new().associated_data(about).ttl(self.timeout);
         self.codec.seal_with(&payload, &options)
     }
@@ -115,10 +120,10 @@ impl PendingConfirmations {
     /// Opens the state that came back; only the first time.
     pub fn open(&self, about: &[u8], state: &str) -> Option<Confirmed> {
         let payload = self.codec.open_with(state, about).ok()?;
-        let (nonce, seen) = payload.split_first_chunk::<16>()?;
+        let (nonce, change) = payload.split_first_chunk::<16>()?;
         let Question { until, generated } = lock(&self.sealed).remove(nonce)?;
-        let seen = Seen::from_bytes(seen).filter(|_| until > Instant::now())?;
-        Some(Confirmed { seen, generated })
+        let change = ChangeDigest::from_bytes(change).filter(|_| until > Instant::now())?;
+        Some(Confirmed { change, generated })
     }
 
     pub fn forget_expired(&self) {
@@ -154,23 +159,28 @@ pub fn too_many() -> Failure {
 }
 
 fn not_confirmed(hint: &str) -> Failure {
-    Failure::new(Kind::Declined, "Not confirmed; nothing was written").with_hint(hint)
+    Failure::new(FailureKind::Declined, "Not confirmed; nothing was written").with_hint(hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn seen() -> Seen {
-        Seen::from_bytes(&[[1].as_slice(), &[7; 32], &[1], &[8; 32]].concat()).expect("as written")
+    fn change() -> ChangeDigest {
+        ChangeDigest::from_bytes(&[[1].as_slice(), &[7; 32], &[1], &[8; 32]].concat())
+            .expect("as written")
     }
 
-    fn open(confirmations: &PendingConfirmations, about: &[u8], state: &str) -> Option<Seen> {
-        confirmations.open(about, state).map(|confirmed| confirmed.seen)
+    fn open(
+        confirmations: &PendingConfirmations,
+        about: &[u8],
+        state: &str,
+    ) -> Option<ChangeDigest> {
+        confirmations.open(about, state).map(|confirmed| confirmed.change)
     }
 
     fn state(confirmations: &PendingConfirmations) -> String {
-        confirmations.seal(b"about", &seen(), None)
+        confirmations.seal(b"about", &change(), None)
     }
 
     #[test]
@@ -178,9 +188,9 @@ mod tests {
         let confirmations = PendingConfirmations::new(1);
         let (one, other) = (state(&confirmations), state(&confirmations));
         assert_eq!(open(&confirmations, b"something else", &one), None);
-        assert_eq!(open(&confirmations, b"about", &one), Some(seen()));
+        assert_eq!(open(&confirmations, b"about", &one), Some(change()));
         assert_eq!(open(&confirmations, b"about", &one), None);
-        assert_eq!(open(&confirmations, b"about", &other), Some(seen()));
+        assert_eq!(open(&confirmations, b"about", &other), Some(change()));
         assert_eq!(
             open(&PendingConfirmations::new(1), b"about", &state(&confirmations)),
             None,
@@ -207,7 +217,7 @@ mod tests {
         let list = tools::FLAT.iter().find(|tool| tool.name == "list_files").expect("a tool");
         let prepared = list.prepare(serde_json::json!({})).expect("sound");
         let held = confirmations.hold(bytes)?;
-        Some(confirmations.seal(b"about", &seen(), Some(GeneratedCall { prepared, held })))
+        Some(confirmations.seal(b"about", &change(), Some(GeneratedCall { prepared, held })))
     }
 
     /// True if generated code is kept for that state.
@@ -249,7 +259,7 @@ mod tests {
             (0..=GENERATED_MAX).filter_map(|_| generated(&confirmations, 1)).collect();
         let kept = states.iter().map(|state| is_kept(&confirmations, state));
         assert_eq!(kept.collect::<Vec<_>>(), [vec![false], vec![true; GENERATED_MAX]].concat());
-        assert_eq!(open(&confirmations, b"about", &question), Some(seen()));
+        assert_eq!(open(&confirmations, b"about", &question), Some(change()));
     }
 
     #[test]
@@ -259,6 +269,6 @@ mod tests {
         let rest: Vec<String> = (0..SEALED_MAX).map(|_| state(&confirmations)).collect();
         assert_eq!(lock(&confirmations.sealed).len(), SEALED_MAX);
         assert_eq!(open(&confirmations, b"about", &first), None);
-        assert_eq!(open(&confirmations, b"about", &rest[SEALED_MAX - 1]), Some(seen()));
+        assert_eq!(open(&confirmations, b"about", &rest[SEALED_MAX - 1]), Some(change()));
     }
 }

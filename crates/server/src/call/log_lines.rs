@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use files::Sandbox;
 use rmcp::model::RequestId;
 use serde_json::{Map, Value};
-use tools::{Failure, Reply};
+use tools::{Failure, ToolOutput};
 
 use crate::call::Calls;
 use crate::call::pending_call::CallRequest;
@@ -58,7 +58,7 @@ impl Calls {
         let mut line = Map::new();
         line.insert("version".into(), env!("CARGO_PKG_VERSION").into());
         line.insert("transport".into(), transport.into());
-        let tools: Vec<_> = self.options.offered().map(|entry| entry.name).collect();
+        let tools: Vec<_> = self.options.offered().map(|tool| tool.name).collect();
         line.insert("tools".into(), tools.into());
         line.insert("sandbox".into(), sandbox.to_string().into());
         line.insert("startup_ms".into(), millis(took));
@@ -90,7 +90,7 @@ impl Calls {
         &self,
         request: &CallRequest,
         lock_wait: Duration,
-        outcome: &Result<Reply, Failure>,
+        outcome: &Result<ToolOutput, Failure>,
     ) {
         let level = match outcome {
             Ok(_) => Level::Info,
@@ -101,7 +101,7 @@ impl Calls {
             return;
         }
         let mut line = Map::new();
-        line.insert("operation".into(), request.entry.name.into());
+        line.insert("operation".into(), request.tool.name.into());
         line.insert("file".into(), request.target.clone().into());
         line.insert("request_id".into(), short(&request.id).into());
         line.insert("duration_ms".into(), millis(request.since.elapsed()));
@@ -109,7 +109,7 @@ impl Calls {
         match outcome {
             Ok(_) => drop(line.insert("outcome".into(), "ok".into())),
             Err(failure) => {
-                let code = error_codes::code_of(request.entry, failure.kind);
+                let code = error_codes::code_of(request.tool, failure.kind);
                 line.insert("outcome".into(), "error".into());
                 line.insert("code".into(), code.number.into());
                 line.insert("category".into(), code.category.into());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use files::{Call, Cancel, Hash, StoreError};
 use serde_json::Value;
-use tools::{Entry, Failure, Kind, Limits, Prepared, Reply, Seen};
+use tools::{ChangeDigest, Failure, FailureKind, Limits, Prepared, ToolOutput, ToolSpec};
 
 use crate::call::confirmations::GeneratedCall;
 use crate::call::progress::CallProgress;
@@ -16,7 +16,7 @@ use crate::observer::ObservedCall;
 
 /// The request behind a call. It does not change.
 pub struct CallRequest {
-    pub entry: &'static Entry,
+    pub tool: &'static ToolSpec,
     /// The file as asked for.
     pub target: Option<String>,
     /// The number of the folder that the file is in.
@@ -44,7 +44,7 @@ pub struct Preconditions {
     /// The hash that was given beside the arguments.
     pub expected: Option<Hash>,
     /// The change that was approved: that is written, or nothing.
-    pub approved: Option<Arc<Seen>>,
+    pub approved: Option<Arc<ChangeDigest>>,
 }
 
 /// The thread that runs a call.
@@ -67,7 +67,7 @@ pub struct PendingCall {
     held: Option<Permit>,
     run_on: RunOn,
     /// Time since it came in that does not count: a person or a model took it.
-    elsewhere: Duration,
+    uncounted: Duration,
 }
 
 /// The work of a call once its turn has come.
@@ -88,7 +88,7 @@ impl Work {
 
 /// The outcome of a call, and its permit of what answers may hold until they are written.
 pub struct CallResult {
-    pub outcome: Result<Reply, Failure>,
+    pub outcome: Result<ToolOutput, Failure>,
     pub permit: Option<Permit>,
 }
 
@@ -117,12 +117,12 @@ impl PendingCall {
             preconditions: Preconditions::default(),
             held: None,
             run_on: RunOn::BlockingThread,
-            elsewhere: Duration::ZERO,
+            uncounted: Duration::ZERO,
         }
     }
 
-    pub fn entry(&self) -> &'static Entry {
-        self.request.entry
+    pub fn tool(&self) -> &'static ToolSpec {
+        self.request.tool
     }
 
     pub fn is_refused(&self) -> bool {
@@ -131,14 +131,14 @@ impl PendingCall {
 
     /// True if a language model must generate the code before the call can run.
     pub fn needs_generation(&self) -> bool {
-        self.prepared.as_ref().is_ok_and(Prepared::is_unwritten)
+        self.prepared.as_ref().is_ok_and(Prepared::needs_generation)
     }
 
     pub fn prepared(&self) -> Result<&Prepared, &Failure> {
         self.prepared.as_ref()
     }
 
-    /// The tool's own call, to be run elsewhere or kept.
+    /// The tool's own call, to be run uncounted or kept.
     pub fn take_prepared(&mut self) -> Option<Prepared> {
         std::mem::replace(&mut self.prepared, Err(internal_error())).ok()
     }
@@ -152,7 +152,7 @@ impl PendingCall {
     pub fn with_generated(mut self, outcome: Result<[Prepared; 2], Failure>) -> Self {
         match outcome {
             Ok([prepared, again]) => {
-                self.request.memory_bytes += prepared.holds;
+                self.request.memory_bytes += prepared.generated_bytes;
                 self.prepared = Ok(prepared);
                 if let Work::Edit { rehearsal: Some(rehearsal), .. } = &mut self.work {
                     **rehearsal = again;
@@ -198,7 +198,7 @@ impl PendingCall {
         self
     }
 
-    pub fn with_approved(mut self, approved: Seen) -> Self {
+    pub fn with_approved(mut self, approved: ChangeDigest) -> Self {
         self.preconditions.approved = Some(Arc::new(approved));
         self
     }
@@ -213,8 +213,8 @@ impl PendingCall {
     }
 
     /// Adds time that does not count.
-    pub fn after(self, elsewhere: Duration) -> Self {
-        Self { elsewhere: self.elsewhere + elsewhere, ..self }
+    pub fn with_uncounted(self, uncounted: Duration) -> Self {
+        Self { uncounted: self.uncounted + uncounted, ..self }
     }
 
     /// Refuses the call, unless it was refused before.
@@ -232,7 +232,7 @@ impl PendingCall {
 
     /// `stop`: set when the server stops.
     pub(crate) fn limits(&self, timeout: Duration, stop: Cancel) -> CallLimits {
-        let deadline = self.request.since + timeout + self.elsewhere;
+        let deadline = self.request.since + timeout + self.uncounted;
         let call = Call::new(deadline, self.control.cancel.flag(), stop);
         CallLimits {
             since: self.request.since,
@@ -268,5 +268,5 @@ impl CallLimits {
 }
 
 pub fn internal_error() -> Failure {
-    Failure::new(Kind::Internal, "Internal error")
+    Failure::new(FailureKind::Internal, "Internal error")
 }

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 use files::FilePath;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + Sync>>;
+type Acquiring =
+    Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + Sync>>;
 type Lanes = Mutex<HashMap<Key, Arc<Semaphore>>>;
 
 /// A folder by its number, and a file in it.
@@ -31,7 +32,7 @@ pub struct QueueSlot {
 }
 
 enum State {
-    Waiting(Turn),
+    Waiting(Acquiring),
     Head(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
     Left,
 }
@@ -44,11 +45,11 @@ impl Queue {
             let one = || Arc::new(Semaphore::new(1));
             Arc::clone(lanes.entry(key.clone()).or_insert_with(one))
         };
-        let mut turn: Turn = Box::pin(lane.acquire_owned());
+        let mut acquiring: Acquiring = Box::pin(lane.acquire_owned());
         // A semaphore queues its waiters when they are polled: this first poll takes the slot.
-        let state = match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        let state = match acquiring.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(permit)) => State::Head(permit),
-            Poll::Ready(Err(_)) | Poll::Pending => State::Waiting(turn),
+            Poll::Ready(Err(_)) | Poll::Pending => State::Waiting(acquiring),
         };
         QueueSlot { key, lanes: Arc::clone(&self.lanes), state }
     }
@@ -56,9 +57,9 @@ impl Queue {
 
 impl QueueSlot {
     /// Waits until this slot is at the head.
-    pub async fn turn(&mut self) {
-        if let State::Waiting(turn) = &mut self.state
-            && let Ok(permit) = turn.await
+    pub async fn wait_for_head(&mut self) {
+        if let State::Waiting(acquiring) = &mut self.state
+            && let Ok(permit) = acquiring.await
         {
             self.state = State::Head(permit);
         }
@@ -95,13 +96,13 @@ mod tests {
         for (number, mut slot) in waiting.into_iter().enumerate().rev() {
             let order = Arc::clone(&order);
             tasks.push(tokio::spawn(async move {
-                slot.turn().await;
+                slot.wait_for_head().await;
                 order.lock().expect("no panic").push(number);
                 tokio::task::yield_now().await;
             }));
         }
-        queue.join(at("b")).turn().await;
-        queue.join((1, at("a").1)).turn().await;
+        queue.join(at("b")).wait_for_head().await;
+        queue.join((1, at("a").1)).wait_for_head().await;
         assert!(order.lock().expect("no panic").is_empty());
         drop(given_up);
         drop(head);

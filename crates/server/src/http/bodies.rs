@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use tools::Kind;
+use tools::FailureKind;
 
 use crate::call::Calls;
 use crate::memory_budget::{
@@ -32,16 +32,20 @@ pub struct Bodies {
 }
 
 /// A body's permit, from its arrival until its answer is made.
-pub type Held = Option<Permit>;
+pub type BodyPermit = Option<Permit>;
 
 impl Bodies {
     pub fn new(calls: Arc<Calls>) -> Self {
-        let longest = calls.limits.max_size + message::OVERHEAD;
+        let longest = calls.limits.max_size + message::OVERHEAD_MAX;
         Self { calls, longest, budgets: MemoryBudgets::new(longest) }
     }
 
     /// Reads a JSON body; what is too large is refused without being read.
-    pub async fn receive(&self, parts: &Parts, body: Body) -> Result<(Bytes, Held), Response> {
+    pub async fn receive(
+        &self,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<(Bytes, BodyPermit), Response> {
         let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         let announced: Option<u64> = announced.and_then(|value| value.parse().ok());
         if announced.is_some_and(|bytes| bytes > self.longest) {
@@ -60,7 +64,7 @@ impl Bodies {
 
     /// Reads a body. A large one waits for all the memory that it may need at once, so that bodies never wait for each other.
     /// One that then does not come fast enough is given up, sooner if others wait. A small one has no permit.
-    async fn collect(&self, body: Body, size: u64) -> Result<(Bytes, Held), Response> {
+    async fn collect(&self, body: Body, size: u64) -> Result<(Bytes, BodyPermit), Response> {
         let (came, mut bytes) = (Instant::now(), Vec::new());
         let mut arriving = Arriving::new(body);
         while let Some(data) = arriving.next().await? {
@@ -101,7 +105,7 @@ impl Bodies {
                 "The server is busy; nothing was written, try again"
             }
         };
-        let code = error_codes::code(Kind::TimedOut).number;
+        let code = error_codes::code(FailureKind::TimedOut).number;
         Err(refuse(StatusCode::REQUEST_TIMEOUT, code, why))
     }
 }

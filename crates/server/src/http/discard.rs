@@ -32,17 +32,17 @@ struct Unread {
 }
 
 /// The part of a body that is left once the request is answered.
-pub struct Rest(Arc<Mutex<Unread>>);
+pub struct UnreadBody(Arc<Mutex<Unread>>);
 
-pub fn split(request: hyper::Request<Incoming>) -> (hyper::Request<Received>, Rest) {
+pub fn split(request: hyper::Request<Incoming>) -> (hyper::Request<Received>, UnreadBody) {
     let is_sent = !request.headers().contains_key(EXPECT);
     let (parts, body) = request.into_parts();
     let unread = Arc::new(Mutex::new(Unread { body, is_sent }));
     let received = Received(Arc::clone(&unread));
-    (hyper::Request::from_parts(parts, received), Rest(unread))
+    (hyper::Request::from_parts(parts, received), UnreadBody(unread))
 }
 
-impl Rest {
+impl UnreadBody {
     /// Reads it in the background, within bounds, and throws it away.
     pub fn discard(self) {
         let is_over = {

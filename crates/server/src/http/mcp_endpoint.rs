@@ -29,7 +29,7 @@ use crate::lock::lock;
 use crate::mcp::call_handle::{CallHandle, ToolCall};
 use crate::mcp::{Mcp, methods, resources};
 use crate::memory_budget::Permit;
-use crate::message::{ClientMessage, Envelope, ErrorResponse, MOST_VALUES};
+use crate::message::{ClientMessage, Envelope, ErrorResponse, VALUES_MAX};
 use crate::options::Confirm;
 use crate::outgoing::Outgoing;
 use crate::{error_codes, json_arguments};
@@ -382,13 +382,13 @@ fn check_size(
     bytes: usize,
     values: usize,
 ) -> Result<(), (StatusCode, ErrorResponse)> {
-    if bytes <= MOST_BYTES && values <= MOST_VALUES {
+    if bytes <= MOST_BYTES && values <= VALUES_MAX {
         return Ok(());
     }
     let refusal =
         ErrorResponse::new(id.cloned(), error_codes::INVALID_REQUEST, "Request too large");
     let detail = format!(
-        "besides a tool's arguments a message may have {MOST_BYTES} bytes, {MOST_VALUES} names and values"
+        "besides a tool's arguments a message may have {MOST_BYTES} bytes, {VALUES_MAX} names and values"
     );
     Err((StatusCode::PAYLOAD_TOO_LARGE, refusal.with_detail(detail)))
 }

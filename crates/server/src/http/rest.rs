@@ -10,7 +10,7 @@ use axum::response::Response;
 use files::Hash;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tools::{Dialect, Entry, Failure, Kind, Reply};
+use tools::{Dialect, Failure, FailureKind, ToolOutput, ToolSpec};
 
 use crate::call::Calls;
 use crate::call::pending_call::CallResult;
@@ -24,7 +24,7 @@ use super::responses::{self, refuse};
 use super::stall_timeout::TransferMonitor;
 
 pub async fn answer(
-    entry: &'static Entry,
+    tool: &'static ToolSpec,
     calls: Arc<Calls>,
     bodies: &Bodies,
     request: Request,
@@ -38,7 +38,10 @@ pub async fn answer(
     };
     if json_arguments::are_too_many(&body) {
         let faults = vec![json_arguments::TOO_MANY.into()];
-        return failed(entry, &Failure::new(Kind::Invalid, "Invalid params").with_faults(faults));
+        return failed(
+            tool,
+            &Failure::new(FailureKind::Invalid, "Invalid params").with_faults(faults),
+        );
     }
     let arguments = match serde_json::from_slice::<&RawValue>(&body)
         .and_then(|body| json_arguments::read(body.get()))
@@ -55,10 +58,10 @@ pub async fn answer(
     };
     let expected = match expected_hash(&parts.headers) {
         Ok(expected) => expected,
-        Err(failure) => return failed(entry, &failure),
+        Err(failure) => return failed(tool, &failure),
     };
     let id = format!("rest-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let pending = calls.accept(entry, arguments, id, None).expecting(expected);
+    let pending = calls.accept(tool, arguments, id, None).expecting(expected);
     drop(body);
     let guard = CancelGuard(Some(pending.control.cancel.clone()));
     // In a task of its own: a client that hangs up does not stop an edit halfway to its line in the log.
@@ -67,8 +70,8 @@ pub async fn answer(
     guard.disarm();
     match result {
         Ok(CallResult { outcome: Ok(reply), permit }) => succeeded(reply, permit, &monitor),
-        Ok(CallResult { outcome: Err(failure), .. }) => failed(entry, &failure),
-        Err(_) => failed(entry, &Failure::new(Kind::Internal, "Internal error")),
+        Ok(CallResult { outcome: Err(failure), .. }) => failed(tool, &failure),
+        Err(_) => failed(tool, &Failure::new(FailureKind::Internal, "Internal error")),
     }
 }
 
@@ -100,11 +103,11 @@ fn expected_hash(headers: &HeaderMap) -> Result<Option<Hash>, Failure> {
     let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
     quoted.and_then(|hash| hash.parse().ok()).map(Some).ok_or_else(|| {
         let fault = "If-Match must be one ETag, as the last answer about the file carried it";
-        Failure::new(Kind::Invalid, fault).with_faults(vec![fault.into()])
+        Failure::new(FailureKind::Invalid, fault).with_faults(vec![fault.into()])
     })
 }
 
-fn succeeded(reply: Reply, permit: Option<Permit>, monitor: &TransferMonitor) -> Response {
+fn succeeded(reply: ToolOutput, permit: Option<Permit>, monitor: &TransferMonitor) -> Response {
     let hash = reply.hash;
     let (object, blocks) = plain::object(reply);
     let message = Outgoing::with_large_texts(&object, LargeTexts { blocks, permit });
@@ -117,9 +120,9 @@ fn succeeded(reply: Reply, permit: Option<Permit>, monitor: &TransferMonitor) ->
 }
 
 /// The answer to a tool that failed: status 200, since the request itself was handled.
-fn failed(entry: &Entry, failure: &Failure) -> Response {
-    let (code, message, data) = error_codes::json_rpc(entry, failure);
-    if failure.kind == Kind::Internal {
+fn failed(tool: &ToolSpec, failure: &Failure) -> Response {
+    let (code, message, data) = error_codes::json_rpc(tool, failure);
+    if failure.kind == FailureKind::Internal {
         return refuse(StatusCode::INTERNAL_SERVER_ERROR, code, &message);
     }
     let text = error_codes::text(Dialect::Plain, failure);

@@ -13,13 +13,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tools::{Dialect, Entry, Failure, Kind, Reply};
+use tools::{Dialect, Failure, FailureKind, ToolOutput, ToolSpec};
 
 use crate::call::Calls;
 use crate::call::pending_call::PendingCall;
 use crate::cancel::CancelSignal;
 use crate::client_channel::{ClientChannel, shows_forms};
-use crate::confirm::{self, Asker, CallAnswer, SecondCall};
+use crate::confirm::{self, AskMethod, CallResponse, SecondCall};
 use crate::lock::lock;
 use crate::memory_budget::Permit;
 use crate::message::{self, ErrorResponse};
@@ -32,7 +32,7 @@ use super::methods::{is_modern, shortened};
 /// queue already. Besides, how to reach the client meanwhile, and where to leave large texts.
 #[derive(Clone)]
 pub struct CallHandle {
-    pub entry: &'static Entry,
+    pub tool: &'static ToolSpec,
     /// The file as asked for, for failures of the code tools.
     pub(super) target: Option<String>,
     pending: Arc<Mutex<Option<PendingCall>>>,
@@ -47,7 +47,7 @@ pub struct CallHandle {
 
 /// The answer that `rmcp` is to give.
 pub enum Answer {
-    Outcome(Result<Reply, Failure>),
+    Outcome(Result<ToolOutput, Failure>),
     /// A person has to be asked first.
     Question(InputRequiredResult),
 }
@@ -68,7 +68,7 @@ pub struct Small<T>(pub T);
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Small<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
-        if json_arguments::count(json.as_bytes()) > message::MOST_VALUES {
+        if json_arguments::count(json.as_bytes()) > message::VALUES_MAX {
             return Err(D::Error::custom("too many names and values"));
         }
         serde_json::from_str(json).map(Self).map_err(D::Error::custom)
@@ -120,15 +120,15 @@ impl CallHandle {
         call: &ToolCall,
         channel: Option<ClientChannel>,
     ) -> Result<Self, ErrorResponse> {
-        let entry = find_tool(calls, &call.name).map_err(|error| {
+        let tool = find_tool(calls, &call.name).map_err(|error| {
             let response = ErrorResponse::new(Some(id.clone()), error.code.0, error.message);
             response.with_data(error.data.unwrap_or_default())
         })?;
         let arguments = message::arguments(id, call.arguments)?;
-        let target = (entry.dialect == Dialect::Code)
+        let target = (tool.dialect == Dialect::Code)
             .then(|| error_codes::target(&arguments).map(String::from));
         let call_id = call.meta.as_ref().and_then(|Small(meta)| meta.get("callId")?.as_str());
-        let pending = calls.accept(entry, arguments, id.to_string(), call_id);
+        let pending = calls.accept(tool, arguments, id.to_string(), call_id);
         let answers = call.input_responses.clone().map(|Small(answers)| answers);
         let second_call = SecondCall::new(call.request_state.clone(), answers);
         Ok(Self { second_call, target: target.flatten(), ..Self::new(pending, channel) })
@@ -136,7 +136,7 @@ impl CallHandle {
 
     pub fn new(pending: PendingCall, channel: Option<ClientChannel>) -> Self {
         Self {
-            entry: pending.entry(),
+            tool: pending.tool(),
             target: None,
             pending: Arc::new(Mutex::new(Some(pending))),
             channel,
@@ -162,9 +162,9 @@ impl CallHandle {
         let Some(pending) = lock(&self.pending).take() else {
             return Err(ErrorData::internal_error("Internal error", None));
         };
-        let asker = self.asker(calls, context, &pending)?;
+        let ask_method = self.ask_method(calls, context, &pending)?;
         let control = pending.control.clone();
-        let answer = confirm::answer(calls, pending, asker);
+        let answer = confirm::answer(calls, pending, ask_method);
         let reports = async {
             match (&self.channel, context.meta.get_progress_token()) {
                 (Some(channel), Some(token)) => channel.report(token, &control.progress).await,
@@ -181,10 +181,10 @@ impl CallHandle {
             }
         };
         let result = match answer {
-            CallAnswer::Result(result) => result,
-            CallAnswer::Question(question) => return Ok(Answer::Question(question)),
+            CallResponse::Result(result) => result,
+            CallResponse::Question(question) => return Ok(Answer::Question(question)),
         };
-        if matches!(result.outcome, Err(Failure { kind: Kind::Internal, .. })) {
+        if matches!(result.outcome, Err(Failure { kind: FailureKind::Internal, .. })) {
             self.crashed.store(true, Ordering::Relaxed);
         }
         lock(&self.large_texts).permit = result.permit;
@@ -192,27 +192,27 @@ impl CallHandle {
     }
 
     /// How a person can be asked about the call.
-    fn asker(
+    fn ask_method(
         &self,
         calls: &Calls,
         context: &RequestContext<RoleServer>,
         pending: &PendingCall,
-    ) -> Result<Asker, ErrorData> {
-        if !calls.options.asks(pending.entry()) {
-            return Ok(Asker::Nobody);
+    ) -> Result<AskMethod, ErrorData> {
+        if !calls.options.asks(pending.tool()) {
+            return Ok(AskMethod::Nobody);
         }
         // Since 2026-07-28 every request says what its client can do.
         if is_modern(&context.meta) {
             let capabilities = context.meta.client_capabilities().unwrap_or_default();
             return Ok(match self.second_call.reply(calls, pending)? {
-                Some(reply) => Asker::Replied(reply),
-                None if shows_forms(&capabilities) => Asker::Answer,
-                None => Asker::Nobody,
+                Some(reply) => AskMethod::Replied(reply),
+                None if shows_forms(&capabilities) => AskMethod::Response,
+                None => AskMethod::Nobody,
             });
         }
         Ok(match self.channel.as_ref().filter(|channel| channel.can_ask()) {
-            Some(channel) => Asker::Request(channel.clone()),
-            None => Asker::Nobody,
+            Some(channel) => AskMethod::Request(channel.clone()),
+            None => AskMethod::Nobody,
         })
     }
 
@@ -249,9 +249,9 @@ impl CallHandle {
 }
 
 /// The tool of that name, among all of this server: one that is not offered is refused later, with the reason.
-pub fn find_tool(calls: &Calls, name: &str) -> Result<&'static Entry, ErrorData> {
+pub fn find_tool(calls: &Calls, name: &str) -> Result<&'static ToolSpec, ErrorData> {
     let unknown = || {
-        let known: Vec<_> = calls.options.offered().map(|entry| entry.name).collect();
+        let known: Vec<_> = calls.options.offered().map(|tool| tool.name).collect();
         let data = json!({ "known_tools": known });
         ErrorData::new(
             ErrorCode::INVALID_PARAMS,
@@ -259,6 +259,6 @@ pub fn find_tool(calls: &Calls, name: &str) -> Result<&'static Entry, ErrorData>
             Some(data),
         )
     };
-    let is_it = |entry: &&Entry| entry.name == name || entry.alias == Some(name);
+    let is_it = |tool: &&ToolSpec| tool.name == name || tool.alias == Some(name);
     calls.options.tools.iter().copied().find(is_it).ok_or_else(unknown)
 }

@@ -36,7 +36,7 @@ pub fn request(
     method: &str,
     bytes: &[u8],
 ) -> Result<ClientJsonRpcMessage, ErrorResponse> {
-    if json_arguments::count(bytes) > message::MOST_VALUES {
+    if json_arguments::count(bytes) > message::VALUES_MAX {
         let code = error_codes::INVALID_REQUEST;
         let response = ErrorResponse::new(Some(id.clone()), code, "Request too large");
         return Err(response.with_detail("a message may have 256 names and values"));

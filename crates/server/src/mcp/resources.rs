@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
 use tools::resource::{Page, Row, template};
-use tools::{Entry, Failure, Kind, Reply};
+use tools::{Failure, FailureKind, ToolOutput, ToolSpec};
 
 use crate::call::Calls;
 use crate::client_channel::ClientChannel;
@@ -22,8 +22,8 @@ use crate::{error_codes, outgoing};
 use super::call_handle::{Answer, CallHandle};
 use super::methods::only_page;
 
-static LIST: &Entry = &tools::RESOURCES[0];
-static READ: &Entry = &tools::RESOURCES[1];
+static LIST: &ToolSpec = &tools::RESOURCES[0];
+static READ: &ToolSpec = &tools::RESOURCES[1];
 
 /// The media type of all of them: more is not known without reading them.
 const MEDIA_TYPE: &str = "text/plain";
@@ -36,7 +36,7 @@ pub fn accept(
 ) -> Option<CallHandle> {
     let JsonRpcMessage::Request(message) = message else { return None };
     let mut arguments = Map::new();
-    let entry = match &message.request {
+    let tool = match &message.request {
         ClientRequest::ListResourcesRequest(request) => {
             let cursor = request.params.as_ref().and_then(|params| params.cursor.clone());
             arguments.extend(cursor.map(|cursor| ("cursor".into(), cursor.into())));
@@ -48,7 +48,7 @@ pub fn accept(
         }
         _ => return None,
     };
-    let pending = calls.accept(entry, arguments.into(), message.id.to_string(), None);
+    let pending = calls.accept(tool, arguments.into(), message.id.to_string(), None);
     Some(CallHandle::new(pending, channel))
 }
 
@@ -109,7 +109,7 @@ pub async fn read(
 async fn answer(
     calls: &Arc<Calls>,
     context: &RequestContext<RoleServer>,
-) -> Result<(Result<Reply, Failure>, CallHandle), ErrorData> {
+) -> Result<(Result<ToolOutput, Failure>, CallHandle), ErrorData> {
     let defect = || ErrorData::internal_error("Internal error", None);
     let handle = CallHandle::of(context).ok_or_else(defect)?;
     match handle.answer(calls, context).await? {
@@ -118,11 +118,11 @@ async fn answer(
     }
 }
 
-fn error(entry: &Entry, uri: Option<&str>, failure: &Failure) -> ErrorData {
-    let (code, message, data) = error_codes::resource(entry, uri, failure);
+fn error(tool: &ToolSpec, uri: Option<&str>, failure: &Failure) -> ErrorData {
+    let (code, message, data) = error_codes::resource(tool, uri, failure);
     ErrorData::new(ErrorCode(code), message, Some(data))
 }
 
 fn defect() -> Failure {
-    Failure::new(Kind::Internal, "Internal error")
+    Failure::new(FailureKind::Internal, "Internal error")
 }

@@ -46,7 +46,7 @@ pub struct InlineRunner {
     /// Weak, because the reader outlives the server when the input does not end. It must not keep the writer alive.
     writer: Weak<ResponseWriter>,
     /// Odd while the reader runs a call. The thread that increments it to an even number becomes the reader.
-    turn: AtomicU64,
+    run: AtomicU64,
     began: Notify,
 }
 
@@ -57,8 +57,8 @@ impl InlineRunner {
         in_flight: Arc<InFlightRequests>,
         writer: Weak<ResponseWriter>,
     ) -> Self {
-        let (peer, turn, began) = (OnceLock::new(), AtomicU64::new(0), Notify::new());
-        Self { calls, mcp, peer, in_flight, writer, turn, began }
+        let (peer, run, began) = (OnceLock::new(), AtomicU64::new(0), Notify::new());
+        Self { calls, mcp, peer, in_flight, writer, run, began }
     }
 
     /// Sets the peer. From then on calls can run.
@@ -72,13 +72,13 @@ impl InlineRunner {
     }
 
     /// True if such a call may run now.
-    pub fn may_call(&self, entry: &tools::Entry) -> bool {
-        self.calls.is_short(entry) && self.may_run()
+    pub fn may_call(&self, tool: &tools::ToolSpec) -> bool {
+        self.calls.is_short(tool) && self.may_run()
     }
 
     /// Runs a call and answers it. False if another thread reads by now.
     pub fn run(&self, call: InlineCall, runtime: &Handle) -> bool {
-        let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
+        let run = self.run.fetch_add(1, Ordering::AcqRel) + 1;
         self.began.notify_one();
         // What is dropped with the call may need the runtime.
         let _entered = runtime.enter();
@@ -86,12 +86,12 @@ impl InlineRunner {
             InlineCall::Request(request) => self.run_request(request, runtime),
             InlineCall::Plain(guard, pending) => self.run_plain(guard, pending, runtime),
         }
-        self.end_turn(turn)
+        self.end_run(run)
     }
 
-    /// Ends a turn. False if another thread did already, and reads on.
-    pub fn end_turn(&self, turn: u64) -> bool {
-        self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    /// Ends a run. False if another thread did already, and reads on.
+    pub fn end_run(&self, run: u64) -> bool {
+        self.run.compare_exchange(run, run + 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Handles a request as `rmcp` does, but on this thread.
@@ -117,29 +117,29 @@ impl InlineRunner {
     }
 
     fn run_plain(&self, guard: WorkGuard, pending: PendingCall, runtime: &Handle) {
-        let (entry, id) = (pending.entry(), guard.id.clone());
+        let (tool, id) = (pending.tool(), guard.id.clone());
         let result = wait(confirm::answer_unasked(&self.calls, pending), runtime);
         drop(guard);
         let writer = self.writer.upgrade();
         if let (Some(request), Some(writer)) = (self.in_flight.remove(&id), writer) {
-            let _ = writer.write(plain::response(entry, id, result), request.permit);
+            let _ = writer.write(plain::response(tool, id, result), request.permit);
         }
     }
 
-    /// Watches the reader for as long as the server runs. When it is stuck in a turn, `relieve` starts another one.
+    /// Watches the reader for as long as the server runs. When it is stuck in a run, `relieve` starts another one.
     pub async fn watch(&self, relieve: impl Fn(u64)) {
         loop {
             self.began.notified().await;
             let (mut last, mut quiet) = (0, 0);
             while quiet < IDLE_LOOKS {
                 tokio::time::sleep(INTERVAL).await;
-                let turn = self.turn.load(Ordering::Acquire);
-                let is_at_work = turn % 2 == 1;
-                if is_at_work && turn == last {
-                    relieve(turn);
+                let run = self.run.load(Ordering::Acquire);
+                let is_at_work = run % 2 == 1;
+                if is_at_work && run == last {
+                    relieve(run);
                 }
-                quiet = if turn == last && !is_at_work { quiet + 1 } else { 0 };
-                last = turn;
+                quiet = if run == last && !is_at_work { quiet + 1 } else { 0 };
+                last = run;
             }
         }
     }

@@ -30,7 +30,7 @@ use super::lines::{Line, Lines, pipe};
 /// Bytes of requests in flight. More wait in the pipe.
 const IN_FLIGHT_MAX: usize = 64 << 20;
 /// Bytes that a request counts for at least, so that 4,096 small ones may be in flight.
-const SMALLEST: usize = 16 * 1024;
+const BYTES_MIN: usize = 16 * 1024;
 
 /// An event for the transport.
 pub enum Incoming {
@@ -102,7 +102,7 @@ impl Reader {
         inline: Arc<InlineRunner>,
     ) -> (Arc<Self>, mpsc::Receiver<Incoming>) {
         let (messages, receiver) = mpsc::channel(64);
-        let longest = calls.limits.max_size + message::OVERHEAD;
+        let longest = calls.limits.max_size + message::OVERHEAD_MAX;
         let line_max = usize::try_from(longest).unwrap_or(usize::MAX >> 4);
         let permits = Arc::new(Semaphore::new(IN_FLIGHT_MAX.max(2 * line_max)));
         let input = Mutex::new(Input { lines: Lines::default(), waiting: None });
@@ -118,10 +118,10 @@ impl Reader {
         start_thread(move || self.read())?;
         tokio::spawn(async move {
             // Only a thread that has started takes over: until then the other one reads on when it is done.
-            let relieve = |turn| {
+            let relieve = |run| {
                 let Some(reader) = reader.upgrade() else { return };
                 let _ = start_thread(move || {
-                    if reader.inline.end_turn(turn) {
+                    if reader.inline.end_run(run) {
                         reader.read();
                     }
                 });
@@ -160,7 +160,7 @@ impl Reader {
         if let Some(waiting) = input.waiting.take() {
             let _ = self.runtime.block_on(waiting);
         }
-        let bytes = u32::try_from(line.len().max(SMALLEST)).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(line.len().max(BYTES_MIN)).unwrap_or(u32::MAX);
         if let Ok(permit) = Arc::clone(&self.permits).try_acquire_many_owned(bytes) {
             let ahead = if input.lines.is_empty() { Ahead::Nothing } else { Ahead::Something };
             return self.accept(&line, Some(permit), ahead);
@@ -222,8 +222,8 @@ impl Reader {
         let method = envelope.method.as_ref();
         let plain = self.calls.options.method(method);
         let mut permit = Some(permit);
-        let next = if let Some(entry) = plain {
-            self.accept_plain(entry, &id, envelope.params, &mut permit, ahead)
+        let next = if let Some(tool) = plain {
+            self.accept_plain(tool, &id, envelope.params, &mut permit, ahead)
         } else if method == "tools/call" {
             self.accept_tool_call(&id, envelope.params, &mut permit, ahead)
         } else {
@@ -246,16 +246,16 @@ impl Reader {
 
     fn accept_plain(
         &self,
-        entry: &'static tools::Entry,
+        tool: &'static tools::ToolSpec,
         id: &RequestId,
         params: Option<&RawValue>,
         permit: &mut Option<RequestPermit>,
         ahead: Ahead,
     ) -> Result<Next, ErrorResponse> {
         let arguments = message::arguments(id, params.map(RawValue::get))?;
-        let pending = self.calls.accept(entry, arguments, id.to_string(), None);
+        let pending = self.calls.accept(tool, arguments, id.to_string(), None);
         let cancel = pending.control.cancel.clone();
-        let runs = ahead == Ahead::Nothing && self.inline.may_call(entry);
+        let runs = ahead == Ahead::Nothing && self.inline.may_call(tool);
         let guard = self.start_call(id, permit, cancel, SharedLargeTexts::default())?;
         Ok(if runs {
             Next::Run(InlineCall::Plain(guard, pending.on_this_thread()))
@@ -273,7 +273,7 @@ impl Reader {
     ) -> Result<Next, ErrorResponse> {
         let call = ToolCall::parse(id, params)?;
         let handle = CallHandle::accept(&self.calls, id, &call, Some(self.channel.clone()))?;
-        let runs = ahead == Ahead::Nothing && self.inline.may_call(handle.entry);
+        let runs = ahead == Ahead::Nothing && self.inline.may_call(handle.tool);
         let handle = if runs { handle.on_this_thread() } else { handle };
         let large_texts = Arc::clone(&handle.large_texts);
         let guard = self.start_call(id, permit, handle.cancel_signal(), large_texts)?;
@@ -358,7 +358,7 @@ fn start_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 /// True for a message that must not wait behind a request without a permit: it may be what frees one.
 fn is_urgent(line: &Line) -> bool {
     let Line::Whole(line) = line else { return false };
-    line.len() < SMALLEST
+    line.len() < BYTES_MIN
         && ClientMessage::parse(line.trim_ascii()).is_ok_and(|message| match message {
             ClientMessage::Request(envelope) => envelope.id.is_none() || envelope.method == "ping",
             ClientMessage::Response(..) => true,

@@ -17,9 +17,11 @@ use text::{Composed, LineEdit, LineOp, LineRange, Text, by_line, splice};
 use super::conflict;
 use crate::answer::{self, Mode, Outcome, short};
 use crate::line_number::{Base, LineNumber};
-use crate::schema::Fault;
+use crate::schema::SchemaViolation;
 use crate::syntax::{self, Look, NewErrors, Verifier, Verify, Versions};
-use crate::{Author, Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::{
+    ArgumentError, Context, Effect, Failure, FailureKind, Generator, Tool, ToolOutput, schema,
+};
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
@@ -138,15 +140,15 @@ impl Tool for AiEditCode {
         Some(schema::answer::<Answer>())
     }
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         let (lines, ends) = (self.start_line.is_some(), self.end_line.is_some());
         let mut faults = Vec::new();
         if ends && !lines {
-            faults.push(Complaint::new(
+            faults.push(ArgumentError::new(
                 "`end_line` was given without `start_line`",
                 "give both, or `start_line` alone for one line",
             ));
@@ -154,28 +156,28 @@ impl Tool for AiEditCode {
         if let (Some(start), Some(end)) = (self.start_line, self.end_line)
             && start > end
         {
-            faults.push(Complaint::new(
+            faults.push(ArgumentError::new(
                 format!("`start_line` {} is after `end_line` {}", start.given(), end.given()),
                 "both lines are included, so they may be the same",
             ));
         }
         match self.edit_type() {
-            EditType::Insert if ends => faults.push(Complaint::new(
+            EditType::Insert if ends => faults.push(ArgumentError::new(
                 "`insert` has no `end_line`",
                 "leave it out, or use `replace`",
             )),
-            EditType::Replace | EditType::Delete if !lines => faults.push(Complaint::new(
+            EditType::Replace | EditType::Delete if !lines => faults.push(ArgumentError::new(
                 format!("`{}` needs `start_line`", self.edit_type().name()),
                 "say which lines; `end_line` may be left out for one line",
             )),
-            EditType::Delete if self.code_block.is_some() => faults.push(Complaint::new(
+            EditType::Delete if self.code_block.is_some() => faults.push(ArgumentError::new(
                 "`delete` cannot have a `code_block`",
                 "leave it out, or use `replace`",
             )),
             _ => {}
         }
         if self.code_block.as_deref().is_some_and(answer::has_nul) {
-            faults.push(Complaint::new(
+            faults.push(ArgumentError::new(
                 "`code_block` contains a NUL character",
                 "a text file cannot hold one",
             ));
@@ -187,25 +189,25 @@ impl Tool for AiEditCode {
         Some(&self.target_file)
     }
 
-    fn is_unwritten(&self) -> bool {
+    fn needs_generation(&self) -> bool {
         self.code_block.is_none() && self.edit_type() != EditType::Delete
     }
 
-    fn written(self, cx: &Context, author: &Author) -> Result<[Self; 2], Failure> {
+    fn generate(self, cx: &Context, generator: &Generator) -> Result<[Self; 2], Failure> {
         let path = super::path(cx.root, &self.target_file)?;
         let refused = |error| super::refused(&self.target_file, &error, cx.limits);
         let version = cx.store.look(&path, cx.call).map_err(refused)?;
         let (old, before) = self.read(version.as_ref())?;
-        let written = self.write(&old, before, cx, author)?;
+        let written = self.write(&old, before, cx, generator)?;
         let ready = Self { written: Some(written), ..self };
         Ok([ready.clone(), ready])
     }
 
-    fn holds(&self) -> usize {
+    fn generated_bytes(&self) -> usize {
         self.written.as_ref().map_or(0, |written| written.text.len())
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let path = super::path(cx.root, &self.target_file)?;
         let mut verifier = Verifier::new(self.verify, &self.target_file, Base::One, cx);
         let outcome = verifier.run(|verifier| {
@@ -284,7 +286,7 @@ impl AiEditCode {
         old: &Text,
         before: Hash,
         cx: &Context,
-        author: &Author,
+        generator: &Generator,
     ) -> Result<Written, Failure> {
         let total = count(old.as_str());
         let lines = self.lines();
@@ -317,7 +319,7 @@ impl AiEditCode {
             },
         };
         let generated =
-            model::generate(author.model, &request, &check, &cancelled, author.progress);
+            model::generate(generator.model, &request, &check, &cancelled, generator.progress);
         let generated = generated.map_err(|error| match (error, why()) {
             (model::Error::Cancelled, Some(why)) => {
                 super::refused(&self.target_file, &why, cx.limits)
@@ -326,7 +328,7 @@ impl AiEditCode {
         })?;
         let mark = &old.whole()[..old.whole().len() - old.as_str().len()];
         let text = Arc::new([mark, &generated.text].concat());
-        Ok(Written { text, before, by: author.model.model().to_owned() })
+        Ok(Written { text, before, by: generator.model.model().to_owned() })
     }
 
     /// Returns the errors that the agent's own code introduced. Generated code was refused for them, and so was a
@@ -403,7 +405,7 @@ impl AiEditCode {
         let Some(line) = missing else { return Ok(lines) };
         let (line, name) = (Base::One.show(line), kind.name());
         let message = format!("Line {line} out of range for {name} operation");
-        Err(Failure::new(Kind::Invalid, message.clone())
+        Err(Failure::new(FailureKind::Invalid, message.clone())
             .with_faults(vec![message])
             .with_hint(Base::One.interval(valid)))
     }
@@ -420,7 +422,7 @@ impl AiEditCode {
             EditType::Replace | EditType::Delete if lines.len() > 1 => {
                 let line = |line| text::lines::lines(old.as_str()).nth(line);
                 let (Some(first), Some(last)) = (line(lines.start), line(lines.end - 1)) else {
-                    return Err(Failure::new(Kind::Internal, "Internal error"));
+                    return Err(Failure::new(FailureKind::Internal, "Internal error"));
                 };
                 changed.then(mark + first.start..mark + last.end, LEFT.len());
                 let (above, below) = (&old.as_str()[..first.start], &old.as_str()[last.end..]);
@@ -435,7 +437,7 @@ impl AiEditCode {
             EditType::Delete => LineOp::Delete,
         };
         let plan = by_line::plan(&joined, &[LineEdit { line: lines.start, op }], None)
-            .map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+            .map_err(|error| Failure::new(FailureKind::Internal, error.to_string()))?;
         let new = splice::apply(&joined, &plan.splices);
         for splice in splice::shift(plan.splices, mark).iter().rev() {
             changed.then(splice.range.clone(), splice.text.len());
@@ -443,7 +445,7 @@ impl AiEditCode {
         Ok(([&old.whole()[..mark], &new].concat(), changed))
     }
 
-    fn reply(&self, Edited { outcome, diff, errors }: Edited) -> Reply {
+    fn reply(&self, Edited { outcome, diff, errors }: Edited) -> ToolOutput {
         let message = match (outcome.mode, outcome.changed) {
             (Mode::Write, true) => "File updated successfully.",
             (Mode::Write, false) => "Nothing changed: the file already reads so.",
@@ -475,7 +477,7 @@ impl AiEditCode {
         let by = self.written.as_ref().map_or("agent", |written| &written.by);
         data.insert("generated_by".into(), by.into());
         let hash = outcome.hash();
-        Reply { blocks, data: Some(data), hash, ..Reply::default() }
+        ToolOutput { blocks, data: Some(data), hash, ..ToolOutput::default() }
     }
 }
 

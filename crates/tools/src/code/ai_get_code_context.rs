@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use ::code::context::{self, Counts, Gathered, Match, Section, Symbol, Unreadable, Wanted};
-use ::code::outline::Kind as PartKind;
+use ::code::outline::PartKind;
 use files::{Hash, Root, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use super::budget::{self, Detail};
 use crate::answer::short;
 use crate::line_number::{Base, LineNumber};
-use crate::schema::Fault;
-use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::schema::SchemaViolation;
+use crate::{ArgumentError, Context, Effect, Failure, FailureKind, Tool, ToolOutput, schema};
 
 /// Default token budget of an answer.
 const TOKENS: usize = 4000;
@@ -213,16 +213,17 @@ impl Tool for AiGetCodeContext {
         Some(schema::answer::<Answer>())
     }
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         let mut faults = Vec::new();
         for given in self.files.iter().flatten() {
             if is_backwards(given) {
                 let message = format!("`files`: the lines of `{}` make no sense", short(given));
-                faults.push(Complaint::new(message, "for instance `src/a.rs:10-80`, from 1 on"));
+                faults
+                    .push(ArgumentError::new(message, "for instance `src/a.rs:10-80`, from 1 on"));
             }
         }
         for name in self.symbols.iter().flatten() {
@@ -230,13 +231,13 @@ impl Tool for AiGetCodeContext {
                 let message = format!("`symbols`: `{}` is no name", short(name));
                 let hint =
                     "for instance `run`, `Walker/run` or `Walker::run`; for words there is `query`";
-                faults.push(Complaint::new(message, hint));
+                faults.push(ArgumentError::new(message, hint));
             }
         }
         faults
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let start = Instant::now();
         let (files, excerpts) = self.files(cx.root)?;
         let symbols: Vec<Symbol> = self.symbols();
@@ -278,7 +279,7 @@ impl Tool for AiGetCodeContext {
             elapsed: start.elapsed(),
         };
         let (text, data) = budget.answer(&gathered);
-        Ok(Reply { blocks: vec![text.into()], data: Some(data), ..Reply::default() })
+        Ok(ToolOutput { blocks: vec![text.into()], data: Some(data), ..ToolOutput::default() })
     }
 }
 
@@ -294,7 +295,7 @@ fn refuse_unreadable(gathered: &Gathered, asked: usize, cx: &Context) -> Result<
                 }
                 Unreadable::Store(StoreError::IsFolder) => {
                     let message = format!("{} is a folder", short(path));
-                    Failure::new(Kind::Invalid, message.clone())
+                    Failure::new(FailureKind::Invalid, message.clone())
                         .with_faults(vec![message])
                         .with_hint("`path` is for folders, `files` for files")
                 }
@@ -358,7 +359,7 @@ impl AiGetCodeContext {
         let Some(cursor) = &self.cursor else { return Ok(Counts::default()) };
         budget::parse_cursor(cursor, &self.digest()).ok_or_else(|| {
             let message = "`cursor` is not one of this question".to_owned();
-            Failure::new(Kind::Invalid, message.clone())
+            Failure::new(FailureKind::Invalid, message.clone())
                 .with_faults(vec![message])
                 .with_hint("give the `next_cursor` of the page before with the same arguments, or leave it out")
         })

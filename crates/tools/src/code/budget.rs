@@ -297,7 +297,7 @@ fn shown_text(found: &Found, detail: Detail, lines: usize) -> String {
     if first < last {
         let _ = write!(text, "-{last}");
     }
-    let words = [found.language, found.kind.map(::code::outline::Kind::as_str)];
+    let words = [found.language, found.kind.map(::code::outline::PartKind::as_str)];
     for word in words.into_iter().flatten().chain(found.symbol.as_deref()) {
         let _ = write!(text, " {word}");
     }

@@ -16,8 +16,8 @@ use files::{DirPath, FilePath, PathError, Root, StoreError};
 use text::NotText;
 
 use crate::answer::{self, megabytes, short};
-use crate::schema::{Fault, Problem};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Toolset};
+use crate::schema::{Problem, SchemaViolation};
+use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 /// The code tools, as a toolset.
 pub struct Code;
@@ -42,21 +42,21 @@ pub fn give_back() {
 const RELATIVE: &str = "paths are relative to the folder, for instance `src/main.rs`";
 
 /// Returns the faults that have words of their own in those words.
-fn word(fault: &Fault) -> Option<Complaint> {
+fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
     match (&fault.problem, fault.name()) {
-        (Problem::Malformed { .. }, "expected_hash") => Some(Complaint::new(
+        (Problem::Malformed { .. }, "expected_hash") => Some(ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
             "give a `hash` or `file_hash` that a tool of this server answered",
         )),
         (Problem::TooLarge { .. }, "max_results" | "max_tokens") => {
-            Some(Complaint::new(fault.to_string(), "more comes in pages: `cursor`"))
+            Some(ArgumentError::new(fault.to_string(), "more comes in pages: `cursor`"))
         }
         _ => None,
     }
 }
 
 fn invalid(message: String) -> Failure {
-    Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])
+    Failure::new(FailureKind::Invalid, message.clone()).with_faults(vec![message])
 }
 
 /// Returns the options for the files below a folder, as asked for; `also`: hidden ones too, ignored ones too.
@@ -81,13 +81,14 @@ fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
     let at = short(path);
     root.relative(path).map_err(|error| match error {
         PathError::Outside | PathError::Relative => {
-            Failure::new(Kind::Denied, format!("Permission denied: {at}")).with_hint(format!(
-                "only files below {} can be reached; {RELATIVE}",
-                root.path().display()
-            ))
+            Failure::new(FailureKind::Denied, format!("Permission denied: {at}")).with_hint(
+                format!("only files below {} can be reached; {RELATIVE}", root.path().display()),
+            )
         }
-        PathError::Temporary => Failure::new(Kind::Denied, format!("Permission denied: {at}"))
-            .with_hint("names like this are the server's own temporary files"),
+        PathError::Temporary => {
+            Failure::new(FailureKind::Denied, format!("Permission denied: {at}"))
+                .with_hint("names like this are the server's own temporary files")
+        }
         PathError::Folder | PathError::Dots => {
             invalid(format!("{at} is not a file")).with_hint("it names a folder; name a file in it")
         }
@@ -106,7 +107,7 @@ fn folder(root: &Root, path: &str) -> Result<DirPath, Failure> {
     root.folder(path).map_err(|error| match error {
         PathError::Outside | PathError::Relative | PathError::Dots => {
             let message = format!("Permission denied: {}", short(path));
-            Failure::new(Kind::Denied, message).with_hint(
+            Failure::new(FailureKind::Denied, message).with_hint(
                 "only folders below the root can be searched; give a path from there, without `..`",
             )
         }
@@ -115,12 +116,12 @@ fn folder(root: &Root, path: &str) -> Result<DirPath, Failure> {
 }
 
 fn no_folder(path: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("Folder not found: {}", short(path)))
+    Failure::new(FailureKind::NotFound, format!("Folder not found: {}", short(path)))
         .with_hint("check the spelling; leave `path` out to search everywhere")
 }
 
 fn not_found(path: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("File not found: {}", short(path)))
+    Failure::new(FailureKind::NotFound, format!("File not found: {}", short(path)))
         .with_hint(format!("check the spelling; {RELATIVE}"))
 }
 
@@ -131,20 +132,20 @@ fn not_text(path: &str, reason: &NotText) -> Failure {
         }
         NotText::Nul { at } => format!("it has a NUL at byte {at}"),
     };
-    Failure::new(Kind::from(reason), format!("Cannot edit binary file: {}", short(path)))
+    Failure::new(FailureKind::from(reason), format!("Cannot edit binary file: {}", short(path)))
         .with_hint(hint)
 }
 
 /// Makes the failure for a language model that generated nothing that could be used.
 fn unwritten(error: &model::Error) -> Failure {
     let kind = match error {
-        model::Error::Task(_) => Kind::Invalid,
-        model::Error::Cancelled => Kind::Cancelled,
-        model::Error::TimedOut { .. } => Kind::TimedOut,
-        _ => Kind::Author,
+        model::Error::Task(_) => FailureKind::Invalid,
+        model::Error::Cancelled => FailureKind::Cancelled,
+        model::Error::TimedOut { .. } => FailureKind::TimedOut,
+        _ => FailureKind::Generation,
     };
     let message = format!("No code was generated; nothing was written: {error}");
-    let faults = if kind == Kind::Invalid { vec![message.clone()] } else { Vec::new() };
+    let faults = if kind == FailureKind::Invalid { vec![message.clone()] } else { Vec::new() };
     Failure::new(kind, message)
         .with_faults(faults)
         .with_hint("write the code yourself and pass it as `code_block`, or try again")
@@ -179,7 +180,7 @@ fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
         | StoreError::SameFile
         | StoreError::Stopped => format!("File system error: {error}"),
     };
-    Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
+    Failure { hint: answer::hint(error), ..Failure::new(FailureKind::from(error), message) }
 }
 
 #[cfg(test)]
@@ -192,9 +193,9 @@ mod tests {
             let failure = unwritten(&error);
             assert_eq!((failure.kind, failure.faults.len()), (kind, faults), "{error}");
         };
-        check(model::TaskError::NoSuchLines { total: 3 }.into(), Kind::Invalid, 1);
-        check(model::Error::Cancelled, Kind::Cancelled, 0);
-        check(model::Error::TimedOut { seconds: 9 }, Kind::TimedOut, 0);
-        check(model::Error::NotFound, Kind::Author, 0);
+        check(model::TaskError::NoSuchLines { total: 3 }.into(), FailureKind::Invalid, 1);
+        check(model::Error::Cancelled, FailureKind::Cancelled, 0);
+        check(model::Error::TimedOut { seconds: 9 }, FailureKind::TimedOut, 0);
+        check(model::Error::NotFound, FailureKind::Generation, 0);
     }
 }

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::line_number::{Base, LineNumber};
-use crate::schema::Fault;
-use crate::{Complaint, Context, Effect, Failure, Reply, Tool, schema};
+use crate::schema::SchemaViolation;
+use crate::{ArgumentError, Context, Effect, Failure, Tool, ToolOutput, schema};
 
 /// Default number of results of a page.
 const RESULTS: usize = 100;
@@ -122,19 +122,19 @@ impl Tool for SearchFiles {
         Some(schema::answer::<Answer>())
     }
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         let mut faults = Vec::new();
         if self.pattern.is_empty() {
-            faults.push(Complaint::new("`pattern` is empty", "say what to search for"));
+            faults.push(ArgumentError::new("`pattern` is empty", "say what to search for"));
         }
         faults
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let pattern = self.pattern()?;
         let number = |given: Option<LineNumber>| given.map(|given| given.index(Base::Zero));
         let context = number(self.context).unwrap_or(0).min(CONTEXT_MAX);
@@ -187,7 +187,7 @@ impl SearchFiles {
     }
 }
 
-fn reply(found: &Found) -> Reply {
+fn reply(found: &Found) -> ToolOutput {
     let mut text = String::new();
     for file in &found.files {
         show_file(file, &mut text);
@@ -217,7 +217,7 @@ fn reply(found: &Found) -> Reply {
     }
     data.insert("skipped".into(), skipped(&found.skipped));
     data.extend(found.next.clone().map(|next| ("next_cursor".into(), next.into())));
-    Reply { blocks: vec![text.into()], data: Some(data), ..Reply::default() }
+    ToolOutput { blocks: vec![text.into()], data: Some(data), ..ToolOutput::default() }
 }
 
 /// Appends `path [hash] n`, then `12: a line that matches` and `13- one near it`.

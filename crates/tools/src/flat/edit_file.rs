@@ -12,9 +12,9 @@ use text::{Composed, EditError, LineEdit, LineOp, Text, by_line, splice};
 
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
-use crate::schema::Fault;
+use crate::schema::SchemaViolation;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::{ArgumentError, Context, Effect, Failure, FailureKind, Tool, ToolOutput, schema};
 
 /// Edit a text file of the folder by lines: replace, insert, delete, append, or create it. Lines are 0-based, of the file before the call; `insert` puts content before its line, or appends at the line count. All edits apply or none; all else stays as it is, line endings too.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -97,11 +97,11 @@ impl Tool for EditFile {
         Some(schema::answer::<Answer>())
     }
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         let edits = self.edits.iter().flatten();
         let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
         faults(edits, self.append.as_deref())
@@ -111,7 +111,7 @@ impl Tool for EditFile {
         Some(&self.name)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let edits = self.edits.unwrap_or_default();
         let request = Request {
             name: self.name,
@@ -135,7 +135,7 @@ impl Tool for EditFile {
     }
 }
 
-fn reply(request: &Request, edited: Edited) -> Reply {
+fn reply(request: &Request, edited: Edited) -> ToolOutput {
     let Edited { lines_modified, total_lines, created, changed, before, after, diff, notes } =
         edited;
     let text = format!(
@@ -151,7 +151,12 @@ fn reply(request: &Request, edited: Edited) -> Reply {
     data.insert("diff".into(), diff.into());
     outcome.add_to(&mut data);
     let hash = outcome.hash();
-    Reply { blocks: vec![text.into(), more.into()], data: Some(data), hash, ..Reply::default() }
+    ToolOutput {
+        blocks: vec![text.into(), more.into()],
+        data: Some(data),
+        hash,
+        ..ToolOutput::default()
+    }
 }
 
 /// Returns the four facts of the contract.
@@ -172,21 +177,21 @@ pub(super) fn plain_data(
 pub(super) fn faults<'a>(
     edits: impl Iterator<Item = (Operation, Option<&'a str>)>,
     append: Option<&'a str>,
-) -> Vec<Complaint> {
+) -> Vec<ArgumentError> {
     let blank = "`content` may be an empty string, for a blank line";
-    let nul = Complaint::new("Content contains a NUL character", "a text file cannot hold one");
+    let nul = ArgumentError::new("Content contains a NUL character", "a text file cannot hold one");
     let mut faults = Vec::new();
     for (operation, content) in edits {
         match (operation, content) {
-            (Operation::Delete, Some(_)) => faults.push(Complaint::new(
+            (Operation::Delete, Some(_)) => faults.push(ArgumentError::new(
                 "Delete operation cannot specify content",
                 "leave `content` out, or use `replace`",
             )),
             (Operation::Replace, None) => {
-                faults.push(Complaint::new("Content is required for replace operation", blank));
+                faults.push(ArgumentError::new("Content is required for replace operation", blank));
             }
             (Operation::Insert, None) => {
-                faults.push(Complaint::new("Content is required for insert operation", blank));
+                faults.push(ArgumentError::new("Content is required for insert operation", blank));
             }
             (_, Some(content)) if answer::has_nul(content) => faults.push(nul.clone()),
             _ => {}
@@ -285,7 +290,7 @@ fn change(
     let is_empty_handed = request.edits.is_empty() && !appends;
     if is_empty_handed && !(is_missing && request.create == Create::Always) {
         let message = "No edits or append content provided";
-        return Err(Failure::new(Kind::Invalid, message)
+        return Err(Failure::new(FailureKind::Invalid, message)
             .with_faults(vec![message.into()])
             .with_hint(
                 "give `edits` or `append`, or `create_if_missing: true` for a new empty file",
@@ -333,7 +338,7 @@ fn change(
 
 /// Makes the failure for an edit that does not fit, in the caller's line numbers.
 fn misplaced(error: &EditError, base: Base) -> Failure {
-    let kind = Kind::from(error);
+    let kind = FailureKind::from(error);
     match error {
         EditError::LineOutOfRange { line, op, valid, .. } => {
             let line = base.show(*line);

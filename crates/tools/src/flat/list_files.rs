@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Context, Effect, Failure, Kind, Reply, Tool, iso8601, schema};
+use crate::{Context, Effect, Failure, FailureKind, Tool, ToolOutput, iso8601, schema};
 
 /// List the text files of the folder: name, time of last change, number of lines (-1: too large or not text). No hidden files, no subfolders.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -53,7 +53,7 @@ impl Tool for ListFiles {
         Some(schema::answer::<Answer>())
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let listing = list(cx)?;
         let mut text = String::with_capacity(64 + ROW * listing.files.len());
         text.push_str("Files in directory:\n\n");
@@ -78,18 +78,18 @@ impl Tool for ListFiles {
             ("directory", directory(cx)),
             ("skipped", skipped.into()),
         ]);
-        Ok(Reply { blocks, written: Some(written), ..Reply::default() })
+        Ok(ToolOutput { blocks, written: Some(written), ..ToolOutput::default() })
     }
 }
 
 /// Answers `list_files` as a plain method.
-pub(super) fn plain(cx: &Context) -> Result<Reply, Failure> {
+pub(super) fn plain(cx: &Context) -> Result<ToolOutput, Failure> {
     let listing = list(cx)?;
     let mut object = Object::of(&listing);
     listing.show(|row| object.add(&row));
     let written =
         object.finish(&[("total_count", listing.files.len().into()), ("directory", directory(cx))]);
-    Ok(Reply { written: Some(written), ..Reply::default() })
+    Ok(ToolOutput { written: Some(written), ..ToolOutput::default() })
 }
 
 fn directory(cx: &Context) -> Value {
@@ -198,7 +198,7 @@ fn refused(error: &StoreError, cx: &Context) -> Failure {
             super::refused("", error, cx.limits)
         }
         _ => Failure::new(
-            Kind::from(error),
+            FailureKind::from(error),
             format!("Filesystem error during directory listing: {error}"),
         ),
     }

@@ -17,8 +17,8 @@ use text::NotText;
 
 use crate::answer::{self, megabytes};
 use crate::line_number::{Base, LineNumber};
-use crate::schema::{Fault, Problem};
-use crate::{Complaint, Dialect, Effect, Failure, Kind, Limits, Toolset};
+use crate::schema::{Problem, SchemaViolation};
+use crate::{ArgumentError, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 const NAMES: &str = "a name holds letters, digits, `.`, `_` and `-`, 1 to 255 of them, and no path";
 
@@ -38,39 +38,43 @@ impl Toolset for Flat {
 }
 
 /// Returns the fault in the contract's words, if it has words for it.
-fn word(fault: &Fault) -> Option<Complaint> {
-    let complaint = match (&fault.problem, fault.name()) {
-        (Problem::Malformed { .. }, "name") => Complaint::new("Invalid filename format", NAMES),
-        (Problem::Malformed { .. }, "expected_hash") => Complaint::new(
+fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
+    let error = match (&fault.problem, fault.name()) {
+        (Problem::Malformed { .. }, "name") => ArgumentError::new("Invalid filename format", NAMES),
+        (Problem::Malformed { .. }, "expected_hash") => ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
             "give the `hash` that the last read or edit of the file answered",
         ),
-        (Problem::TooSmall { found, minimum }, _) if found.as_f64() < Some(0.0) => Complaint::new(
-            "Line numbers must be non-negative integers",
-            if *minimum == 0 { "lines count from 0" } else { "lines count from 1" },
-        ),
-        (Problem::TooSmall { .. }, _) => Complaint::new(
+        (Problem::TooSmall { found, minimum }, _) if found.as_f64() < Some(0.0) => {
+            ArgumentError::new(
+                "Line numbers must be non-negative integers",
+                if *minimum == 0 { "lines count from 0" } else { "lines count from 1" },
+            )
+        }
+        (Problem::TooSmall { .. }, _) => ArgumentError::new(
             format!("Line numbers must be positive integers: `{}`", fault.field),
             "lines count from 1",
         ),
-        (Problem::NotOneOf { found, .. }, "operation") => Complaint::new(
+        (Problem::NotOneOf { found, .. }, "operation") => ArgumentError::new(
             format!("Invalid edit operation: {}", found.chars().take(80).collect::<String>()),
             "operations are `replace`, `insert` and `delete`",
         ),
         _ => return None,
     };
-    Some(complaint)
+    Some(error)
 }
 
 fn path(root: &Root, name: &str) -> Result<FilePath, Failure> {
     root.flat_name(name).map_err(|_| {
         let message = "Invalid filename format";
-        Failure::new(Kind::Invalid, message).with_faults(vec![message.into()]).with_hint(NAMES)
+        Failure::new(FailureKind::Invalid, message)
+            .with_faults(vec![message.into()])
+            .with_hint(NAMES)
     })
 }
 
 fn not_found(name: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("File '{name}' not found"))
+    Failure::new(FailureKind::NotFound, format!("File '{name}' not found"))
         .with_hint("`list_files` shows the files there are")
 }
 
@@ -104,7 +108,7 @@ fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
         | StoreError::SameFile
         | StoreError::Stopped => format!("Filesystem error: {error}"),
     };
-    Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
+    Failure { hint: answer::hint(error), ..Failure::new(FailureKind::from(error), message) }
 }
 
 fn not_text(reason: &NotText) -> Failure {
@@ -112,5 +116,5 @@ fn not_text(reason: &NotText) -> Failure {
         NotText::InvalidUtf8 { at } => ("File contains invalid UTF-8 encoding", at),
         NotText::Nul { at } => ("Cannot read binary file", at),
     };
-    Failure::new(Kind::from(reason), message).with_hint(format!("first at byte {at}"))
+    Failure::new(FailureKind::from(reason), message).with_hint(format!("first at byte {at}"))
 }

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use super::edit_file::{self, Create, Operation, Request};
 use super::{Base, Flat, LineNumber, list_files, read_file};
 use crate::answer::Mode;
-use crate::schema::Fault;
-use crate::{Complaint, Context, Dialect, Effect, Failure, Limits, Reply, Tool, Toolset};
+use crate::schema::SchemaViolation;
+use crate::{ArgumentError, Context, Dialect, Effect, Failure, Limits, Tool, ToolOutput, Toolset};
 
 /// The plain methods of the flat folder, as a toolset.
 pub struct Plain;
@@ -40,7 +40,7 @@ impl Tool for ListFiles {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = Plain;
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         list_files::plain(cx)
     }
 }
@@ -66,11 +66,11 @@ impl Tool for ReadFile {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = Plain;
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         read_file::crossed(self.start_line, self.end_line)
     }
 
@@ -78,7 +78,7 @@ impl Tool for ReadFile {
         Some(&self.name)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let read = read_file::read(cx, &self.name, self.start_line, self.end_line, Base::One)?;
         let mut data = Map::new();
         data.insert("total_lines".into(), read.total.into());
@@ -93,7 +93,7 @@ impl Tool for ReadFile {
         let hash = Some(read.hash);
         // The only block becomes the answer's `content`.
         let blocks = vec![read.into_block(String::new())];
-        Ok(Reply { blocks, data: Some(data), hash, ..Reply::default() })
+        Ok(ToolOutput { blocks, data: Some(data), hash, ..ToolOutput::default() })
     }
 }
 
@@ -132,11 +132,11 @@ impl Tool for EditFile {
     const EFFECT: Effect = Effect::Edits;
     type Toolset = Plain;
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         let edits = self.edits.iter().flatten();
         let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
         edit_file::faults(edits, self.append.as_deref())
@@ -146,7 +146,7 @@ impl Tool for EditFile {
         Some(&self.name)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let line_edit =
             |e: Edit| edit_file::line_edit(e.line.index(Base::One), e.operation, e.content);
         let request = Request {
@@ -164,6 +164,6 @@ impl Tool for EditFile {
         };
         let edited = edit_file::edit(cx, &request)?;
         let data = edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
-        Ok(Reply { data: Some(data), hash: Some(edited.after), ..Reply::default() })
+        Ok(ToolOutput { data: Some(data), hash: Some(edited.after), ..ToolOutput::default() })
     }
 }

@@ -9,8 +9,10 @@ use serde::Deserialize;
 use text::{LineRange, Text, lines};
 
 use crate::line_number::{Base, LineNumber};
-use crate::schema::Fault;
-use crate::{Block, Complaint, Context, Effect, Failure, Kind, Limits, Reply, Tool};
+use crate::schema::SchemaViolation;
+use crate::{
+    ArgumentError, Block, Context, Effect, Failure, FailureKind, Limits, Tool, ToolOutput,
+};
 
 /// Read a text file of the folder, whole or by lines. Lines are 0-based and inclusive: `start_line: 0, end_line: 9` are the first ten. The answer ends with the file's hash, for `expected_hash` of `edit_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -35,11 +37,11 @@ impl Tool for ReadFile {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = super::Flat;
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         crossed(self.start_line, self.end_line)
     }
 
@@ -47,7 +49,7 @@ impl Tool for ReadFile {
         Some(&self.name)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let mut read = read(cx, &self.name, self.start_line, self.end_line, Base::Zero)?;
         let numbered = (self.line_numbers == Some(true)).then(|| read.number(cx.limits));
         let (name, total, hash) = (&self.name, read.total, read.hash);
@@ -76,7 +78,7 @@ impl Tool for ReadFile {
             None => read.into_block(head),
         };
         let blocks = vec![block, summary.into()];
-        Ok(Reply { blocks, hash: Some(hash), ..Reply::default() })
+        Ok(ToolOutput { blocks, hash: Some(hash), ..ToolOutput::default() })
     }
 }
 
@@ -119,11 +121,11 @@ impl Read {
     }
 }
 
-pub(super) fn crossed(start: Option<LineNumber>, end: Option<LineNumber>) -> Vec<Complaint> {
+pub(super) fn crossed(start: Option<LineNumber>, end: Option<LineNumber>) -> Vec<ArgumentError> {
     match (start, end) {
         (Some(start), Some(end)) if start > end && end.0 >= 0 => {
             let message = format!("Invalid line range: start {} > end {}", start.0, end.0);
-            vec![Complaint::new(message, "`start_line` must not be after `end_line`")]
+            vec![ArgumentError::new(message, "`start_line` must not be after `end_line`")]
         }
         _ => Vec::new(),
     }
@@ -171,7 +173,7 @@ pub(super) fn read(
 
 fn past_the_end(base: Base, range: LineRange, total: usize) -> Failure {
     let message = format!("Start line {} exceeds file length {total}", base.show(range.first));
-    Failure::new(Kind::Invalid, message.clone())
+    Failure::new(FailureKind::Invalid, message.clone())
         .with_faults(vec![message])
         .with_hint(base.interval(0..total))
 }

@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::{folder, uri};
 use crate::text_file::{self, Act};
-use crate::{Complaint, Context, Effect, Failure, Kind, Limits, Reply, Tool, iso8601};
+use crate::{
+    ArgumentError, Context, Effect, Failure, FailureKind, Limits, Tool, ToolOutput, iso8601,
+};
 
 /// Files on a page.
 const PAGE: usize = 100;
@@ -49,15 +51,15 @@ impl Tool for ListResources {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = super::Resources;
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         let is_broken = self.cursor.as_deref().is_some_and(|cursor| decode(cursor).is_none());
-        let complaint = || {
-            Complaint::new(
+        let error = || {
+            ArgumentError::new(
                 "Invalid cursor",
                 "give the cursor that came with the page before, or none to begin",
             )
         };
-        is_broken.then(complaint).into_iter().collect()
+        is_broken.then(error).into_iter().collect()
     }
 
     fn refused(_: &str, error: &StoreError, limits: &Limits) -> Failure {
@@ -66,16 +68,16 @@ impl Tool for ListResources {
                 text_file::refused("", error, limits, Act::Fetch)
             }
             // Any other error concerns the served folder, which no argument names.
-            _ => Failure::new(Kind::System, format!("Cannot read the folder: {error}")),
+            _ => Failure::new(FailureKind::System, format!("Cannot read the folder: {error}")),
         }
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let page = page(self.cursor.as_deref(), cx)
             .map_err(|error| Self::refused("", &error, cx.limits))?;
         match serde_json::to_value(page) {
-            Ok(Value::Object(data)) => Ok(Reply { data: Some(data), ..Reply::default() }),
-            _ => Err(Failure::new(Kind::Internal, "Internal error")),
+            Ok(Value::Object(data)) => Ok(ToolOutput { data: Some(data), ..ToolOutput::default() }),
+            _ => Err(Failure::new(FailureKind::Internal, "Internal error")),
         }
     }
 }

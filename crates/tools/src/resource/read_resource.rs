@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::uri;
 use crate::text_file::{self, Act, Loaded};
-use crate::{Block, Complaint, Context, Effect, Failure, Reply, Tool};
+use crate::{ArgumentError, Block, Context, Effect, Failure, Tool, ToolOutput};
 
 /// Read a text file, exactly as it is.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ impl Tool for ReadResource {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = super::Resources;
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         uri::path_of(&self.uri).err().into_iter().collect()
     }
 
@@ -29,9 +29,9 @@ impl Tool for ReadResource {
         Some(&self.uri)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let Loaded { text, .. } = text_file::load(&super::path(&self.uri), cx, Act::Fetch)?;
         let whole = 0..text.as_str().len();
-        Ok(Reply { blocks: vec![Block::of_text(text, whole)], ..Reply::default() })
+        Ok(ToolOutput { blocks: vec![Block::of_text(text, whole)], ..ToolOutput::default() })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::Complaint;
+use crate::ArgumentError;
 
 const SCHEME: &str = "file://";
 const SHAPE: &str = "a URI is `file://` and the absolute path of a file, percent-encoded";
@@ -26,24 +26,24 @@ pub fn of(path: &str) -> String {
 
 /// Returns the absolute path that a URI stands for. It is decoded once, and then is a path like any other: all checks
 /// of the path come after this.
-pub fn path_of(uri: &str) -> Result<String, Complaint> {
+pub fn path_of(uri: &str) -> Result<String, ArgumentError> {
     let scheme = uri.get(..SCHEME.len()).filter(|scheme| scheme.eq_ignore_ascii_case(SCHEME));
     let Some(scheme) = scheme else {
-        return Err(Complaint::new("Not a file URI", SHAPE));
+        return Err(ArgumentError::new("Not a file URI", SHAPE));
     };
     let rest = &uri[scheme.len()..];
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-        return Err(Complaint::new(
+        return Err(ArgumentError::new(
             "A file URI of another host",
             "the path begins with the third `/`: `file:///folder/file.txt`",
         ));
     }
     if path.is_empty() {
-        return Err(Complaint::new("A file URI without a path", SHAPE));
+        return Err(ArgumentError::new("A file URI without a path", SHAPE));
     }
     if path.contains(['?', '#']) {
-        return Err(Complaint::new(
+        return Err(ArgumentError::new(
             "A file URI has no query and no fragment",
             "in the name of a file, `?` is written %3F and `#` is written %23",
         ));
@@ -54,14 +54,14 @@ pub fn path_of(uri: &str) -> Result<String, Complaint> {
     Ok(drive.map(String::from).unwrap_or(path))
 }
 
-fn decode(text: &str) -> Result<String, Complaint> {
+fn decode(text: &str) -> Result<String, ArgumentError> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
     for piece in pieces {
         let digits = piece.get(..2).filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(byte.ok_or_else(|| {
-            Complaint::new(
+            ArgumentError::new(
                 "A `%` in the URI is not followed by two hex digits",
                 "a `%` in the name of a file is written %25",
             )
@@ -69,7 +69,10 @@ fn decode(text: &str) -> Result<String, Complaint> {
         bytes.extend_from_slice(&piece.as_bytes()[2..]);
     }
     String::from_utf8(bytes).map_err(|_| {
-        Complaint::new("The URI does not decode to UTF-8", "the bytes of a name are those of UTF-8")
+        ArgumentError::new(
+            "The URI does not decode to UTF-8",
+            "the bytes of a name are those of UTF-8",
+        )
     })
 }
 
@@ -108,9 +111,9 @@ mod tests {
     #[test]
     fn what_is_no_file_uri_is_told_what_would_be() {
         let check = |uri: &str, expected: &str| {
-            let complaint = path_of(uri).expect_err(uri);
-            assert_eq!(complaint.message, expected, "{uri}");
-            assert!(complaint.hint.is_some(), "{uri}");
+            let error = path_of(uri).expect_err(uri);
+            assert_eq!(error.message, expected, "{uri}");
+            assert!(error.hint.is_some(), "{uri}");
         };
         for uri in ["", "a.txt", "/a", "file", "file:", "file:/a", "http://a/b", "fileé//a", "x:/a"]
         {

@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 use text::{NotText, Text};
 
 use crate::answer::{self, cut, megabytes, short};
-use crate::schema::{Fault, Problem};
-use crate::{Complaint, Context, Dialect, Effect, Failure, Kind, Limits, Toolset};
+use crate::schema::{Problem, SchemaViolation};
+use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 const ABSOLUTE: &str =
     "give the whole path, beginning with `/`; the folder's own path is where to start";
@@ -60,48 +60,53 @@ impl Act {
 }
 
 /// Returns the fault in the contracts' words, if they have words for it.
-fn word(fault: &Fault) -> Option<Complaint> {
-    let complaint = match (&fault.problem, fault.name()) {
-        (Problem::TooSmall { found, .. }, "line") => {
-            Complaint::unusable(format!("Line number must be >= 1: {found}"), "lines count from 1")
-        }
-        (Problem::TooSmall { found, .. }, "limit") => Complaint::unusable(
+fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
+    let error = match (&fault.problem, fault.name()) {
+        (Problem::TooSmall { found, .. }, "line") => ArgumentError::unusable(
+            format!("Line number must be >= 1: {found}"),
+            "lines count from 1",
+        ),
+        (Problem::TooSmall { found, .. }, "limit") => ArgumentError::unusable(
             format!("Limit must be >= 1: {found}"),
             "leave `limit` out to read to the end",
         ),
-        (Problem::Malformed { .. }, "expected_hash") => Complaint::new(
+        (Problem::Malformed { .. }, "expected_hash") => ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
             "give the `hash` that the last read or edit of the file answered",
         ),
         _ => return None,
     };
-    Some(complaint)
+    Some(error)
 }
 
 /// Checks the path in the arguments without access to the disk.
-fn path_faults(arguments: &Value) -> Vec<Complaint> {
+fn path_faults(arguments: &Value) -> Vec<ArgumentError> {
     let Some(path) = arguments["path"].as_str().filter(|path| !Path::new(path).is_absolute())
     else {
         return Vec::new();
     };
-    vec![Complaint::unusable(format!("Path must be absolute: {}", short(path)), ABSOLUTE)]
+    vec![ArgumentError::unusable(format!("Path must be absolute: {}", short(path)), ABSOLUTE)]
 }
 
 fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
     root.absolute(path).map_err(|error| {
         let at = short(path);
         let invalid = |message: String| {
-            Failure::new(Kind::Invalid, message.clone()).with_faults(vec![message])
+            Failure::new(FailureKind::Invalid, message.clone()).with_faults(vec![message])
         };
         match error {
             PathError::Relative => {
-                Failure::new(Kind::Unusable, format!("Path must be absolute: {at}"))
+                Failure::new(FailureKind::Unusable, format!("Path must be absolute: {at}"))
                     .with_hint(ABSOLUTE)
             }
-            PathError::Outside => Failure::new(Kind::Denied, format!("Permission denied: {at}"))
-                .with_hint(format!("only files below {} can be reached", root.path().display())),
-            PathError::Temporary => Failure::new(Kind::Denied, format!("Permission denied: {at}"))
-                .with_hint("names like this are the server's own temporary files"),
+            PathError::Outside => {
+                Failure::new(FailureKind::Denied, format!("Permission denied: {at}"))
+                    .with_hint(format!("only files below {} can be reached", root.path().display()))
+            }
+            PathError::Temporary => {
+                Failure::new(FailureKind::Denied, format!("Permission denied: {at}"))
+                    .with_hint("names like this are the server's own temporary files")
+            }
             PathError::Folder => {
                 not_a_file(path, act).with_hint("it names a folder, by how it ends; name a file")
             }
@@ -122,7 +127,7 @@ fn not_a_file(path: &str, act: Act) -> Failure {
         Act::Read | Act::Fetch | Act::Edit => format!("{path} is not a file"),
         Act::Write => format!("{path} is a directory"),
     };
-    Failure::new(Kind::NotAFile, message).with_hint("it is a folder; name a file in it")
+    Failure::new(FailureKind::NotAFile, message).with_hint("it is a folder; name a file in it")
 }
 
 /// A file that was read.
@@ -154,12 +159,14 @@ fn missing(path: &str, at: &FilePath, cx: &Context, act: Act) -> Failure {
 }
 
 fn not_found(path: &str, act: Act) -> Failure {
-    Failure::new(Kind::NotFound, format!("File not found: {}", short(path))).with_hint(match act {
-        Act::Fetch => "check the spelling; `resources/list` shows the files there are",
-        Act::Read | Act::Write | Act::Edit => {
-            "check the spelling; `write_text_file` creates a file"
-        }
-    })
+    Failure::new(FailureKind::NotFound, format!("File not found: {}", short(path))).with_hint(
+        match act {
+            Act::Fetch => "check the spelling; `resources/list` shows the files there are",
+            Act::Read | Act::Write | Act::Edit => {
+                "check the spelling; `write_text_file` creates a file"
+            }
+        },
+    )
 }
 
 /// Makes the failure for an error of the store, in the contracts' words.
@@ -170,7 +177,7 @@ pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act)
         StoreError::NoFolder if act == Act::Write => {
             let parent = Path::new(path).parent().unwrap_or(Path::new(path)).display().to_string();
             return Failure::new(
-                Kind::NotFound,
+                FailureKind::NotFound,
                 format!("Parent directory not found: {}", short(&parent)),
             )
             .with_hint("set `create_dirs` to true to create missing folders");
@@ -202,7 +209,7 @@ pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act)
         | StoreError::SameFile
         | StoreError::Stopped => format!("Filesystem error: {error}"),
     };
-    Failure { hint: answer::hint(error), ..Failure::new(Kind::from(error), message) }
+    Failure { hint: answer::hint(error), ..Failure::new(FailureKind::from(error), message) }
 }
 
 /// Makes the failure as [`refused`] does, for a write of so many bytes.
@@ -229,11 +236,11 @@ fn not_text(path: &str, reason: &NotText, act: Act) -> Failure {
         NotText::Nul { at } => format!("it has a NUL at byte {at}"),
     };
     let message = format!("Cannot {doing} binary file: {}", short(path));
-    Failure::new(Kind::from(reason), message).with_hint(hint)
+    Failure::new(FailureKind::from(reason), message).with_hint(hint)
 }
 
-fn nul_in(field: &str) -> Complaint {
-    Complaint::new(format!("`{field}` contains a NUL character"), "a text file cannot hold one")
+fn nul_in(field: &str) -> ArgumentError {
+    ArgumentError::new(format!("`{field}` contains a NUL character"), "a text file cannot hold one")
 }
 
 /// Returns the hash as the `meta` of an answer of a tool that writes.

@@ -14,9 +14,9 @@ use text::{Shift, StringEdit, Text};
 use super::{Act, refusal};
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
-use crate::schema::Fault;
+use crate::schema::SchemaViolation;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Effect, Failure, Kind, Reply, Tool, schema};
+use crate::{ArgumentError, Context, Effect, Failure, FailureKind, Tool, ToolOutput, schema};
 
 /// Most notes on edits, and most runs of edits that one note names.
 const MAX_NOTES: usize = 20;
@@ -108,20 +108,20 @@ impl Tool for MultiEditTextFile {
         Some(schema::answer::<Answer>())
     }
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn look(arguments: &Value) -> Vec<Complaint> {
+    fn look(arguments: &Value) -> Vec<ArgumentError> {
         let mut faults = super::path_faults(arguments);
         if arguments["edits"].as_array().is_some_and(Vec::is_empty) {
             let hint = "give at least one edit with `old_string` and `new_string`";
-            faults.push(Complaint::unusable("Edits array cannot be empty", hint));
+            faults.push(ArgumentError::unusable("Edits array cannot be empty", hint));
         }
         faults
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         let mut faults = Vec::new();
         for (index, edit) in self.edits.iter().enumerate() {
             if answer::has_nul(&edit.new_string) {
@@ -129,7 +129,10 @@ impl Tool for MultiEditTextFile {
             }
             if edit.replace_all == Some(true) && edit.near_line.is_some() {
                 let message = format!("`edits[{index}]` has both `replace_all` and `near_line`");
-                faults.push(Complaint::new(message, "every match is replaced, or the nearest one"));
+                faults.push(ArgumentError::new(
+                    message,
+                    "every match is replaced, or the nearest one",
+                ));
             }
         }
         faults
@@ -139,7 +142,7 @@ impl Tool for MultiEditTextFile {
         Some(&self.path)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let path = super::path(cx.root, &self.path, Act::Edit)?;
         let size = Cell::new(0);
         // True if the edits fitted the file in an earlier attempt.
@@ -149,7 +152,9 @@ impl Tool for MultiEditTextFile {
             Stage::new(cx.store).update_one(&path, cx.call, |version| {
                 let (new, edited) =
                     self.change(version, cx).map_err(|failure| match failure.kind {
-                        Kind::NoMatch | Kind::Ambiguous | Kind::Conflict if fitted.get() => {
+                        FailureKind::NoMatch | FailureKind::Ambiguous | FailureKind::Conflict
+                            if fitted.get() =>
+                        {
                             let current = version.map(|version| Hash::of(&version.bytes));
                             refusal::overtaken(&failure, &self.path, current)
                         }
@@ -172,7 +177,7 @@ impl Tool for MultiEditTextFile {
                 let notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
                 Ok(self.reply(Edited { after, ..edited }, notes))
             }
-            Err(StageError::Change(Failure { kind: Kind::NotFound, .. })) => {
+            Err(StageError::Change(Failure { kind: FailureKind::NotFound, .. })) => {
                 Err(super::missing(&self.path, &path, cx, Act::Edit))
             }
             Err(StageError::Change(failure)) => Err(failure),
@@ -233,7 +238,7 @@ impl MultiEditTextFile {
         StringEdit { old: &edit.old_string, new: &edit.new_string, pick, count, matching }
     }
 
-    fn reply(&self, edited: Edited, saved: Vec<String>) -> Reply {
+    fn reply(&self, edited: Edited, saved: Vec<String>) -> ToolOutput {
         let Edited { applied, diff, changed, before, after } = edited;
         let notes = notes(&applied).into_iter().chain(saved).collect();
         let mode = Mode::of(self.dry_run);
@@ -253,7 +258,7 @@ impl MultiEditTextFile {
         outcome.add_to(&mut data);
         let blocks = vec![diff.into(), words.join("\n").into()];
         let meta = super::hash_meta(hash);
-        Reply { blocks, data: Some(data), hash, meta, ..Reply::default() }
+        ToolOutput { blocks, data: Some(data), hash, meta, ..ToolOutput::default() }
     }
 }
 

@@ -11,8 +11,8 @@ use text::{LineRange, Text, lines};
 
 use super::{Act, Loaded};
 use crate::line_number::{Base, LineNumber};
-use crate::schema::Fault;
-use crate::{Block, Complaint, Context, Effect, Failure, Limits, Reply, Tool};
+use crate::schema::SchemaViolation;
+use crate::{ArgumentError, Block, Context, Effect, Failure, Limits, Tool, ToolOutput};
 
 /// Read a text file, whole or by lines. The first text of the answer is exactly the file's; the second says which lines, where to go on, and the file's hash. Lines count from 1.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,11 +36,11 @@ impl Tool for ReadTextFile {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = super::TextFiles;
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn look(arguments: &Value) -> Vec<Complaint> {
+    fn look(arguments: &Value) -> Vec<ArgumentError> {
         super::path_faults(arguments)
     }
 
@@ -48,7 +48,7 @@ impl Tool for ReadTextFile {
         Some(&self.path)
     }
 
-    fn run(self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let mut page = self.page(cx)?;
         let numbered = (self.line_numbers == Some(true)).then(|| page.number(cx.limits));
         let (mut meta, mut summary) = (page.meta(), page.summary());
@@ -62,7 +62,7 @@ impl Tool for ReadTextFile {
             None => Block::of_text(page.text, page.bytes),
         };
         let blocks = vec![block, summary.into()];
-        Ok(Reply { blocks, hash, meta: Some(meta), ..Reply::default() })
+        Ok(ToolOutput { blocks, hash, meta: Some(meta), ..ToolOutput::default() })
     }
 }
 

@@ -7,7 +7,7 @@ use text::exact::{Mismatch, Pick, Staged};
 use text::{LineSpan, StringEdit, StringError, lines, nearest};
 
 use super::{Act, cut};
-use crate::{Context, Failure, Kind};
+use crate::{Context, Failure, FailureKind};
 
 /// Most characters of a string that a message repeats.
 const STRING_SHOWN: usize = 200;
@@ -24,7 +24,7 @@ pub(super) fn of(
     path: &str,
     cx: &Context,
 ) -> Failure {
-    let kind = Kind::from(error);
+    let kind = FailureKind::from(error);
     let shown = cut(edit.old, STRING_SHOWN);
     let text = staged.text();
     let (message, hint) = match error {

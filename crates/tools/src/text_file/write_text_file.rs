@@ -14,9 +14,9 @@ use text::{Composed, Text};
 use super::Act;
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::Base;
-use crate::schema::Fault;
+use crate::schema::SchemaViolation;
 use crate::syntax::{Verifier, Verify, Versions};
-use crate::{Complaint, Context, Effect, Failure, Limits, Reply, Tool, schema};
+use crate::{ArgumentError, Context, Effect, Failure, Limits, Tool, ToolOutput, schema};
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
@@ -66,15 +66,15 @@ impl Tool for WriteTextFile {
         Some(schema::answer::<Answer>())
     }
 
-    fn word(fault: &Fault) -> Option<Complaint> {
+    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         super::word(fault)
     }
 
-    fn look(arguments: &Value) -> Vec<Complaint> {
+    fn look(arguments: &Value) -> Vec<ArgumentError> {
         super::path_faults(arguments)
     }
 
-    fn check(&self) -> Vec<Complaint> {
+    fn check(&self) -> Vec<ArgumentError> {
         answer::has_nul(&self.content).then(|| super::nul_in("content")).into_iter().collect()
     }
 
@@ -82,7 +82,7 @@ impl Tool for WriteTextFile {
         Some(&self.path)
     }
 
-    fn run(mut self, cx: &Context) -> Result<Reply, Failure> {
+    fn run(mut self, cx: &Context) -> Result<ToolOutput, Failure> {
         let path = super::path(cx.root, &self.path, Act::Write)?;
         let folders = match self.create_dirs {
             Some(true) => Folders::Made,
@@ -191,7 +191,7 @@ impl WriteTextFile {
         Ok((bytes, written))
     }
 
-    fn reply(&self, written: Written, notes: Vec<String>) -> Reply {
+    fn reply(&self, written: Written, notes: Vec<String>) -> ToolOutput {
         let Written { size, created, changed, bom_kept, before, after, diff } = written;
         let (path, bytes) = (super::short(&self.path), if size == 1 { "byte" } else { "bytes" });
         let text = match (Mode::of(self.dry_run), changed, created) {
@@ -221,7 +221,7 @@ impl WriteTextFile {
         data.extend(diff.map(|diff| ("diff".into(), diff.into())));
         let (blocks, hash) = (vec![text.into(), words.join("\n").into()], outcome.hash());
         let meta = super::hash_meta(hash);
-        Reply { blocks, data: Some(data), hash, meta, ..Reply::default() }
+        ToolOutput { blocks, data: Some(data), hash, meta, ..ToolOutput::default() }
     }
 
     fn diff(&self, old: Option<&Version>, new: &[u8], limits: &Limits) -> String {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use files::{Call, DiskOptions, DiskStore, Durability, LineCounts, Root};
 use play::{Player, play_all};
 use serde_json::{Value, json};
-use tools::{Context, Entry, Failure, Limits, Reply};
+use tools::{Context, Failure, Limits, ToolOutput, ToolSpec};
 
 #[test]
 fn every_case_in_process() {
@@ -44,7 +44,7 @@ impl InProcess {
         Some(Self { root, store, limits, counts: LineCounts::default() })
     }
 
-    fn run(&self, entry: &'static Entry, arguments: Value) -> Result<Reply, Failure> {
+    fn run(&self, entry: &'static ToolSpec, arguments: Value) -> Result<ToolOutput, Failure> {
         let call = Call::until(Instant::now() + self.limits.timeout);
         entry.prepare(arguments)?.run(&Context {
             root: &self.root,
@@ -60,7 +60,7 @@ impl InProcess {
 impl Player for InProcess {
     fn tool(&mut self, name: &str, arguments: Value) -> Value {
         let mut entries = tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE);
-        let is_it = |entry: &&Entry| entry.name == name || entry.alias == Some(name);
+        let is_it = |entry: &&ToolSpec| entry.name == name || entry.alias == Some(name);
         let entry = entries.find(is_it).unwrap();
         let target = arguments.get("target_file").or(arguments.get("path"));
         let target = target.and_then(Value::as_str).map(String::from);

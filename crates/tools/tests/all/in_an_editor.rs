@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use files::{Call, Editor, EditorStore, FilePath, Hash, LineCounts, Root, StoreError};
 use serde_json::{Value, json};
-use tools::{Context, Failure, Kind, Limits, Reply};
+use tools::{Context, Failure, FailureKind, Limits, ToolOutput};
 
 /// What a person does to a buffer after each message.
 type Typing = fn(&mut String);
@@ -65,7 +65,7 @@ impl Session {
         self
     }
 
-    fn call(&self, tool: &str, mut arguments: Value) -> Result<Reply, Failure> {
+    fn call(&self, tool: &str, mut arguments: Value) -> Result<ToolOutput, Failure> {
         let name = arguments["name"].take();
         arguments.as_object_mut().unwrap().remove("name");
         let name = name.as_str().unwrap_or("a.txt").to_owned();
@@ -83,7 +83,7 @@ impl Session {
         })
     }
 
-    fn edit(&self, old: &str, new: &str) -> Result<Reply, Failure> {
+    fn edit(&self, old: &str, new: &str) -> Result<ToolOutput, Failure> {
         let edits = json!([{ "old_string": old, "new_string": new }]);
         self.call("multi_edit_text_file", json!({ "edits": edits }))
     }
@@ -116,7 +116,7 @@ fn a_buffer_is_read_edited_and_written() {
     assert_eq!(session.call("write_text_file", new).unwrap().data.unwrap()["created"], true);
     assert_eq!(session.text("new.txt").unwrap(), "new");
     let missing = session.call("read_text_file", json!({ "name": "missing.txt" }));
-    assert_eq!(missing.unwrap_err().kind, Kind::NotFound);
+    assert_eq!(missing.unwrap_err().kind, FailureKind::NotFound);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn syntax_is_verified_while_a_person_types() {
     let (outcome, text) = verified("{ }");
     assert_eq!((outcome, text), (Ok(()), format!("fn one() {{ }}\n{}", "// typed\n".repeat(9))));
     let (outcome, text) = verified("{ (");
-    assert_eq!(outcome, Err(Kind::Invalid));
+    assert_eq!(outcome, Err(FailureKind::Invalid));
     assert!(text.starts_with("fn one() {}\n// typed\n"), "{text}");
 }
 
@@ -161,20 +161,20 @@ fn an_edit_that_fits_no_more_is_out_of_date() {
     // The first look still has it, the second does not.
     let session = Session::new("one\ntwo\n", |text| *text = text.replace("one", "two"));
     let failure = session.edit("one", "1").unwrap_err();
-    assert_eq!(failure.kind, Kind::Stale);
+    assert_eq!(failure.kind, FailureKind::Stale);
     let path = session.root.path().join("a.txt");
     assert_eq!(failure.message, format!("File changed since it was read: {}", path.display()));
     assert!(failure.hint.unwrap().contains("Edit 0: String not found: one"));
     assert_eq!(session.text("a.txt").unwrap(), "two\ntwo\n");
     // Never there is simply not there.
-    assert_eq!(session.edit("zero", "0").unwrap_err().kind, Kind::NoMatch);
+    assert_eq!(session.edit("zero", "0").unwrap_err().kind, FailureKind::NoMatch);
 }
 
 #[test]
 fn an_edit_of_what_never_holds_still_is_out_of_date() {
     let session = Session::new("one\n", |text| text.push('.'));
     let failure = session.edit("one", "1").unwrap_err();
-    assert_eq!(failure.kind, Kind::Stale);
+    assert_eq!(failure.kind, FailureKind::Stale);
     assert!(failure.message.starts_with("File changed since it was read: "));
     assert!(failure.hint.unwrap().contains("try again in a moment"));
     // The hash is that of the text as it was last read.
@@ -182,7 +182,7 @@ fn an_edit_of_what_never_holds_still_is_out_of_date() {
     assert_eq!(failure.current, Some(Hash::of(&text.as_bytes()[..text.len() - 1])));
     assert!(text.starts_with("one\n."), "nothing was written, and all that was typed is there");
     let failure = session.call("write_text_file", json!({ "content": "new" })).unwrap_err();
-    assert_eq!(failure.kind, Kind::Stale);
+    assert_eq!(failure.kind, FailureKind::Stale);
 }
 
 #[test]
@@ -202,10 +202,13 @@ fn an_editor_that_refuses_or_does_not_answer_is_told_apart() {
     let session = Session::new("one", nobody_types);
     let session = session.refusing(|| StoreError::Denied { reason: Some("not this one".into()) });
     let failure = session.edit("one", "1").unwrap_err();
-    assert_eq!((failure.kind, failure.hint.unwrap().as_str()), (Kind::Denied, "not this one"));
+    assert_eq!(
+        (failure.kind, failure.hint.unwrap().as_str()),
+        (FailureKind::Denied, "not this one")
+    );
     let session = session.refusing(|| StoreError::TimedOut);
     let failure = session.edit("one", "1").unwrap_err();
-    assert_eq!(failure.kind, Kind::TimedOut);
+    assert_eq!(failure.kind, FailureKind::TimedOut);
     assert_eq!(failure.message, "The outcome is unknown, read the file again");
     assert_eq!(session.text("a.txt").unwrap(), "one");
 }

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use files::{Call, FilePath, LineCounts, MemoryStore, Root, Store};
 use serde_json::{Value, json};
-use tools::{Context, Entry, Failure, Kind, Limits, Reply};
+use tools::{Context, Failure, FailureKind, Limits, ToolOutput, ToolSpec};
 
 pub fn call(
     store: &dyn Store,
     max_size: u64,
-    tool: &'static Entry,
+    tool: &'static ToolSpec,
     arguments: Value,
-) -> Result<Reply, Failure> {
+) -> Result<ToolOutput, Failure> {
     let root = Root::open(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let limits = Limits::new(max_size, Duration::from_mins(1));
     tool.prepare(arguments)?.run(&Context {
@@ -92,7 +92,7 @@ fn what_is_written_may_be_as_large_as_the_largest_size_and_no_larger() {
         for max_size in 0..6 {
             let outcome = call(&store("a\n"), max_size, tool, arguments.clone());
             let kind = outcome.as_ref().err().map(|failure| failure.kind);
-            let expected = (max_size < 4).then_some(Kind::TooLarge);
+            let expected = (max_size < 4).then_some(FailureKind::TooLarge);
             assert_eq!(kind, expected, "{}, {max_size} bytes", tool.name);
         }
     }

@@ -12,7 +12,7 @@ use files::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tools::{Context, Entry, Failure, Limits, Prepared, Reply};
+use tools::{Context, Failure, Limits, Prepared, ToolOutput, ToolSpec};
 
 struct Disk {
     dir: TempDir,
@@ -37,9 +37,9 @@ impl Disk {
     fn call(
         &self,
         store: &dyn Store,
-        tool: &'static Entry,
+        tool: &'static ToolSpec,
         arguments: &Value,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<ToolOutput, Failure> {
         self.run(store, tool.prepare(arguments.clone())?, Prepared::run)
     }
 
@@ -68,7 +68,7 @@ impl Disk {
 }
 
 /// All that is answered.
-fn said(outcome: Result<Reply, Failure>) -> String {
+fn said(outcome: Result<ToolOutput, Failure>) -> String {
     match outcome {
         Ok(reply) => {
             let texts: Vec<_> = reply.blocks.iter().map(ToString::to_string).collect();

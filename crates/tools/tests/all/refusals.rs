@@ -10,11 +10,15 @@ use files::{
     Step, Store, StoreError, Version,
 };
 use serde_json::{Value, json};
-use tools::{Entry, Failure, Reply};
+use tools::{Failure, ToolOutput, ToolSpec};
 
 use crate::limits::{self, absolute};
 
-fn call(store: &dyn Store, tool: &'static Entry, arguments: Value) -> Result<Reply, Failure> {
+fn call(
+    store: &dyn Store,
+    tool: &'static ToolSpec,
+    arguments: Value,
+) -> Result<ToolOutput, Failure> {
     limits::call(store, 1 << 20, tool, arguments)
 }
 

@@ -1,7 +1,7 @@
 //! The schemas of answers: shapes, and not a word besides.
 
 use serde_json::Value;
-use tools::Entry;
+use tools::ToolSpec;
 
 fn check(name: &str, schema: &Value) {
     match schema {
@@ -22,7 +22,7 @@ fn the_schema_of_an_answer_is_its_shape_alone() {
     let mut shaped = Vec::new();
     for entry in [&tools::FLAT[..], &tools::TEXT, &tools::CODE].into_iter().flatten() {
         assert!(entry.description().len() > 20, "{}: {}", entry.name, entry.description());
-        let Some(mut schema) = Entry::output_schema(entry) else { continue };
+        let Some(mut schema) = ToolSpec::output_schema(entry) else { continue };
         let properties = schema["properties"].as_object_mut().unwrap();
         assert!(properties.len() > 1, "{}: {properties:?}", entry.name);
         // What a failure says can be relied on.

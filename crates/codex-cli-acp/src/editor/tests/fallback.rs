@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::json;
-use tools::Kind;
+use tools::FailureKind;
 
 use super::{super::MessageError, Session};
 
@@ -23,8 +23,8 @@ fn a_new_file_is_created_by_the_editor() {
     for shows_nothing_as_empty in [false, true] {
         let session = Session::new();
         session.editor().shows_nothing_as_empty = shows_nothing_as_empty;
-        assert_eq!(session.read("new.txt").unwrap_err().kind, Kind::NotFound);
-        assert_eq!(session.edit("new.txt", "a", "b").unwrap_err().kind, Kind::NotFound);
+        assert_eq!(session.read("new.txt").unwrap_err().kind, FailureKind::NotFound);
+        assert_eq!(session.edit("new.txt", "a", "b").unwrap_err().kind, FailureKind::NotFound);
         let data = session.write("new.txt", "").unwrap().data.unwrap();
         assert_eq!((&data["created"], data.get("notes")), (&json!(true), None));
         session.editor().buffers.clear();
@@ -51,11 +51,11 @@ fn an_empty_buffer_of_a_file_is_a_text() {
 fn a_missing_folder_is_refused_unless_it_is_made() {
     let session = Session::new();
     let failure = session.write("x/y/a.txt", "new").unwrap_err();
-    assert_eq!(failure.kind, Kind::NotFound);
+    assert_eq!(failure.kind, FailureKind::NotFound);
     let parent = session.path("x/y");
     assert_eq!(failure.message, format!("Parent directory not found: {}", parent.display()));
     assert_eq!(session.messages(), [""; 0], "an editor might make it");
-    assert_eq!(session.read("x/y/a.txt").unwrap_err().kind, Kind::NotFound);
+    assert_eq!(session.read("x/y/a.txt").unwrap_err().kind, FailureKind::NotFound);
 
     let make = json!({ "content": "new", "create_dirs": true });
     session.editor().always.insert("write", MessageError::Refused("no".into()));
@@ -96,7 +96,7 @@ fn what_was_read_from_the_editor_and_is_not_saved_is_not_written_to_the_disk() {
         session.open("a.txt", "one\ntyped\n");
         session.editor().always.insert("write", error);
         let failure = session.edit("a.txt", "one", "two").unwrap_err();
-        assert_eq!(failure.kind, Kind::Denied);
+        assert_eq!(failure.kind, FailureKind::Denied);
         assert!(failure.hint.unwrap().contains("not saved"));
         assert_eq!(session.on_disk("a.txt").unwrap(), "one\n");
     }
@@ -137,7 +137,7 @@ fn a_refusal_is_final_and_the_agent_hears_the_editors_words() {
         let words = format!("this file is private{}", ".".repeat(1000));
         session.editor().always.insert(message, MessageError::Refused(words));
         let failure = session.edit("a.txt", "one", "two").unwrap_err();
-        assert_eq!(failure.kind, Kind::Denied);
+        assert_eq!(failure.kind, FailureKind::Denied);
         let path = session.path("a.txt");
         assert_eq!(failure.message, format!("Permission denied: {}", path.display()));
         let hint = failure.hint.unwrap();
@@ -160,7 +160,7 @@ fn a_write_without_an_answer_is_neither_repeated_nor_made_on_disk() {
             session.editor().always.insert("write", MessageError::TimedOut);
         }
         let failure = session.edit("a.txt", "one", "two").unwrap_err();
-        assert_eq!(failure.kind, Kind::TimedOut);
+        assert_eq!(failure.kind, FailureKind::TimedOut);
         assert_eq!(failure.message, "The outcome is unknown, read the file again");
         assert_eq!(session.messages(), ["read a.txt", "read a.txt", "write a.txt"]);
         assert_eq!(session.on_disk("a.txt").unwrap(), "one\n");
@@ -170,9 +170,10 @@ fn a_write_without_an_answer_is_neither_repeated_nor_made_on_disk() {
 
 #[test]
 fn a_read_that_is_not_answered_or_taken_back_fails() {
-    for (error, kind) in
-        [(MessageError::TimedOut, Kind::TimedOut), (MessageError::Cancelled, Kind::Cancelled)]
-    {
+    for (error, kind) in [
+        (MessageError::TimedOut, FailureKind::TimedOut),
+        (MessageError::Cancelled, FailureKind::Cancelled),
+    ] {
         let session = Session::new();
         session.save("a.txt", "one\n");
         session.editor().always.insert("read", error);
@@ -198,15 +199,15 @@ fn what_the_disk_refuses_the_editor_is_not_asked_for() {
     session.save("latin1.txt", b"caf\xe9");
     symlink("gone/new.txt", session.path("dangling.txt")).unwrap();
     for (name, reads, edits, writes) in [
-        ("folder", Kind::NotAFile, Kind::NotAFile, Some(Kind::NotAFile)),
-        ("absolute.txt", Kind::Denied, Kind::Denied, Some(Kind::Denied)),
-        ("relative.txt", Kind::Denied, Kind::Denied, Some(Kind::Denied)),
-        ("way/secret.txt", Kind::Denied, Kind::Denied, Some(Kind::Denied)),
-        ("pipe", Kind::NotAFile, Kind::NotAFile, Some(Kind::NotAFile)),
-        ("large.txt", Kind::TooLarge, Kind::TooLarge, Some(Kind::TooLarge)),
-        ("dangling.txt", Kind::NotFound, Kind::NotFound, Some(Kind::NotFound)),
-        ("binary", Kind::NotText, Kind::NotText, None),
-        ("latin1.txt", Kind::NotText, Kind::NotText, None),
+        ("folder", FailureKind::NotAFile, FailureKind::NotAFile, Some(FailureKind::NotAFile)),
+        ("absolute.txt", FailureKind::Denied, FailureKind::Denied, Some(FailureKind::Denied)),
+        ("relative.txt", FailureKind::Denied, FailureKind::Denied, Some(FailureKind::Denied)),
+        ("way/secret.txt", FailureKind::Denied, FailureKind::Denied, Some(FailureKind::Denied)),
+        ("pipe", FailureKind::NotAFile, FailureKind::NotAFile, Some(FailureKind::NotAFile)),
+        ("large.txt", FailureKind::TooLarge, FailureKind::TooLarge, Some(FailureKind::TooLarge)),
+        ("dangling.txt", FailureKind::NotFound, FailureKind::NotFound, Some(FailureKind::NotFound)),
+        ("binary", FailureKind::NotText, FailureKind::NotText, None),
+        ("latin1.txt", FailureKind::NotText, FailureKind::NotText, None),
     ] {
         // The editor has a text for it, which must not be used.
         session.open(name, "one");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use files::{Call, Hash, Store as _};
 use serde_json::json;
-use tools::Kind;
+use tools::FailureKind;
 
 use super::{super::MessageError, Session, edits, notes};
 
@@ -55,7 +55,7 @@ fn an_edit_is_refused_once() {
     for change in ways {
         let session = changed_by_a_command();
         let failure = change(&session).unwrap_err();
-        assert_eq!(failure.kind, Kind::Stale);
+        assert_eq!(failure.kind, FailureKind::Stale);
         assert!(failure.message.starts_with("File changed since it was read: /"));
         assert_eq!(failure.current, Some(Hash::of(b"old\n")));
         let hint = failure.hint.unwrap();
@@ -73,7 +73,7 @@ fn each_text_on_disk_is_told_once() {
     session.save("a.txt", "newer\n");
     date(&session, "a.txt", long_ago());
     let failure = session.edit("a.txt", "old", "edited").unwrap_err();
-    assert_eq!(failure.kind, Kind::Stale, "the disk changed, the buffer did not");
+    assert_eq!(failure.kind, FailureKind::Stale, "the disk changed, the buffer did not");
     session.edit("a.txt", "old", "edited").unwrap();
 }
 
@@ -83,9 +83,9 @@ fn a_rehearsal_is_refused_as_the_edit_would_be_and_then_the_edit_is_not() {
     let prepare = || session.prepare("multi_edit_text_file", "a.txt", edits("old", "edited"));
     let call = super::call();
     let refused = session.run(&call, |cx| prepare().rehearse(cx)).err().unwrap();
-    assert_eq!(refused.kind, Kind::Stale);
+    assert_eq!(refused.kind, FailureKind::Stale);
     let seen = session.run(&call, |cx| prepare().rehearse(cx)).unwrap().seen;
-    session.run(&call, |cx| prepare().run_as_seen(cx, &seen)).unwrap();
+    session.run(&call, |cx| prepare().run_approved(cx, &seen)).unwrap();
     assert_eq!(session.buffer("a.txt").unwrap(), "edited\n");
 }
 
@@ -111,7 +111,7 @@ fn an_editor_that_goes_while_it_is_given_time_is_not_replaced_by_the_disk() {
     for error in [MessageError::Gone, MessageError::Unknown] {
         let session = changed_by_a_command();
         session.editor().planned.insert(2, error);
-        assert_eq!(session.write("a.txt", "edited\n").unwrap_err().kind, Kind::Denied);
+        assert_eq!(session.write("a.txt", "edited\n").unwrap_err().kind, FailureKind::Denied);
         assert_eq!(session.on_disk("a.txt").unwrap(), "new\n");
     }
 }
@@ -140,7 +140,7 @@ fn a_disk_that_changes_between_two_calls_is_noticed_without_a_command() {
     session.open("a.txt", "old\n");
     assert_eq!(notes(&session.read("a.txt").unwrap()), [""; 0]);
     session.save("a.txt", "new\n");
-    assert_eq!(session.edit("a.txt", "old", "edited").unwrap_err().kind, Kind::Stale);
+    assert_eq!(session.edit("a.txt", "old", "edited").unwrap_err().kind, FailureKind::Stale);
     session.edit("a.txt", "old", "edited").unwrap();
 }
 
@@ -189,5 +189,8 @@ fn a_call_that_is_taken_back_or_late_does_not_wait_for_the_editor() {
     // The agent was not told yet.
     session.editor().person = None;
     let dry_run = json!({ "content": "x", "dry_run": true });
-    assert_eq!(session.call("write_text_file", "a.txt", dry_run).unwrap_err().kind, Kind::Stale);
+    assert_eq!(
+        session.call("write_text_file", "a.txt", dry_run).unwrap_err().kind,
+        FailureKind::Stale
+    );
 }

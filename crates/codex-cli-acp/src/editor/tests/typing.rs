@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::json;
-use tools::Kind;
+use tools::FailureKind;
 
 use super::{Session, edits, fake_editor::Buffers, notes};
 
@@ -84,7 +84,7 @@ fn nothing_that_is_typed_is_lost_silently() {
                 }
                 Err(failure) => {
                     refused += 1;
-                    assert_eq!(failure.kind, Kind::Stale, "{seed}");
+                    assert_eq!(failure.kind, FailureKind::Stale, "{seed}");
                     assert!(failure.current.is_some());
                     assert!(failure.hint.unwrap().contains("without a pause"));
                     assert_eq!(written, None, "{seed}");
@@ -109,14 +109,14 @@ fn an_edit_that_fits_no_more_is_out_of_date() {
             }));
         }
         let failure = session.edit("a.txt", "old", "new").unwrap_err();
-        assert_eq!(failure.kind, Kind::Stale);
+        assert_eq!(failure.kind, FailureKind::Stale);
         let current = session.buffer("a.txt").unwrap();
         assert_eq!(failure.current, Some(files::Hash::of(current.as_bytes())));
         assert!(failure.hint.unwrap().starts_with("somebody changed it during the call"));
         assert_eq!(session.messages(), ["read a.txt"; 2]);
     }
     let session = typed_after(&[], "");
-    assert_eq!(session.edit("a.txt", "zero", "0").unwrap_err().kind, Kind::NoMatch);
+    assert_eq!(session.edit("a.txt", "zero", "0").unwrap_err().kind, FailureKind::NoMatch);
 }
 
 #[test]
@@ -135,5 +135,5 @@ fn what_is_typed_before_the_write_or_after_it_is_told_by_both_tools() {
     let mut next = edits("new", "newer");
     next["expected_hash"] = json!(reply.hash.unwrap().to_string());
     let failure = session.call("multi_edit_text_file", "a.txt", next).unwrap_err();
-    assert_eq!(failure.kind, Kind::Stale);
+    assert_eq!(failure.kind, FailureKind::Stale);
 }

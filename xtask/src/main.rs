@@ -208,12 +208,20 @@ fn bench(what: &[&str]) -> Outcome {
 }
 
 fn golden() -> Outcome {
-    let tests = ["cases", "wire", "what_the_model_sees", "transcript", "documents", "pictures"];
-    let tests = tests.iter().flat_map(|test| ["--test", test]);
-    run(cargo()
-        .args(["test", "--package", "file-editor", "--package", "tools"])
-        .args(tests)
-        .args(["--test", "all"])
-        .env("UPDATE", "1")
-        .env("UPDATE_EXPECT", "1"))
+    let update = |arguments: &[&str]| {
+        let mut test = cargo();
+        test.args(["test", "--test", "all", "--package"]).args(arguments);
+        run(test.env("UPDATE", "1").env("UPDATE_EXPECT", "1"))
+    };
+    update(&["tools"])?;
+    update(&[
+        "file-editor",
+        "--",
+        "cases::",
+        "documents::",
+        "pictures::",
+        "transcript::",
+        "what_the_model_sees::",
+        "wire::",
+    ])
 }

@@ -27,7 +27,8 @@ struct Subject {
 
 struct Beyond {
     package: &'static str,
-    tests: &'static [&'static str],
+    /// Modules of its tests.
+    modules: &'static [&'static str],
 }
 
 const SUBJECTS: [Subject; 3] = [
@@ -45,7 +46,7 @@ const SUBJECTS: [Subject; 3] = [
         equal: None,
         beyond: Some(Beyond {
             package: "file-editor",
-            tests: &[
+            modules: &[
                 "code_context",
                 "code_tools",
                 "confirm",
@@ -295,7 +296,7 @@ impl Run {
             beyond.map_or(self.subject.name, |it| it.package),
         ]);
         if let Some(beyond) = beyond {
-            tests.extend(beyond.tests.iter().map(|test| format!("--test={test}")));
+            tests.push(format!("--filterset=test(/^({})::/)", beyond.modules.join("|")));
             // Only tests of the crate itself are tried beforehand by `cargo mutants`.
             try_unchanged(beyond, &tests)?;
             mutants.args(["--baseline=skip", "--timeout=300"]);

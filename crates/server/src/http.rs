@@ -45,7 +45,7 @@ use crate::signal::Signals;
 use crate::{error_codes, idle_memory, usage_watch};
 use access::{AccessCheck, AllowedHost};
 use bodies::Bodies;
-use discard::Received;
+use discard::RequestBody;
 use mcp_endpoint::McpEndpoint;
 use responses::{answer, method_not_allowed, refuse};
 use stall_timeout::{StallTimeout, TransferMonitor};
@@ -161,7 +161,7 @@ pub async fn serve(
 /// Serves every connection, until `stop` is done. `closed` is called for each that has ended.
 pub async fn serve_connections<A>(
     listeners: Vec<StdListener>,
-    answer: impl Fn(hyper::Request<Received>) -> A + Clone + Send + 'static,
+    answer: impl Fn(hyper::Request<RequestBody>) -> A + Clone + Send + 'static,
     closed: impl Fn() + Clone + Send + 'static,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()>

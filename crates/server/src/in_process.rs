@@ -13,7 +13,7 @@ use crate::client_channel::INTERVAL;
 use crate::{confirm, json_arguments, message};
 
 /// Bytes of arguments that a call may have.
-pub fn longest(limits: &Limits) -> u64 {
+pub fn arguments_max(limits: &Limits) -> u64 {
     limits.max_size + message::OVERHEAD_MAX
 }
 

@@ -27,7 +27,7 @@ use crate::call::Calls;
 use crate::error_codes;
 use crate::options::{Options, Structured, ToolErrors};
 use crate::outgoing;
-use call_handle::{Answer, CallHandle, find_tool};
+use call_handle::{CallHandle, CallOutcome, find_tool};
 use methods::{only_page, shortened};
 
 #[derive(Clone)]
@@ -173,8 +173,10 @@ impl ServerHandler for Mcp {
             return Err(ErrorData::internal_error("Internal error", None));
         };
         match handle.answer(&self.calls, &context).await? {
-            Answer::Outcome(outcome) => self.result(&handle, outcome).map(CallToolResponse::from),
-            Answer::Question(question) => Ok(question.into()),
+            CallOutcome::Outcome(outcome) => {
+                self.result(&handle, outcome).map(CallToolResponse::from)
+            }
+            CallOutcome::Question(question) => Ok(question.into()),
         }
     }
 }

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Up to this many bytes are not counted: a connection takes as much by itself.
-pub const UNCOUNTED: usize = 16 << 10;
+pub const UNCOUNTED_MAX: usize = 16 << 10;
 /// Up to this many bytes come from a budget of their own, so that small amounts never wait for large ones.
-const SMALL: usize = 256 << 10;
-const FOR_SMALL: usize = 16 << 20;
-const FOR_LARGE: usize = 64 << 20;
+const SMALL_MAX: usize = 256 << 10;
+const SMALL_TOTAL: usize = 16 << 20;
+const LARGE_TOTAL: usize = 64 << 20;
 
 /// A transfer that stands still for so long while somebody waits for its memory is too slow,
 const STALL_MAX: Duration = Duration::from_secs(1);
@@ -34,14 +34,14 @@ impl MemoryBudgets {
     /// Twice the `largest` fits in any case.
     pub fn new(largest: u64) -> Self {
         let largest = usize::try_from(largest).unwrap_or(usize::MAX >> 1);
-        let large = FOR_LARGE.max(largest.saturating_mul(2));
-        Self { small: MemoryBudget::new(FOR_SMALL), large: MemoryBudget::new(large) }
+        let large = LARGE_TOTAL.max(largest.saturating_mul(2));
+        Self { small: MemoryBudget::new(SMALL_TOTAL), large: MemoryBudget::new(large) }
     }
 
     /// The budget that so many bytes come from. `None` if they are not counted.
     pub fn of(&self, bytes: usize) -> Option<&Arc<MemoryBudget>> {
-        let budget = if bytes <= SMALL { &self.small } else { &self.large };
-        (bytes > UNCOUNTED).then_some(budget)
+        let budget = if bytes <= SMALL_MAX { &self.small } else { &self.large };
+        (bytes > UNCOUNTED_MAX).then_some(budget)
     }
 
     pub fn have_waiters(&self) -> bool {
@@ -325,10 +325,10 @@ mod tests {
     #[test]
     fn small_things_have_a_room_of_their_own() {
         let rooms = MemoryBudgets::new(10 << 20);
-        assert!(rooms.of(UNCOUNTED).is_none());
+        assert!(rooms.of(UNCOUNTED_MAX).is_none());
         let size = |bytes| rooms.of(bytes).expect("counted").size;
-        assert_eq!((size(UNCOUNTED + 1), size(SMALL)), (FOR_SMALL, FOR_SMALL));
-        assert_eq!(size(SMALL + 1), FOR_LARGE);
+        assert_eq!((size(UNCOUNTED_MAX + 1), size(SMALL_MAX)), (SMALL_TOTAL, SMALL_TOTAL));
+        assert_eq!(size(SMALL_MAX + 1), LARGE_TOTAL);
         assert_eq!(MemoryBudgets::new(100 << 20).of(100 << 20).expect("counted").size, 200 << 20);
     }
 

@@ -14,7 +14,7 @@ use tools::FailureKind;
 
 use crate::call::Calls;
 use crate::memory_budget::{
-    BYTES_PER_SECOND_MIN, MemoryBudget, MemoryBudgets, Permit, TransferRate, UNCOUNTED,
+    BYTES_PER_SECOND_MIN, MemoryBudget, MemoryBudgets, Permit, TransferRate, UNCOUNTED_MAX,
     WAITER_CHECK,
 };
 use crate::{error_codes, message};
@@ -27,7 +27,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Receives bodies, within their memory budgets.
 pub struct Bodies {
     calls: Arc<Calls>,
-    longest: u64,
+    body_max: u64,
     budgets: MemoryBudgets,
 }
 
@@ -36,8 +36,8 @@ pub type BodyPermit = Option<Permit>;
 
 impl Bodies {
     pub fn new(calls: Arc<Calls>) -> Self {
-        let longest = calls.limits.max_size + message::OVERHEAD_MAX;
-        Self { calls, longest, budgets: MemoryBudgets::new(longest) }
+        let body_max = calls.limits.max_size + message::OVERHEAD_MAX;
+        Self { calls, body_max, budgets: MemoryBudgets::new(body_max) }
     }
 
     /// Reads a JSON body; what is too large is refused without being read.
@@ -48,7 +48,7 @@ impl Bodies {
     ) -> Result<(Bytes, BodyPermit), Response> {
         let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         let announced: Option<u64> = announced.and_then(|value| value.parse().ok());
-        if announced.is_some_and(|bytes| bytes > self.longest) {
+        if announced.is_some_and(|bytes| bytes > self.body_max) {
             return Err(too_large());
         }
         if !is_json(&parts.headers) {
@@ -59,20 +59,20 @@ impl Bodies {
             let message = "Transfer-Encoding can be nothing but chunked";
             return Err(refuse(StatusCode::BAD_REQUEST, error_codes::INVALID_REQUEST, message));
         }
-        self.collect(body, announced.unwrap_or(self.longest)).await
+        self.collect(body, announced.unwrap_or(self.body_max)).await
     }
 
     /// Reads a body. A large one waits for all the memory that it may need at once, so that bodies never wait for each other.
     /// One that then does not come fast enough is given up, sooner if others wait. A small one has no permit.
     async fn collect(&self, body: Body, size: u64) -> Result<(Bytes, BodyPermit), Response> {
         let (came, mut bytes) = (Instant::now(), Vec::new());
-        let mut arriving = Arriving::new(body);
+        let mut arriving = PartialBody::new(body);
         while let Some(data) = arriving.next().await? {
             let pending = bytes.len() + data.len();
-            if pending as u64 > self.longest {
+            if pending as u64 > self.body_max {
                 return Err(too_large());
             }
-            if pending > UNCOUNTED && arriving.permit.is_none() {
+            if pending > UNCOUNTED_MAX && arriving.permit.is_none() {
                 let needed = usize::try_from(size).unwrap_or(usize::MAX).max(pending);
                 if let Some(budget) = self.budgets.of(needed) {
                     arriving.permit = Some(self.wait_for(budget, needed, came).await?);
@@ -111,14 +111,14 @@ impl Bodies {
 }
 
 /// A body that is being received.
-struct Arriving {
+struct PartialBody {
     body: Body,
     until: Instant,
     rate: TransferRate,
     permit: Option<Permit>,
 }
 
-impl Arriving {
+impl PartialBody {
     fn new(body: Body) -> Self {
         let until = Instant::now() + BODY_TIMEOUT;
         Self { body, until, rate: TransferRate::default(), permit: None }

@@ -22,23 +22,23 @@ const TIME_MAX: Duration = Duration::from_secs(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The body of a request, as its handler reads it.
-pub struct Received(Arc<Mutex<Unread>>);
+pub struct RequestBody(Arc<Mutex<SharedBody>>);
 
 /// The part of a body that the handler has not read.
-struct Unread {
+struct SharedBody {
     body: Incoming,
     /// The client sends the body. One that asked whether it should has to be told so first.
     is_sent: bool,
 }
 
 /// The part of a body that is left once the request is answered.
-pub struct UnreadBody(Arc<Mutex<Unread>>);
+pub struct UnreadBody(Arc<Mutex<SharedBody>>);
 
-pub fn split(request: hyper::Request<Incoming>) -> (hyper::Request<Received>, UnreadBody) {
+pub fn split(request: hyper::Request<Incoming>) -> (hyper::Request<RequestBody>, UnreadBody) {
     let is_sent = !request.headers().contains_key(EXPECT);
     let (parts, body) = request.into_parts();
-    let unread = Arc::new(Mutex::new(Unread { body, is_sent }));
-    let received = Received(Arc::clone(&unread));
+    let unread = Arc::new(Mutex::new(SharedBody { body, is_sent }));
+    let received = RequestBody(Arc::clone(&unread));
     (hyper::Request::from_parts(parts, received), UnreadBody(unread))
 }
 
@@ -50,12 +50,12 @@ impl UnreadBody {
             !unread.is_sent || unread.body.is_end_stream()
         };
         if !is_over {
-            tokio::spawn(read_on(Received(self.0)));
+            tokio::spawn(read_on(RequestBody(self.0)));
         }
     }
 }
 
-async fn read_on(mut body: Received) {
+async fn read_on(mut body: RequestBody) {
     let (until, mut bytes) = (Instant::now() + TIME_MAX, 0);
     while bytes <= BYTES_MAX {
         let limit = until.min(Instant::now() + PAUSE_MAX);
@@ -66,7 +66,7 @@ async fn read_on(mut body: Received) {
     }
 }
 
-impl Body for Received {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

@@ -19,20 +19,20 @@ use tokio::time::{Instant, Interval, interval_at};
 use crate::memory_budget::Permit;
 use crate::outgoing::Outgoing;
 
-use super::responses::Streamed;
+use super::responses::ResponseBody;
 use super::stall_timeout::TransferMonitor;
 
 /// Between two comments that keep proxies from closing the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The answer, once it is made; `None` if there is none.
-pub type Answer = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send>>;
+pub type FinalResponse = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send>>;
 
 /// Streams `messages` before the answer, each when it is sent. If the client stops reading, the answer is dropped.
 pub fn stream(
     messages: UnboundedReceiver<(Value, Option<Permit>)>,
     first: &Value,
-    answer: Answer,
+    answer: FinalResponse,
     monitor: TransferMonitor,
 ) -> Response {
     let events = Events {
@@ -53,9 +53,9 @@ pub fn stream(
 struct Events {
     waiting: VecDeque<Outgoing>,
     /// The event that is being sent.
-    current: Option<Streamed>,
+    current: Option<ResponseBody>,
     messages: UnboundedReceiver<(Value, Option<Permit>)>,
-    answer: Option<Answer>,
+    answer: Option<FinalResponse>,
     keep_alive: Interval,
     monitor: TransferMonitor,
 }
@@ -77,7 +77,7 @@ impl http_body::Body for Events {
                 }
             }
             if let Some(next) = this.waiting.pop_front() {
-                this.current = Some(Streamed::new(next.into_event(), &this.monitor));
+                this.current = Some(ResponseBody::new(next.into_event(), &this.monitor));
                 continue;
             }
             let Some(answer) = &mut this.answer else { return Poll::Ready(None) };

@@ -41,7 +41,7 @@ use super::sessions::{RunningCall, SESSION_ID, Session, Sessions};
 use super::stall_timeout::TransferMonitor;
 
 /// Bytes that a message may have besides the arguments of a call.
-const MOST_BYTES: usize = 64 * 1024;
+const ENVELOPE_MAX: usize = 64 * 1024;
 
 /// A notification that `rmcp` ignores.
 const IGNORED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/ignored"}"#;
@@ -58,7 +58,7 @@ pub struct McpEndpoint {
 type EarlyMessages = UnboundedSender<(Value, Option<Permit>)>;
 
 /// A posted message, with what `rmcp` is given of it.
-enum Posted {
+enum PostedMessage {
     Call(CallHandle, Option<RunningCall>, Bytes),
     Initialize(ClientChannel, Bytes),
     Other(Bytes),
@@ -68,7 +68,7 @@ enum Posted {
 
 /// A call without its arguments, for `rmcp`.
 #[derive(Serialize)]
-struct Forwarded<'a> {
+struct CallWithoutArguments<'a> {
     jsonrpc: &'static str,
     id: &'a RequestId,
     method: &'a str,
@@ -76,7 +76,7 @@ struct Forwarded<'a> {
 }
 
 /// An answer of `rmcp`, ready to be sent.
-enum Finished {
+enum FinishedResponse {
     Json(StatusCode, HeaderMap, Outgoing),
     Other(Response),
 }
@@ -118,19 +118,19 @@ impl McpEndpoint {
         drop(body);
         let (mut handle, mut running, mut newcomer) = (None, None, None);
         let message = match posted {
-            Posted::Call(call, listed, message) => {
+            PostedMessage::Call(call, listed, message) => {
                 // The arguments are what is left of the body.
                 call.hold(held);
                 parts.extensions.insert(call.clone());
                 (handle, running) = (Some(call), listed);
                 message
             }
-            Posted::Initialize(channel, message) => {
+            PostedMessage::Initialize(channel, message) => {
                 newcomer = Some(channel);
                 message
             }
-            Posted::Other(message) => message,
-            Posted::Response => return accepted(),
+            PostedMessage::Other(message) => message,
+            PostedMessage::Response => return accepted(),
         };
         // Any client gets plain JSON, whatever it accepts, unless there are messages before the answer.
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
@@ -150,15 +150,15 @@ impl McpEndpoint {
             Some((first, _)) = messages.recv() => {
                 let answer = Box::pin(async move {
                     match answer.await {
-                        Finished::Json(_, _, message) => Some(message),
-                        Finished::Other(_) => None,
+                        FinishedResponse::Json(_, _, message) => Some(message),
+                        FinishedResponse::Other(_) => None,
                     }
                 });
                 return event_stream::stream(messages, &first, answer, monitor);
             }
         };
         match finished {
-            Finished::Json(status, headers, message) => {
+            FinishedResponse::Json(status, headers, message) => {
                 let mut response = responses::stream(status, message, &monitor);
                 response.headers_mut().extend(headers);
                 if let (Some(sessions), Some(newcomer)) = (&self.sessions, newcomer)
@@ -168,7 +168,7 @@ impl McpEndpoint {
                 }
                 response
             }
-            Finished::Other(response) => response,
+            FinishedResponse::Other(response) => response,
         }
     }
 
@@ -200,7 +200,7 @@ impl McpEndpoint {
         headers: &HeaderMap,
         body: &Bytes,
         early: EarlyMessages,
-    ) -> Result<Posted, (StatusCode, ErrorResponse)> {
+    ) -> Result<PostedMessage, (StatusCode, ErrorResponse)> {
         let message =
             ClientMessage::parse(body).map_err(|response| (StatusCode::BAD_REQUEST, response))?;
         let session = self.session(headers)?;
@@ -208,9 +208,9 @@ impl McpEndpoint {
             ClientMessage::Request(envelope) => envelope,
             ClientMessage::Response(id, result) => {
                 check_size(None, body.len(), json_arguments::count(body))?;
-                let Some(session) = session else { return Ok(Posted::Other(body.clone())) };
+                let Some(session) = session else { return Ok(PostedMessage::Other(body.clone())) };
                 session.questions.answer(&id, result);
-                return Ok(Posted::Response);
+                return Ok(PostedMessage::Response);
             }
         };
         if let (Some(session), Some(id)) = (&session, envelope.cancelled()) {
@@ -222,7 +222,7 @@ impl McpEndpoint {
             let readable = check_size(None, body.len(), json_arguments::count(body)).is_ok()
                 && serde_json::from_slice::<ClientJsonRpcMessage>(body).is_ok();
             let ignored = Bytes::from_static(IGNORED);
-            return Ok(Posted::Other(if readable { body.clone() } else { ignored }));
+            return Ok(PostedMessage::Other(if readable { body.clone() } else { ignored }));
         };
         if let RequestId::String(id) = &id {
             check_size(None, id.len(), 0)?;
@@ -240,18 +240,19 @@ impl McpEndpoint {
         let call = ToolCall::parse(&id, params).map_err(|refusal| (StatusCode::OK, refusal))?;
         // Members that were not read may not even be UTF-8.
         rest.retain(|name, _| ToolCall::MEMBERS.contains(&name.as_ref()));
-        let forwarded = Forwarded { jsonrpc: "2.0", id: &id, method: &method, params: rest };
+        let forwarded =
+            CallWithoutArguments { jsonrpc: "2.0", id: &id, method: &method, params: rest };
         let message = serde_json::to_vec(&forwarded).unwrap_or_default().into();
         if contradicts(headers, "mcp-method", &method)
             || contradicts(headers, "mcp-name", &call.name)
         {
-            return Ok(Posted::Other(message));
+            return Ok(PostedMessage::Other(message));
         }
         let channel = Self::channel(headers, early, session.as_deref());
         let handle = CallHandle::accept(&self.calls, &id, &call, channel)
             .map_err(|refusal| (StatusCode::OK, refusal))?;
         let running = session.and_then(|session| session.start(id, handle.cancel_signal()));
-        Ok(Posted::Call(handle, running, message))
+        Ok(PostedMessage::Call(handle, running, message))
     }
 
     /// Any other request.
@@ -263,14 +264,14 @@ impl McpEndpoint {
         body: &Bytes,
         early: EarlyMessages,
         session: Option<Arc<Session>>,
-    ) -> Result<Posted, (StatusCode, ErrorResponse)> {
+    ) -> Result<PostedMessage, (StatusCode, ErrorResponse)> {
         let known = methods::SERVED.contains(&method);
         if !known && !contradicts(headers, "mcp-method", method) {
             return Err((unknown_method(headers), methods::not_found(id, method, None)));
         }
         check_size(Some(id), body.len(), json_arguments::count(body))?;
         if !known {
-            return Ok(Posted::Other(body.clone()));
+            return Ok(PostedMessage::Other(body.clone()));
         }
         let message = methods::request(id, method, body).map_err(|refusal| match refusal.code {
             error_codes::METHOD_NOT_FOUND => (unknown_method(headers), refusal),
@@ -279,14 +280,14 @@ impl McpEndpoint {
         let newcomer = ClientChannel::new(|_, _| {}, Some(Arc::default()));
         newcomer.note_capabilities(&message);
         if newcomer.can_ask() {
-            return Ok(Posted::Initialize(newcomer, body.clone()));
+            return Ok(PostedMessage::Initialize(newcomer, body.clone()));
         }
         let channel = Self::channel(headers, early, session.as_deref());
         let Some(handle) = resources::accept(&self.calls, &message, channel) else {
-            return Ok(Posted::Other(body.clone()));
+            return Ok(PostedMessage::Other(body.clone()));
         };
         let running = session.and_then(|session| session.start(id.clone(), handle.cancel_signal()));
-        Ok(Posted::Call(handle, running, body.clone()))
+        Ok(PostedMessage::Call(handle, running, body.clone()))
     }
 
     /// The client's session, if it has one. One that is over is an error.
@@ -312,7 +313,7 @@ impl McpEndpoint {
             http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>,
         >,
         handle: Option<CallHandle>,
-    ) -> Finished {
+    ) -> FinishedResponse {
         let (mut parts, body) = response.into_parts();
         let media = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match media {
@@ -326,7 +327,7 @@ impl McpEndpoint {
                 let message = Outgoing::from_json(body.to_bytes().into(), large_texts);
                 parts.headers.remove(CONTENT_TYPE);
                 parts.headers.remove(CONTENT_LENGTH);
-                Finished::Json(status, parts.headers, self.with_permit(message).await)
+                FinishedResponse::Json(status, parts.headers, self.with_permit(message).await)
             }
             _ if parts.status.is_client_error() || parts.status.is_server_error() => {
                 let Ok(body) = body.collect().await;
@@ -336,9 +337,9 @@ impl McpEndpoint {
                     StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
                     status => status,
                 };
-                Finished::Other(refuse(status, error_codes::INVALID_REQUEST, &text))
+                FinishedResponse::Other(refuse(status, error_codes::INVALID_REQUEST, &text))
             }
-            _ => Finished::Other(Response::from_parts(parts, Body::new(body))),
+            _ => FinishedResponse::Other(Response::from_parts(parts, Body::new(body))),
         }
     }
 
@@ -382,13 +383,13 @@ fn check_size(
     bytes: usize,
     values: usize,
 ) -> Result<(), (StatusCode, ErrorResponse)> {
-    if bytes <= MOST_BYTES && values <= VALUES_MAX {
+    if bytes <= ENVELOPE_MAX && values <= VALUES_MAX {
         return Ok(());
     }
     let refusal =
         ErrorResponse::new(id.cloned(), error_codes::INVALID_REQUEST, "Request too large");
     let detail = format!(
-        "besides a tool's arguments a message may have {MOST_BYTES} bytes, {VALUES_MAX} names and values"
+        "besides a tool's arguments a message may have {ENVELOPE_MAX} bytes, {VALUES_MAX} names and values"
     );
     Err((StatusCode::PAYLOAD_TOO_LARGE, refusal.with_detail(detail)))
 }

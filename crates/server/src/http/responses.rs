@@ -36,7 +36,7 @@ pub fn answer(status: StatusCode, message: Outgoing) -> Response {
 
 /// A JSON answer. A large one is made while the client reads it.
 pub fn stream(status: StatusCode, message: Outgoing, monitor: &TransferMonitor) -> Response {
-    let mut response = Response::new(Body::new(Streamed::new(message, monitor)));
+    let mut response = Response::new(Body::new(ResponseBody::new(message, monitor)));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
@@ -48,7 +48,7 @@ pub fn refuse(status: StatusCode, code: i32, message: &str) -> Response {
 }
 
 /// An answer as a body: made chunk by chunk, as fast as the client reads it.
-pub struct Streamed {
+pub struct ResponseBody {
     first: Option<Bytes>,
     /// The part that is not made yet.
     rest: Option<Outgoing>,
@@ -68,7 +68,7 @@ impl AsRef<[u8]> for Chunk {
     }
 }
 
-impl Streamed {
+impl ResponseBody {
     /// Makes the first chunk: most answers have no other, and so a known length.
     pub fn new(mut message: Outgoing, monitor: &TransferMonitor) -> Self {
         let mut buffer = Vec::new();
@@ -90,7 +90,7 @@ fn chunk(bytes: Vec<u8>, permit: Option<&Arc<MonitoredPermit>>) -> Bytes {
     }
 }
 
-impl http_body::Body for Streamed {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 

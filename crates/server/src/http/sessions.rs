@@ -23,10 +23,10 @@ const SESSIONS_MAX: usize = 1024;
 const IDLE_MAX: Duration = Duration::from_hours(8);
 
 #[derive(Default)]
-pub struct Sessions(Mutex<HashMap<String, Known>>);
+pub struct Sessions(Mutex<HashMap<String, SessionEntry>>);
 
 /// A session, and when it was used last.
-struct Known {
+struct SessionEntry {
     session: Arc<Session>,
     used: Instant,
 }
@@ -67,7 +67,7 @@ impl Drop for RunningCall {
 }
 
 /// Nobody can answer its questions any more.
-impl Drop for Known {
+impl Drop for SessionEntry {
     fn drop(&mut self) {
         self.session.questions.close();
     }
@@ -85,7 +85,7 @@ impl Sessions {
             let oldest = oldest.map(|(id, _)| id.clone());
             oldest.and_then(|oldest| known.remove(&oldest));
         }
-        known.insert(id.clone(), Known { session: Arc::new(session), used });
+        known.insert(id.clone(), SessionEntry { session: Arc::new(session), used });
         id
     }
 

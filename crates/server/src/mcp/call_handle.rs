@@ -46,7 +46,7 @@ pub struct CallHandle {
 }
 
 /// The answer that `rmcp` is to give.
-pub enum Answer {
+pub enum CallOutcome {
     Outcome(Result<ToolOutput, Failure>),
     /// A person has to be asked first.
     Question(InputRequiredResult),
@@ -158,7 +158,7 @@ impl CallHandle {
         &self,
         calls: &Arc<Calls>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Answer, ErrorData> {
+    ) -> Result<CallOutcome, ErrorData> {
         let Some(pending) = lock(&self.pending).take() else {
             return Err(ErrorData::internal_error("Internal error", None));
         };
@@ -182,13 +182,13 @@ impl CallHandle {
         };
         let result = match answer {
             CallResponse::Result(result) => result,
-            CallResponse::Question(question) => return Ok(Answer::Question(question)),
+            CallResponse::Question(question) => return Ok(CallOutcome::Question(question)),
         };
         if matches!(result.outcome, Err(Failure { kind: FailureKind::Internal, .. })) {
             self.crashed.store(true, Ordering::Relaxed);
         }
         lock(&self.large_texts).permit = result.permit;
-        Ok(Answer::Outcome(result.outcome))
+        Ok(CallOutcome::Outcome(result.outcome))
     }
 
     /// How a person can be asked about the call.

@@ -19,7 +19,7 @@ use crate::call::Calls;
 use crate::client_channel::ClientChannel;
 use crate::{error_codes, outgoing};
 
-use super::call_handle::{Answer, CallHandle};
+use super::call_handle::{CallHandle, CallOutcome};
 use super::methods::only_page;
 
 static LIST: &ToolSpec = &tools::RESOURCES[0];
@@ -113,8 +113,8 @@ async fn answer(
     let defect = || ErrorData::internal_error("Internal error", None);
     let handle = CallHandle::of(context).ok_or_else(defect)?;
     match handle.answer(calls, context).await? {
-        Answer::Outcome(outcome) => Ok((outcome, handle)),
-        Answer::Question(_) => Err(defect()),
+        CallOutcome::Outcome(outcome) => Ok((outcome, handle)),
+        CallOutcome::Question(_) => Err(defect()),
     }
 }
 

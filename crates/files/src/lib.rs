@@ -36,11 +36,14 @@ pub mod usage;
 mod walk;
 
 #[cfg(unix)]
-#[path = "unix/mod.rs"]
-mod os;
+mod unix;
 #[cfg(windows)]
-#[path = "windows/mod.rs"]
-mod os;
+mod windows;
+
+#[cfg(unix)]
+use unix as os;
+#[cfg(windows)]
+use windows as os;
 
 use std::{borrow::Cow, io};
 

@@ -15,33 +15,33 @@ pub enum Durability {
     Full,
 }
 
-/// FileKind of temporary file: with or without a name while it is written.
+/// Kind of temporary file: with or without a name while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Temps {
+pub(crate) enum TempKind {
     Unnamed,
     Named,
 }
 
 /// State of an update's wait for another program that has a file open for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WriterWait {
     Wait,
     /// The wait was long enough. The update continues, and the answer says so.
     Over,
 }
 
-impl Patience {
+impl WriterWait {
     /// Handles a program that has the file open for writing: ends the attempt unless the wait is over.
-    pub fn for_writer(self) -> Result<(), Halt> {
+    pub fn on_writer(self) -> Result<(), AttemptError> {
         match self {
-            Patience::Wait => Err(Halt::OpenElsewhere),
-            Patience::Over => Ok(()),
+            WriterWait::Wait => Err(AttemptError::OpenElsewhere),
+            WriterWait::Over => Ok(()),
         }
     }
 }
 
 /// Reason why an attempt ended without a result.
-pub(crate) enum Halt {
+pub(crate) enum AttemptError {
     /// The file moved or changed: start over.
     Retry,
     /// A program has the file open for writing: start over, and continue all the same after a while.
@@ -52,9 +52,9 @@ pub(crate) enum Halt {
     Failed(StoreError),
 }
 
-impl From<StoreError> for Halt {
-    fn from(error: StoreError) -> Halt {
-        Halt::Failed(error)
+impl From<StoreError> for AttemptError {
+    fn from(error: StoreError) -> AttemptError {
+        AttemptError::Failed(error)
     }
 }
 

@@ -23,12 +23,12 @@ use text::LineRange;
 use crate::{
     Call, Decide, DirPath, Entry, Excerpt, FilePath, Root, Saved, Stamp, Stop, Store, StoreError,
     Version,
-    attempt::{Durability, Halt, Patience, Temps, read_whole},
+    attempt::{AttemptError, Durability, TempKind, WriterWait, read_whole},
     folder_names::FolderNames,
     landmarks::{self, Landmarks},
     lock::Backoff,
-    os::{self, FileKind, Temp},
-    resolve::{Folder, resolve, uninterrupted},
+    os::{self, FileKind, TempFile},
+    resolve::{OpenFolder, resolve, retry_on_interrupt},
     sweep::Sweeps,
     target::{Target, lock_all},
     walk,
@@ -43,7 +43,7 @@ pub struct DiskOptions {
 
 /// Number of tries to make folders when a parent disappears meanwhile, since other calls that gave up a file remove
 /// their folders one by one. If all fail, the path is a link to nothing, or the root is gone.
-const FOLDER_TRIES: usize = 16;
+const FOLDER_TRIES_MAX: usize = 16;
 
 #[derive(Debug)]
 pub struct DiskStore {
@@ -53,7 +53,7 @@ pub struct DiskStore {
     landmarks: Landmarks,
     names: FolderNames,
     /// Set once unnamed temporary files turned out not to work here.
-    named_only: AtomicBool,
+    only_named_temps: AtomicBool,
     /// The device of the root, if its file system keeps metadata in order.
     journaled_device: Option<u64>,
     /// False if the last sync of a file was a quick one.
@@ -61,11 +61,11 @@ pub struct DiskStore {
 }
 
 /// Duration of a quick sync, at most. To hand a call to another thread takes a few percent of that.
-const QUICK_SYNC: Duration = Duration::from_millis(1);
+const QUICK_SYNC_MAX: Duration = Duration::from_millis(1);
 
 /// Time to wait for another program that has a file open for writing: longer than saving a file in place takes. A
 /// program that keeps the file open for good delays each edit of it by this.
-const PATIENCE: Duration = Duration::from_millis(200);
+const WRITER_WAIT_MAX: Duration = Duration::from_millis(200);
 
 impl DiskStore {
     /// Opens the store. Must be called before the sandbox closes, since it reads `/sys` and `/proc`.
@@ -77,7 +77,7 @@ impl DiskStore {
             sweeps: Sweeps::default(),
             landmarks: Landmarks::default(),
             names: FolderNames::default(),
-            named_only: AtomicBool::new(false),
+            only_named_temps: AtomicBool::new(false),
             journaled_device,
             syncs_slowly: AtomicBool::new(options.durability != Durability::None),
         }
@@ -86,8 +86,8 @@ impl DiskStore {
     /// Uses named temporary files only, as on a file system that has no unnamed ones. For tests.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_named_temps(self) -> DiskStore {
-        self.named_only.store(true, Ordering::Relaxed);
+    pub fn with_named_temp_files(self) -> DiskStore {
+        self.only_named_temps.store(true, Ordering::Relaxed);
         self
     }
 
@@ -100,16 +100,18 @@ impl DiskStore {
     /// Returns the path of the same file below the root without links, so that two paths of one file become one.
     /// Refuses a path at which no file could be read or made, and one whose folder is missing.
     pub fn locate(&self, at: &FilePath) -> Result<FilePath, StoreError> {
-        let place = resolve(self.root.dir(), at.as_path())?;
-        place.regular()?;
-        let parent = match place.folder {
-            Folder::Root(_) => PathBuf::new(),
-            Folder::Inner(_) => uninterrupted(|| self.root.dir().canonicalize(&place.parent))
-                .map_err(StoreError::when("open the folder"))?,
+        let resolved = resolve(self.root.dir(), at.as_path())?;
+        resolved.regular()?;
+        let parent = match resolved.folder {
+            OpenFolder::Root(_) => PathBuf::new(),
+            OpenFolder::Inner(_) => {
+                retry_on_interrupt(|| self.root.dir().canonicalize(&resolved.parent))
+                    .map_err(StoreError::when("open the folder"))?
+            }
         };
         // `canonicalize` returns `.` for the root itself.
         let parent = parent.strip_prefix(".").unwrap_or(&parent);
-        FilePath::below(&parent.join(&place.name))
+        FilePath::below(&parent.join(&resolved.name))
             .map_err(|_| StoreError::denied("the path leads outside the root"))
     }
 
@@ -127,7 +129,7 @@ impl DiskStore {
             call.check()?;
             match self.try_copy(from, to, expected, call) {
                 Ok(is_copied) => return Ok(is_copied),
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(AttemptError::Failed(error)) => return Err(error),
                 Err(_) => backoff.pause(call.deadline),
             }
         }
@@ -139,41 +141,45 @@ impl DiskStore {
         to: &FilePath,
         expected: &[u8],
         call: &Call,
-    ) -> Result<bool, Halt> {
+    ) -> Result<bool, AttemptError> {
         let (mut targets, _) = self.find_targets(std::slice::from_ref(from))?;
         lock_all(&mut targets, call)?;
         let Some(source) = targets.first_mut() else { return Ok(false) };
-        source.load(self.options.max_size, Patience::Over)?;
+        source.load(self.options.max_size, WriterWait::Over)?;
         if source.version.as_ref().is_none_or(|version| version.bytes.as_slice() != expected) {
             return Ok(false);
         }
-        let place = resolve(self.root.dir(), to.as_path())?;
-        place.regular()?;
-        let (folder, original) = (&*place.folder, source.original());
-        let mut temp = Temp::write(folder, expected, original, Temps::Named)?;
+        let resolved = resolve(self.root.dir(), to.as_path())?;
+        resolved.regular()?;
+        let (folder, original) = (&*resolved.folder, source.original());
+        let mut temp = TempFile::write(folder, expected, original, TempKind::Named)?;
         temp.sync(self.options.durability)?;
-        temp.replace(&place.name).map(|_| true)
+        temp.replace(&resolved.name).map(|_| true)
     }
 
-    fn temps(&self) -> Temps {
-        if self.named_only.load(Ordering::Relaxed) { Temps::Named } else { Temps::Unnamed }
+    fn temp_kind(&self) -> TempKind {
+        if self.only_named_temps.load(Ordering::Relaxed) {
+            TempKind::Named
+        } else {
+            TempKind::Unnamed
+        }
     }
 
-    fn try_read(&self, at: &FilePath) -> Result<Option<Version>, Halt> {
-        let place = match resolve(self.root.dir(), at.as_path()) {
+    fn try_read(&self, at: &FilePath) -> Result<Option<Version>, AttemptError> {
+        let resolved = match resolve(self.root.dir(), at.as_path()) {
             // A link into a folder that does not exist dangles like any other.
             Err(StoreError::NoFolder) => return Ok(None),
-            place => place?,
+            resolved => resolved?,
         };
-        if place.regular()?.is_none() {
+        if resolved.regular()?.is_none() {
             return Ok(None);
         }
-        let opened =
-            os::open_read(&place.folder, &place.name).map_err(StoreError::when("open the file"))?;
-        let file = opened.ok_or(Halt::Retry)?;
+        let opened = os::open_read(&resolved.folder, &resolved.name)
+            .map_err(StoreError::when("open the file"))?;
+        let file = opened.ok_or(AttemptError::Retry)?;
         let stat = os::stat_open(&file).map_err(StoreError::when("look at the file"))?;
         if stat.kind != FileKind::File {
-            return Err(Halt::Retry);
+            return Err(AttemptError::Retry);
         }
         let bytes = read_whole(&file, stat.stamp.size, self.options.max_size)?;
         Ok(Some(Version::new(bytes, stat.stamp)))
@@ -204,13 +210,13 @@ impl DiskStore {
         at: &[FilePath],
         call: &Call,
         change: &mut Decide<'_>,
-        temps: Temps,
-        patience: Patience,
-    ) -> Result<Vec<Saved>, Halt> {
+        temp_kind: TempKind,
+        writer_wait: WriterWait,
+    ) -> Result<Vec<Saved>, AttemptError> {
         let (mut targets, slots) = self.find_targets(at)?;
         lock_all(&mut targets, call)?;
         for target in &mut targets {
-            target.load(self.options.max_size, patience)?;
+            target.load(self.options.max_size, writer_wait)?;
         }
 
         let versions: Vec<_> = slots.iter().map(|&slot| targets[slot].version.clone()).collect();
@@ -218,26 +224,26 @@ impl DiskStore {
         drop(versions);
         assert_eq!(changes.len(), at.len(), "one change for each path");
         for (slot, change) in slots.iter().zip(changes) {
-            targets[*slot].plan(change, self.options.max_size)?;
+            targets[*slot].set_change(change, self.options.max_size)?;
         }
 
-        let saved = self.save(&targets, call, temps, patience)?;
+        let saved = self.save(&targets, call, temp_kind, writer_wait)?;
         Ok(slots.into_iter().map(|slot| saved[slot].clone()).collect())
     }
 
     /// Finds one target for each file, and for each path the index of its target: two paths may lead to one file.
-    fn find_targets(&self, at: &[FilePath]) -> Result<(Vec<Target<'_>>, Vec<usize>), Halt> {
+    fn find_targets(&self, at: &[FilePath]) -> Result<(Vec<Target<'_>>, Vec<usize>), AttemptError> {
         let mut targets = Vec::with_capacity(at.len());
         let mut slots = Vec::with_capacity(at.len());
         let mut keys = Vec::new();
         for path in at {
-            let place = resolve(self.root.dir(), path.as_path())?;
+            let resolved = resolve(self.root.dir(), path.as_path())?;
             // A single path has nothing to be compared with.
-            let key = (at.len() > 1).then(|| place.key()).transpose()?;
+            let key = (at.len() > 1).then(|| resolved.key()).transpose()?;
             let slot = keys.iter().position(|known| *known == key).unwrap_or(keys.len());
             if slot == keys.len() {
                 keys.push(key);
-                targets.push(Target::claim(place)?);
+                targets.push(Target::open(resolved)?);
             }
             slots.push(slot);
         }
@@ -252,7 +258,7 @@ impl Store for DiskStore {
             call.check()?;
             match self.try_read(at) {
                 Ok(version) => return Ok(version),
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(AttemptError::Failed(error)) => return Err(error),
                 Err(_) => backoff.pause(call.deadline),
             }
         }
@@ -272,8 +278,8 @@ impl Store for DiskStore {
     }
 
     fn size(&self, at: &FilePath) -> Option<u64> {
-        let place = resolve(self.root.dir(), at.as_path()).ok()?;
-        place.regular().ok()?.map(|stat| stat.stamp.size)
+        let resolved = resolve(self.root.dir(), at.as_path()).ok()?;
+        resolved.regular().ok()?.map(|stat| stat.stamp.size)
     }
 
     fn waits_for_disk(&self) -> bool {
@@ -281,12 +287,12 @@ impl Store for DiskStore {
     }
 
     fn excerpt(&self, at: &FilePath, lines: LineRange, call: &Call) -> Option<Excerpt> {
-        let place = resolve(self.root.dir(), at.as_path()).ok()?;
+        let resolved = resolve(self.root.dir(), at.as_path()).ok()?;
         // Most files are too small to be worth opening for an excerpt.
-        if place.regular().ok()??.stamp.size < landmarks::LARGE {
+        if resolved.regular().ok()??.stamp.size < landmarks::LARGE {
             return None;
         }
-        let file = os::open_read(&place.folder, &place.name).ok()??;
+        let file = os::open_read(&resolved.folder, &resolved.name).ok()??;
         self.landmarks.excerpt(&file, self.options.max_size, lines, call)
     }
 
@@ -314,27 +320,29 @@ impl Store for DiskStore {
         call: &Call,
         change: &mut Decide<'_>,
     ) -> Result<Vec<Saved>, StoreError> {
-        let mut temps = self.temps();
+        let mut temp_kind = self.temp_kind();
         let mut backoff = Backoff::new();
-        let mut patience = Patience::Wait;
-        let mut patient_until = None;
+        let mut writer_wait = WriterWait::Wait;
+        let mut wait_until = None;
         loop {
             call.check()?;
-            match self.attempt(at, call, change, temps, patience) {
+            match self.attempt(at, call, change, temp_kind, writer_wait) {
                 Ok(saved) => {
                     // Remembered only once named temporary files proved to work where unnamed ones did not.
-                    if temps != self.temps() {
-                        self.named_only.store(true, Ordering::Relaxed);
+                    if temp_kind != self.temp_kind() {
+                        self.only_named_temps.store(true, Ordering::Relaxed);
                     }
                     return Ok(saved);
                 }
-                Err(Halt::Failed(error)) => return Err(error),
-                Err(Halt::NoLink) if temps == Temps::Unnamed => temps = Temps::Named,
-                Err(Halt::Retry | Halt::NoLink) => backoff.pause(call.deadline),
-                Err(Halt::OpenElsewhere) => {
+                Err(AttemptError::Failed(error)) => return Err(error),
+                Err(AttemptError::NoLink) if temp_kind == TempKind::Unnamed => {
+                    temp_kind = TempKind::Named
+                }
+                Err(AttemptError::Retry | AttemptError::NoLink) => backoff.pause(call.deadline),
+                Err(AttemptError::OpenElsewhere) => {
                     let now = Instant::now();
-                    if now > *patient_until.get_or_insert(now + PATIENCE) {
-                        patience = Patience::Over;
+                    if now > *wait_until.get_or_insert(now + WRITER_WAIT_MAX) {
+                        writer_wait = WriterWait::Over;
                     }
                     backoff.pause(call.deadline);
                 }
@@ -343,7 +351,7 @@ impl Store for DiskStore {
     }
 
     fn make_folders(&self, folder: &DirPath, call: &Call) -> Result<Vec<DirPath>, StoreError> {
-        for _ in 0..FOLDER_TRIES {
+        for _ in 0..FOLDER_TRIES_MAX {
             let mut made = Vec::new();
             let outcome = folder.with_parents().try_for_each(|folder| {
                 call.check()?;
@@ -352,9 +360,9 @@ impl Store for DiskStore {
                 }
                 Ok(())
             });
-            let Err(halt) = outcome else { return Ok(made) };
+            let Err(reason) = outcome else { return Ok(made) };
             self.remove_folders(&made);
-            if let Halt::Failed(error) = halt {
+            if let AttemptError::Failed(error) = reason {
                 return Err(error);
             }
         }
@@ -363,20 +371,22 @@ impl Store for DiskStore {
 
     fn remove_folders(&self, made: &[DirPath]) {
         for folder in made.iter().rev() {
-            let _ = uninterrupted(|| self.root.dir().remove_dir(folder.as_path()));
+            let _ = retry_on_interrupt(|| self.root.dir().remove_dir(folder.as_path()));
         }
     }
 }
 
 impl DiskStore {
     /// Makes `folder`. Returns false if it was there already.
-    fn make_folder(&self, folder: &DirPath) -> Result<bool, Halt> {
+    fn make_folder(&self, folder: &DirPath) -> Result<bool, AttemptError> {
         let (root, path) = (self.root.dir(), folder.as_path());
-        match uninterrupted(|| root.create_dir(path)) {
+        match retry_on_interrupt(|| root.create_dir(path)) {
             Ok(()) => {}
             // Something that is not a folder may be there; a caller that opens it will find out.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Halt::Retry),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(AttemptError::Retry);
+            }
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 return Err(StoreError::NoFolder.into());
             }
@@ -440,10 +450,10 @@ mod tests {
         let load_at = |modified: SystemTime| {
             file.set_modified(modified).unwrap();
             let (mut targets, _) = store.find_targets(std::slice::from_ref(&path))?;
-            targets[0].load(8, Patience::Over)
+            targets[0].load(8, WriterWait::Over)
         };
         // The check itself may take longer than that moment.
-        let is_given = || matches!(load_at(SystemTime::now()), Err(Halt::Retry));
+        let is_given = || matches!(load_at(SystemTime::now()), Err(AttemptError::Retry));
         assert!((0..1000).any(|_| is_given()));
         assert!(load_at(SystemTime::now() - Duration::from_mins(1)).is_ok());
     }

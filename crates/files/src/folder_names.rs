@@ -12,7 +12,7 @@ use std::{
 use cap_std::fs::Dir;
 
 #[cfg(not(target_os = "linux"))]
-use crate::resolve::uninterrupted;
+use crate::resolve::retry_on_interrupt;
 use crate::{Stamp, os, temp_name};
 
 /// Maximum number of names that are cached. About 60 bytes each.
@@ -35,7 +35,7 @@ impl FolderNames {
         let is_worth_it = names.len() <= MOST
             && stamp.is_some_and(|stamp| stamp.is_settled(now))
             && stamp == os::stamp_of_folder(folder)
-            && os::is_known_local(folder);
+            && os::is_local_file_system(folder);
         if let Some(stamp) = stamp.filter(|_| is_worth_it) {
             let known = Some((stamp, Arc::clone(&names)));
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
@@ -68,7 +68,7 @@ fn unsorted_names(folder: &Dir) -> io::Result<Vec<Name>> {
 
 #[cfg(not(target_os = "linux"))]
 fn unsorted_names(folder: &Dir) -> io::Result<Vec<Name>> {
-    uninterrupted(|| {
+    retry_on_interrupt(|| {
         let mut names = Vec::new();
         for entry in folder.entries()? {
             let entry = entry?;
@@ -147,7 +147,7 @@ mod tests {
         for (dir, folder, known, after, change) in scenes {
             assert_eq!(told(&known, &folder), "a b");
             assert_eq!(stamp(&known), os::stamp_of_folder(&folder));
-            assert_eq!(stamp(&known).is_some(), os::is_known_local(&folder));
+            assert_eq!(stamp(&known).is_some(), os::is_local_file_system(&folder));
             change(dir.path()).unwrap();
             assert_eq!(told(&known, &folder), after);
         }

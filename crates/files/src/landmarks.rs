@@ -167,7 +167,7 @@ fn survey(file: &File, stamp: Stamp, call: &Call) -> Option<Known> {
 fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < into.len() {
-        match crate::resolve::uninterrupted(|| {
+        match crate::resolve::retry_on_interrupt(|| {
             os::read_at(file, &mut into[read..], at + read as u64)
         })? {
             0 => break,

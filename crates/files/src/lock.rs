@@ -1,5 +1,5 @@
 //! Waits for a lock that another process may hold: tries, sleeps a little and tries again, so that a waiting call can
-//! be cancelled and leaves no thread behind. The lock itself is specific to each OS (`os::Claim`). There is no queue
+//! be cancelled and leaves no thread behind. The lock itself is specific to each OS (`os::FileLock`). There is no queue
 //! here: calls of one process are queued before they get here.
 
 use std::{
@@ -39,7 +39,7 @@ impl Backoff {
 }
 
 /// Calls `try_lock` until it returns true. Fails at the deadline, or when the call is cancelled or stopped.
-pub(crate) fn wait(
+pub fn wait(
     call: &Call,
     mut try_lock: impl FnMut() -> Result<bool, StoreError>,
 ) -> Result<(), StoreError> {

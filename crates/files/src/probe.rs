@@ -152,9 +152,9 @@ mod tests {
             assert!(has_unnamed_files(&root), "{named}");
             let all = ReplaceSupport { leases: true, exchange: true };
             assert_eq!(replace_support(&root).unwrap(), all, "{named}");
-            assert!(os::is_known_local(root.dir()), "{named}");
+            assert!(os::is_local_file_system(root.dir()), "{named}");
         }
-        assert!(!os::is_known_local(at("/proc").dir()));
+        assert!(!os::is_local_file_system(at("/proc").dir()));
         assert!(!is_mounted_read_only(&root));
         assert!(free_bytes(&root).is_some_and(|free| free > 4096));
     }

@@ -22,25 +22,25 @@ use crate::{
 const LINKS_MAX: usize = 40;
 
 /// A folder inside the root. The root itself is not opened again.
-pub(crate) enum Folder<'r> {
+pub(crate) enum OpenFolder<'r> {
     Root(&'r Dir),
     Inner(Dir),
 }
 
-impl Deref for Folder<'_> {
+impl Deref for OpenFolder<'_> {
     type Target = Dir;
 
     fn deref(&self) -> &Dir {
         match self {
-            Folder::Root(dir) => dir,
-            Folder::Inner(dir) => dir,
+            OpenFolder::Root(dir) => dir,
+            OpenFolder::Inner(dir) => dir,
         }
     }
 }
 
 /// A path with every link followed: its folder and its name there.
-pub(crate) struct Place<'r> {
-    pub folder: Folder<'r>,
+pub(crate) struct ResolvedPath<'r> {
+    pub folder: OpenFolder<'r>,
     /// Path of the folder from the root. It serves as a key, and never to open the file.
     pub parent: PathBuf,
     pub name: OsString,
@@ -48,7 +48,7 @@ pub(crate) struct Place<'r> {
     pub stat: Option<Stat>,
 }
 
-impl Place<'_> {
+impl ResolvedPath<'_> {
     /// Returns a key that is equal for two paths that lead to one name.
     pub fn key(&self) -> Result<((u64, u64), OsString), StoreError> {
         let folder = os::identity(&self.folder).map_err(StoreError::when("look at the folder"))?;
@@ -57,7 +57,7 @@ impl Place<'_> {
 
     /// True if the folder's path still leads to it: another program may have moved it, even out of the root.
     pub fn is_reached_from(&self, root: &Dir) -> Result<bool, StoreError> {
-        if matches!(self.folder, Folder::Root(_)) {
+        if matches!(self.folder, OpenFolder::Root(_)) {
             return Ok(true);
         }
         let identity =
@@ -79,18 +79,20 @@ impl Place<'_> {
     }
 }
 
-pub(crate) fn open_folder<'r>(root: &'r Dir, path: &Path) -> Result<Folder<'r>, StoreError> {
+pub(crate) fn open_folder<'r>(root: &'r Dir, path: &Path) -> Result<OpenFolder<'r>, StoreError> {
     if path.as_os_str().is_empty() {
-        return Ok(Folder::Root(root));
+        return Ok(OpenFolder::Root(root));
     }
-    uninterrupted(|| root.open_dir(path)).map(Folder::Inner).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoFolder,
-        _ => StoreError::os("open the folder", error),
+    retry_on_interrupt(|| root.open_dir(path)).map(OpenFolder::Inner).map_err(|error| {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoFolder,
+            _ => StoreError::os("open the folder", error),
+        }
     })
 }
 
 /// Repeats a call that a signal interrupted: cap-std leaves that to its callers.
-pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn retry_on_interrupt<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -99,7 +101,7 @@ pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
     }
 }
 
-pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, StoreError> {
+pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<ResolvedPath<'r>, StoreError> {
     let mut path = path.to_path_buf();
     for _ in 0..=LINKS_MAX {
         let Some(name) = path.file_name().map(OsString::from) else {
@@ -114,7 +116,7 @@ pub(crate) fn resolve<'r>(root: &'r Dir, path: &Path) -> Result<Place<'r>, Store
             if temp_name::is_ours(&name) {
                 return Err(StoreError::denied("it leads to a temporary file of the server"));
             }
-            return Ok(Place { folder, parent, name, stat });
+            return Ok(ResolvedPath { folder, parent, name, stat });
         }
         match os::read_link(&folder, &name).map_err(StoreError::when("read the link"))? {
             Some(target) if is_absolute(&target) => {
@@ -151,9 +153,9 @@ mod tests {
     fn what_a_signal_interrupts_is_done_again() {
         let mut outcomes =
             vec![Ok(7), Err(io::ErrorKind::Interrupted), Err(io::ErrorKind::Interrupted)];
-        assert_eq!(uninterrupted(|| outcomes.pop().unwrap().map_err(Into::into)).unwrap(), 7);
+        assert_eq!(retry_on_interrupt(|| outcomes.pop().unwrap().map_err(Into::into)).unwrap(), 7);
         let mut outcomes = vec![Ok(7), Err(io::ErrorKind::NotFound)];
-        let failed = uninterrupted(|| outcomes.pop().unwrap().map_err(Into::into));
+        let failed = retry_on_interrupt(|| outcomes.pop().unwrap().map_err(Into::into));
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -138,7 +138,7 @@ pub enum PathError {
     Outside,
     #[error("the path names a folder")]
     Folder,
-    #[error("names like this are our own temporary files")]
+    #[error("names like this are the server's own temporary files")]
     Temporary,
     #[error("the name is reserved on Windows")]
     Reserved,
@@ -205,7 +205,8 @@ impl FilePath {
         DirPath(self.0.parent().map(PathBuf::from).unwrap_or_default())
     }
 
-    pub(crate) fn as_path(&self) -> &Path {
+    /// Returns the path from the root.
+    pub fn as_path(&self) -> &Path {
         &self.0
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use text::{LineRange, Text};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Call, DirPath, FilePath, Hash, StoreError};
 
@@ -233,6 +234,11 @@ impl Stamp {
     /// The stamp of a missing file.
     pub const MISSING: Stamp = Stamp { device: 0, inode: 0, size: 0, modified: 0, changed: 0 };
 
+    /// Makes the stamp of a file of which nothing is known but its bytes. Equal bytes have equal stamps.
+    pub fn of_bytes(bytes: &[u8]) -> Stamp {
+        Stamp { inode: xxh3_64(bytes), size: bytes.len() as u64, ..Stamp::MISSING }
+    }
+
     /// Returns the time of the last write to the file.
     pub fn modified(&self) -> SystemTime {
         system_time(self.modified)
@@ -240,7 +246,7 @@ impl Stamp {
 
     /// True if any change after `now` gives the file another stamp. Many systems date changes by a clock that ticks a
     /// hundred times a second, and some file systems keep whole seconds only.
-    pub(crate) fn tells_changes(&self, now: SystemTime) -> bool {
+    pub(crate) fn shows_later_changes(&self, now: SystemTime) -> bool {
         let has_whole_seconds = self.changed % 1_000_000_000 == 0;
         let step = if has_whole_seconds { SETTLED_AFTER } else { TICKS };
         now.checked_sub(step).is_some_and(|limit| system_time(self.changed) <= limit)
@@ -306,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_tells_changes_once_the_clock_has_ticked() {
+    fn a_stamp_shows_changes_once_the_clock_has_ticked() {
         let stamp = |changed| Stamp { changed, ..Stamp::MISSING };
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
-        assert!(stamp(99_980_000_000).tells_changes(now));
-        assert!(!stamp(99_980_000_001).tells_changes(now));
-        assert!(!stamp(99_000_000_000).tells_changes(now), "whole seconds");
-        assert!(stamp(98_000_000_000).tells_changes(now));
-        assert!(!stamp(200_000_000_001).tells_changes(now), "from the future");
+        assert!(stamp(99_980_000_000).shows_later_changes(now));
+        assert!(!stamp(99_980_000_001).shows_later_changes(now));
+        assert!(!stamp(99_000_000_000).shows_later_changes(now), "whole seconds");
+        assert!(stamp(98_000_000_000).shows_later_changes(now));
+        assert!(!stamp(200_000_000_001).shows_later_changes(now), "from the future");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One file of an update: claimed, locked, read, given its change, checked.
+//! One file of an update: opened, locked, read, given its change, checked.
 
 use std::{io, time::SystemTime};
 
@@ -6,36 +6,35 @@ use cap_std::fs::Dir;
 
 use crate::{
     Call, Change, StoreError, Version,
-    attempt::{Halt, Patience},
+    attempt::{AttemptError, WriterWait},
     lock,
-    os::{self, Claim, Lease, Look, Stat, Writers},
-    resolve::Place,
+    os::{self, FileLock, Lease, LockedFile, Stat, Writers},
+    resolve::ResolvedPath,
 };
 
 /// One file of an update.
 pub(crate) struct Target<'r> {
-    pub place: Place<'r>,
-    claim: Claim,
+    pub path: ResolvedPath<'r>,
+    file_lock: FileLock,
     /// State of the file under the lock; `None` if it is missing, as in `version`.
     pub stat: Option<Stat>,
     pub version: Option<Version>,
-    /// Tells if a change since the read would show in the file's times.
-    times: Times,
+    times: FileTimes,
     /// The change to make.
     pub change: Change,
 }
 
-/// Reliability of the times of a file.
+/// Reliability of the times of a file: if a change since the read would show in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Times {
-    Telling,
+enum FileTimes {
+    ShowChanges,
     /// Another change may have the same time, since the file was changed shortly before it was read. Or a program has
     /// it mapped, and may change it without changing its times.
-    Coarse,
+    MayHideChanges,
 }
 
 /// Protection of a file from writes by other programs while it is replaced.
-pub(crate) enum Guard<'t> {
+pub(crate) enum WriteProtection<'t> {
     /// No program has the file open for writing, and one that opens it now has to wait.
     Lease(Lease<'t>),
     /// No protection: a program has the file open for writing.
@@ -44,58 +43,58 @@ pub(crate) enum Guard<'t> {
     None,
 }
 
-impl Guard<'_> {
+impl WriteProtection<'_> {
     /// True if a program waits to open the file for writing.
     pub fn is_broken(&self) -> bool {
-        matches!(self, Guard::Lease(lease) if lease.is_broken())
+        matches!(self, WriteProtection::Lease(lease) if lease.is_broken())
     }
 }
 
 impl<'r> Target<'r> {
-    pub fn claim(place: Place<'r>) -> Result<Target<'r>, Halt> {
-        let claim = Claim::open(&place)?.ok_or(Halt::Retry)?;
+    pub fn open(resolved: ResolvedPath<'r>) -> Result<Target<'r>, AttemptError> {
+        let file_lock = FileLock::open(&resolved)?.ok_or(AttemptError::Retry)?;
         Ok(Target {
-            place,
-            claim,
+            path: resolved,
+            file_lock,
             stat: None,
             version: None,
-            times: Times::Telling,
+            times: FileTimes::ShowChanges,
             change: Change::Keep,
         })
     }
 
     fn lock(&mut self, call: &Call) -> Result<(), StoreError> {
-        lock::wait(call, || self.claim.try_lock(&self.place)).map_err(|error| match error {
+        lock::wait(call, || self.file_lock.try_lock(&self.path)).map_err(|error| match error {
             StoreError::LockTimeout { .. } => {
-                StoreError::LockTimeout { holder: self.claim.lock_holder() }
+                StoreError::LockTimeout { holder: self.file_lock.lock_holder() }
             }
             error => error,
         })
     }
 
     /// Reads the file, which is protected by the lock now.
-    pub fn load(&mut self, max: u64, patience: Patience) -> Result<(), Halt> {
+    pub fn load(&mut self, max: u64, writer_wait: WriterWait) -> Result<(), AttemptError> {
         // A file that is only half saved must not be edited.
-        if let Some(Writers::Present) = self.claim.writers() {
-            patience.for_writer()?;
-            self.times = Times::Coarse;
+        if let Some(Writers::Present) = self.file_lock.writers() {
+            writer_wait.on_writer()?;
+            self.times = FileTimes::MayHideChanges;
         }
-        match self.claim.look(&self.place)? {
-            Look::Moved => return Err(Halt::Retry),
-            Look::Missing => {}
+        match self.file_lock.check(&self.path)? {
+            LockedFile::Replaced => return Err(AttemptError::Retry),
+            LockedFile::Missing => {}
             // A program that saves a file in place empties it first: in a moment it will be filled.
-            Look::Present(stat)
+            LockedFile::Present(stat)
                 if stat.stamp.size == 0 && stat.stamp.is_fresh(SystemTime::now()) =>
             {
-                return Err(Halt::Retry);
+                return Err(AttemptError::Retry);
             }
-            Look::Present(stat) => {
-                if !stat.stamp.tells_changes(SystemTime::now()) {
-                    self.times = Times::Coarse;
+            LockedFile::Present(stat) => {
+                if !stat.stamp.shows_later_changes(SystemTime::now()) {
+                    self.times = FileTimes::MayHideChanges;
                 }
-                let bytes = self.claim.read(&self.place, &stat, max)?;
+                let bytes = self.file_lock.read(&self.path, &stat, max)?;
                 if bytes.len() as u64 != stat.stamp.size {
-                    return Err(self.misread(&stat));
+                    return Err(self.short_read_error(&stat));
                 }
                 self.version = Some(Version::new(bytes, stat.stamp));
                 self.stat = Some(stat);
@@ -106,19 +105,19 @@ impl<'r> Target<'r> {
 
     /// Returns the error for a read that did not return the whole file: another program changed it meanwhile, or the
     /// system did not return all of it. An edit of half a text would lose the other half.
-    fn misread(&mut self, stat: &Stat) -> Halt {
-        match self.claim.look(&self.place) {
-            Ok(Look::Present(now)) if now.stamp == stat.stamp => {
+    fn short_read_error(&mut self, stat: &Stat) -> AttemptError {
+        match self.file_lock.check(&self.path) {
+            Ok(LockedFile::Present(now)) if now.stamp == stat.stamp => {
                 let source = io::Error::other("its length is not its size");
                 StoreError::Io { doing: "read the file", source }.into()
             }
-            Ok(_) => Halt::Retry,
+            Ok(_) => AttemptError::Retry,
             Err(error) => error.into(),
         }
     }
 
     /// Sets the change, if it changes anything. Refuses a second one that differs.
-    pub fn plan(&mut self, change: Change, max: u64) -> Result<(), StoreError> {
+    pub fn set_change(&mut self, change: Change, max: u64) -> Result<(), StoreError> {
         let change = match (change, &self.version) {
             (Change::Remove, None) => Change::Keep,
             (Change::Write(bytes), Some(version)) if bytes == version.bytes => Change::Keep,
@@ -142,56 +141,64 @@ impl<'r> Target<'r> {
         self.version.as_ref().map_or(0, |version| version.bytes.len() as u64)
     }
 
-    pub fn original(&self) -> Option<(&Claim, &Stat)> {
-        self.stat.as_ref().map(|stat| (&self.claim, stat))
+    pub fn original(&self) -> Option<(&FileLock, &Stat)> {
+        self.stat.as_ref().map(|stat| (&self.file_lock, stat))
     }
 
     pub fn can_exchange(&self) -> bool {
-        self.claim.can_exchange()
+        self.file_lock.can_exchange()
     }
 
     /// Prevents other programs from writing into the file, as far as the system can.
-    pub fn guard(&self, patience: Patience) -> Result<Guard<'_>, Halt> {
-        match self.claim.writers() {
-            Some(Writers::None(lease)) if self.change != Change::Keep => Ok(Guard::Lease(lease)),
-            Some(Writers::Present) => patience.for_writer().map(|()| Guard::OpenElsewhere),
-            _ => Ok(Guard::None),
+    pub fn protect(&self, writer_wait: WriterWait) -> Result<WriteProtection<'_>, AttemptError> {
+        match self.file_lock.writers() {
+            Some(Writers::None(lease)) if self.change != Change::Keep => {
+                Ok(WriteProtection::Lease(lease))
+            }
+            Some(Writers::Present) => {
+                writer_wait.on_writer().map(|()| WriteProtection::OpenElsewhere)
+            }
+            _ => Ok(WriteProtection::None),
         }
     }
 
     /// Returns what was written into the file after [`Target::check_unchanged`], and before it was replaced.
-    pub fn written_late(&self, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        self.stat.as_ref().map_or(Ok(None), |stat| self.claim.written_since(stat, max))
+    pub fn late_write(&self, max: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.stat.as_ref().map_or(Ok(None), |stat| self.file_lock.written_since(stat, max))
     }
 
     /// True if something was written into the file that was replaced just now.
-    pub fn is_written_late(&self, max: u64) -> bool {
+    pub fn has_late_write(&self, max: u64) -> bool {
         let is_changed = || {
-            let version = self.version.as_ref().filter(|_| self.times == Times::Coarse);
+            let version = self.version.as_ref().filter(|_| self.times == FileTimes::MayHideChanges);
             version.is_some_and(|version| {
-                !self.claim.begins_with(&self.place, version).is_ok_and(|begins| begins)
+                !self.file_lock.begins_with(&self.path, version).is_ok_and(|begins| begins)
             })
         };
-        !matches!(self.written_late(max), Ok(None)) || is_changed()
+        !matches!(self.late_write(max), Ok(None)) || is_changed()
     }
 
-    /// Fails with [`Halt::Retry`] if another program moved the folder.
-    pub fn check_unmoved(&self, root: &Dir) -> Result<(), Halt> {
-        if self.place.is_reached_from(root)? { Ok(()) } else { Err(Halt::Retry) }
+    /// Fails with [`AttemptError::Retry`] if another program moved the folder.
+    pub fn check_unmoved(&self, root: &Dir) -> Result<(), AttemptError> {
+        if self.path.is_reached_from(root)? { Ok(()) } else { Err(AttemptError::Retry) }
     }
 
-    /// Fails with [`Halt::Retry`] if another program changed the file without taking the lock.
-    pub fn check_unchanged(&self) -> Result<(), Halt> {
-        if let (Times::Coarse, Some(version)) = (self.times, &self.version)
-            && !self.claim.begins_with(&self.place, version)?
+    /// Fails with [`AttemptError::Retry`] if another program changed the file without taking the lock.
+    pub fn check_unchanged(&self) -> Result<(), AttemptError> {
+        if let (FileTimes::MayHideChanges, Some(version)) = (self.times, &self.version)
+            && !self.file_lock.begins_with(&self.path, version)?
         {
-            return Err(Halt::Retry);
+            return Err(AttemptError::Retry);
         }
         // The last check is one system call, and the next one publishes.
-        let now = os::stat(&self.place.folder, &self.place.name)
+        let now = os::stat(&self.path.folder, &self.path.name)
             .map_err(StoreError::when("look at the file"))?;
         let stamp = |stat: Option<&Stat>| stat.map(|stat| stat.stamp);
-        if stamp(now.as_ref()) == stamp(self.stat.as_ref()) { Ok(()) } else { Err(Halt::Retry) }
+        if stamp(now.as_ref()) == stamp(self.stat.as_ref()) {
+            Ok(())
+        } else {
+            Err(AttemptError::Retry)
+        }
     }
 }
 
@@ -202,7 +209,7 @@ pub(crate) fn lock_all(targets: &mut [Target<'_>], call: &Call) -> Result<(), St
     }
     let mut order = Vec::with_capacity(targets.len());
     for (index, target) in targets.iter().enumerate() {
-        order.push((target.claim.key()?, index));
+        order.push((target.file_lock.key()?, index));
     }
     order.sort_unstable();
     // Two names of one file share one lock.
@@ -223,16 +230,16 @@ mod tests {
         let path = dir.path().join("a.txt");
         fs::write(&path, "one").unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let place = resolve(root.dir(), Path::new("a.txt")).unwrap();
-        let mut target = Target::claim(place).ok().unwrap();
-        target.load(100, Patience::Wait).ok().unwrap();
-        target.times = Times::Coarse;
+        let resolved = resolve(root.dir(), Path::new("a.txt")).unwrap();
+        let mut target = Target::open(resolved).ok().unwrap();
+        target.load(100, WriterWait::Wait).ok().unwrap();
+        target.times = FileTimes::MayHideChanges;
         assert!(target.check_unchanged().is_ok());
 
         fs::write(&path, "two").unwrap();
-        target.stat = os::stat(&target.place.folder, &target.place.name).unwrap();
-        assert!(matches!(target.check_unchanged(), Err(Halt::Retry)));
-        target.times = Times::Telling;
+        target.stat = os::stat(&target.path.folder, &target.path.name).unwrap();
+        assert!(matches!(target.check_unchanged(), Err(AttemptError::Retry)));
+        target.times = FileTimes::ShowChanges;
         assert!(target.check_unchanged().is_ok());
     }
 
@@ -243,19 +250,19 @@ mod tests {
         let path = dir.path().join("a.txt");
         fs::write(&path, "one").unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let claim = |name| {
-            let place = resolve(root.dir(), Path::new(name)).unwrap();
-            let mut target = Target::claim(place).ok().unwrap();
-            target.load(100, Patience::Wait).ok().unwrap();
+        let load = |name| {
+            let resolved = resolve(root.dir(), Path::new(name)).unwrap();
+            let mut target = Target::open(resolved).ok().unwrap();
+            target.load(100, WriterWait::Wait).ok().unwrap();
             target
         };
-        let target = claim("a.txt");
-        assert_eq!((target.size(), target.written_late(100).unwrap()), (3, None));
+        let target = load("a.txt");
+        assert_eq!((target.size(), target.late_write(100).unwrap()), (3, None));
         fs::write(&path, "longer").unwrap();
-        assert_eq!(target.written_late(100).unwrap().as_deref(), Some(&b"longer"[..]));
+        assert_eq!(target.late_write(100).unwrap().as_deref(), Some(&b"longer"[..]));
         assert_eq!(target.size(), 3);
-        let missing = claim("b.txt");
-        assert_eq!((missing.size(), missing.written_late(100).unwrap()), (0, None));
+        let missing = load("b.txt");
+        assert_eq!((missing.size(), missing.late_write(100).unwrap()), (0, None));
     }
 
     #[test]
@@ -264,10 +271,11 @@ mod tests {
         fs::write(dir.path().join("a.txt"), "one").unwrap();
         let root = Root::open(dir.path()).unwrap();
         let plan = |changes: &[Change]| {
-            let place = resolve(root.dir(), Path::new("a.txt")).unwrap();
-            let mut target = Target::claim(place).ok().unwrap();
-            target.load(100, Patience::Wait).ok().unwrap();
-            let outcome = changes.iter().try_for_each(|change| target.plan(change.clone(), 5));
+            let resolved = resolve(root.dir(), Path::new("a.txt")).unwrap();
+            let mut target = Target::open(resolved).ok().unwrap();
+            target.load(100, WriterWait::Wait).ok().unwrap();
+            let outcome =
+                changes.iter().try_for_each(|change| target.set_change(change.clone(), 5));
             (outcome.is_ok(), target.change == Change::Keep)
         };
         let write = |text: &str| Change::write(text.as_bytes());

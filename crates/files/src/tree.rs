@@ -29,7 +29,7 @@ use memchr::memchr;
 use crate::{
     Call, DirPath, Root, StoreError,
     os::{self, FileKind},
-    resolve::{Folder, open_folder, resolve, uninterrupted},
+    resolve::{OpenFolder, open_folder, resolve, retry_on_interrupt},
     root::PATH_MAX,
     temp_name,
 };
@@ -233,7 +233,7 @@ impl<'a> TreeFile<'a> {
             let room = usize::try_from(room).ok()?;
             grow(self.buffer, room);
             let rest = &mut self.buffer[loaded.length..room];
-            let Ok(read) = uninterrupted(|| os::read_at(&file, rest, length)) else {
+            let Ok(read) = retry_on_interrupt(|| os::read_at(&file, rest, length)) else {
                 self.skipped.unreadable += 1;
                 return None;
             };
@@ -323,16 +323,16 @@ impl Walk<'_> {
     /// Visits a single file, which was requested by its path.
     fn visit_one(&self, each: &mut Each<'_>) -> Result<Skipped, StoreError> {
         let at = self.options.within.as_path();
-        let place = resolve(self.root, at).map_err(|error| match error {
+        let resolved = resolve(self.root, at).map_err(|error| match error {
             StoreError::IsFolder => StoreError::NoFolder,
             other => other,
         })?;
-        let is_file = matches!(place.regular(), Ok(Some(_)));
+        let is_file = matches!(resolved.regular(), Ok(Some(_)));
         let path = at.to_str().filter(|_| is_file).ok_or(StoreError::NoFolder)?;
         let path = path.replace(std::path::MAIN_SEPARATOR, "/");
         let mut worker = Worker::new(self, each);
         // A break changes nothing: there is no other file.
-        let _ = worker.visit(&place.folder, &place.name, &path);
+        let _ = worker.visit(&resolved.folder, &resolved.name, &path);
         Ok(worker.skipped)
     }
 }
@@ -391,7 +391,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
             return Ok(());
         };
         let rules = self.walk.rules(&folder, &path, rules, &mut self.skipped);
-        let Ok(entries) = uninterrupted(|| folder.entries()) else {
+        let Ok(entries) = retry_on_interrupt(|| folder.entries()) else {
             self.skipped.unreadable += 1;
             return Ok(());
         };
@@ -478,7 +478,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
     /// Hands files of a folder to another thread, or visits them if all threads have enough to do.
     fn share(
         &mut self,
-        folder: &Arc<Folder<'w>>,
+        folder: &Arc<OpenFolder<'w>>,
         path: &str,
         names: Vec<String>,
     ) -> Result<(), Halt> {

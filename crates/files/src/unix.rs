@@ -1,14 +1,14 @@
 //! System calls on Unix that check and open files, one name in an open folder at a time, never through a link.
 
 mod attributes;
-mod claim;
 mod exchange;
+mod file_lock;
 mod folder_lock;
 mod journal;
 mod lease;
 #[cfg(target_os = "linux")]
 mod lock_table;
-mod temp;
+mod temp_file;
 
 use std::{
     ffi::OsStr,
@@ -32,17 +32,17 @@ use crate::{Stamp, StoreError};
 
 #[cfg(target_os = "linux")]
 pub(crate) use attributes::umask;
-pub(crate) use claim::{Claim, Look};
+pub(crate) use file_lock::{FileLock, LockedFile};
 pub(crate) use folder_lock::FolderLock;
 pub(crate) use journal::journaled_device;
 pub(crate) use lease::{Lease, Writers};
 #[cfg(target_os = "linux")]
 pub(crate) use lock_table::table as lock_table;
-pub(crate) use temp::{Replaced, Temp};
+pub(crate) use temp_file::{ReplacedFile, TempFile};
 
 /// Number of bytes of names that are read from the system at once: about a thousand names.
 #[cfg(target_os = "linux")]
-const NAMES_AT_ONCE: usize = 32 * 1024;
+const NAMES_BUFFER_SIZE: usize = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
@@ -67,7 +67,7 @@ pub(crate) struct Stat {
 impl Stat {
     /// True if nobody may write the file. It is left alone even by root, who could, and by a rename, which would not
     /// check.
-    pub fn is_protected(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         !self.mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH)
     }
 
@@ -134,7 +134,7 @@ pub(crate) fn stamp_of_folder(dir: &Dir) -> Option<Stamp> {
 
 /// True for file systems of this machine's own disks and memory. They date a folder whenever a name is added or
 /// removed, and know which programs have a file open; others may make up times, or ask a server for them now and then.
-pub(crate) fn is_known_local(at: impl AsFd) -> bool {
+pub(crate) fn is_local_file_system(at: impl AsFd) -> bool {
     #[cfg(target_os = "linux")]
     {
         // ext, XFS, Btrfs, tmpfs, F2FS, overlay, ZFS.
@@ -220,7 +220,7 @@ pub(crate) fn has_leases(file: &File) -> bool {
 
 /// Exchanges two names of a folder; false if the system cannot.
 pub(crate) fn can_exchange(dir: &Dir, one: &OsStr, two: &OsStr) -> bool {
-    is_known_local(dir) && exchange::exchange(dir, one, two).is_ok()
+    is_local_file_system(dir) && exchange::exchange(dir, one, two).is_ok()
 }
 
 /// True if the folder was removed: it has no name left.
@@ -238,8 +238,8 @@ pub(crate) fn is_link_loop(error: &io::Error) -> bool {
 pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 
-    let dir = open_again(dir)?;
-    let mut buffer = Vec::with_capacity(NAMES_AT_ONCE);
+    let dir = reopen(dir)?;
+    let mut buffer = Vec::with_capacity(NAMES_BUFFER_SIZE);
     let mut entries = rustix::fs::RawDir::new(dir, buffer.spare_capacity_mut());
     while let Some(entry) = entries.next() {
         match entry {
@@ -268,11 +268,11 @@ pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> 
 }
 
 /// Reads a file from its beginning to its end, or up to `most` bytes.
-pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
+pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, max: u64) -> io::Result<()> {
     const MORE: u64 = 64 * 1024;
-    while (bytes.len() as u64) < most {
+    while (bytes.len() as u64) < max {
         if bytes.len() == bytes.capacity() {
-            let more = MORE.max(bytes.len() as u64).min(most - bytes.len() as u64);
+            let more = MORE.max(bytes.len() as u64).min(max - bytes.len() as u64);
             bytes.reserve_exact(usize::try_from(more).unwrap_or_default());
         }
         if read_more(file, bytes.len() as u64, bytes)? == 0 {
@@ -333,13 +333,13 @@ pub(crate) fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
 }
 
 /// Opens a folder again for reading: the given handle may allow lookups only.
-fn open_again(dir: &Dir) -> Result<OwnedFd, Errno> {
+fn reopen(dir: &Dir) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
 }
 
 pub(crate) fn sync_dir(dir: &Dir) -> io::Result<()> {
-    File::from(open_again(dir)?).sync_all()
+    File::from(reopen(dir)?).sync_all()
 }
 
 pub(crate) fn is_writable(dir: &Dir) -> bool {
@@ -359,11 +359,11 @@ pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreEr
         return Ok(());
     }
     // While a server exchanges two files, another program's file may have the temporary name for a moment.
-    let Some(_lock) = FolderLock::take(dir) else { return Ok(()) };
+    let Some(_lock) = FolderLock::acquire(dir) else { return Ok(()) };
     let Some(mut file) = open_read(dir, name).map_err(failed)? else { return Ok(()) };
     let opened = stat_open(&file).map_err(failed)?;
     if is_ours(&opened)
-        && claim::try_lock_named(&mut file, dir, name)?
+        && file_lock::try_lock_named(&mut file, dir, name)?
         && stat(dir, name).map_err(failed)?.is_some_and(|now| now.is_same_file(&opened))
     {
         remove(dir, name).map_err(failed)?;
@@ -387,7 +387,7 @@ mod tests {
         let file = file(b"");
         for mode in 0..=0o777 {
             rustix::fs::fchmod(&file, Mode::from(mode)).unwrap();
-            assert_eq!(stat_open(&file).unwrap().is_protected(), mode & 0o222 == 0, "{mode:o}");
+            assert_eq!(stat_open(&file).unwrap().is_read_only(), mode & 0o222 == 0, "{mode:o}");
         }
     }
 
@@ -423,13 +423,13 @@ mod tests {
     fn a_file_is_read_to_its_end_or_to_the_limit() {
         let bytes: Vec<u8> = (0..=250).cycle().take(300_000).collect();
         let file = file(&bytes);
-        for (told, most, expected) in
+        for (told, max, expected) in
             [(0, 400_000, 300_000), (300_000, 400_000, 300_000), (9, 300_000, 300_000), (9, 7, 7)]
         {
-            let mut read = Vec::with_capacity(told.min(most) + 1);
-            read.shrink_to(most);
-            read_all(&file, &mut read, most as u64).unwrap();
-            assert!(read == bytes[..expected], "{told} {most}: {}", read.len());
+            let mut read = Vec::with_capacity(told.min(max) + 1);
+            read.shrink_to(max);
+            read_all(&file, &mut read, max as u64).unwrap();
+            assert!(read == bytes[..expected], "{told} {max}: {}", read.len());
         }
     }
 
@@ -455,11 +455,11 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let all: Vec<u8> = (0..200_000_u32).map(|at| at.to_le_bytes()[at as usize % 3]).collect();
         file.write_all(&all).unwrap();
-        for most in [0, 1, 70_000, 140_000, 199_999, 200_000, u64::MAX] {
+        for max in [0, 1, 70_000, 140_000, 199_999, 200_000, u64::MAX] {
             let mut bytes = Vec::new();
-            read_all(&file, &mut bytes, most).unwrap();
-            let expected = usize::try_from(most).unwrap_or(usize::MAX).min(all.len());
-            assert!(bytes == all[..expected], "{most}: {}", bytes.len());
+            read_all(&file, &mut bytes, max).unwrap();
+            let expected = usize::try_from(max).unwrap_or(usize::MAX).min(all.len());
+            assert!(bytes == all[..expected], "{max}: {}", bytes.len());
         }
     }
 }

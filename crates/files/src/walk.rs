@@ -15,7 +15,7 @@ use crate::{
     Call, DirPath, Entry, StoreError,
     folder_names::FolderNames,
     os::{self, FileKind, Stat},
-    resolve::{open_folder, resolve, uninterrupted},
+    resolve::{open_folder, resolve, retry_on_interrupt},
     root::PATH_MAX,
     store::system_time,
 };
@@ -46,7 +46,7 @@ pub(crate) fn list(
         // A file that vanished meanwhile, leads outside or has no readable state could not be read either.
         let stat = match os::stat(&folder, name) {
             Ok(Some(stat)) if stat.kind == FileKind::Link => {
-                resolve(root, &at.as_path().join(name)).ok().and_then(|place| place.stat)
+                resolve(root, &at.as_path().join(name)).ok().and_then(|resolved| resolved.stat)
             }
             stat => stat.ok().flatten(),
         };
@@ -113,7 +113,7 @@ impl Level {
         if os::is_removed(&folder) {
             return Err(StoreError::NoFolder);
         }
-        let first = uninterrupted(|| first_names(&folder, |name| self.is_ahead(name), call));
+        let first = retry_on_interrupt(|| first_names(&folder, |name| self.is_ahead(name), call));
         call.check()?;
         let (names, has_more) = first.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::NoFolder,
@@ -210,7 +210,7 @@ pub(crate) fn walk(
             continue;
         }
         let stat = match resolve(root, Path::new(&path)) {
-            Ok(place) => place.stat,
+            Ok(resolved) => resolved.stat,
             // An error is returned: a list without the file would say that it does not exist.
             Err(error @ StoreError::Io { .. }) => return Err(error),
             Err(_) => None,

@@ -6,8 +6,8 @@
     reason = "signatures are those of the Unix module"
 )]
 
-mod claim;
-mod temp;
+mod file_lock;
+mod temp_file;
 
 use std::{
     ffi::OsStr,
@@ -23,8 +23,8 @@ use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use crate::{Stamp, StoreError};
 
-pub(crate) use claim::{Claim, Look};
-pub(crate) use temp::{Replaced, Temp};
+pub(crate) use file_lock::{FileLock, LockedFile};
+pub(crate) use temp_file::{ReplacedFile, TempFile};
 
 /// Errors for a file in use, or one being removed: `ERROR_ACCESS_DENIED`, `ERROR_SHARING_VIOLATION`,
 /// `ERROR_DELETE_PENDING`. Virus scanners cause them too.
@@ -44,7 +44,7 @@ pub(crate) struct Stat {
     pub stamp: Stamp,
     /// Number of names of the file.
     pub links: u64,
-    is_protected: bool,
+    is_read_only: bool,
 }
 
 impl Stat {
@@ -70,12 +70,12 @@ impl Stat {
                 changed: modified,
             },
             links: found.nlink(),
-            is_protected: found.permissions().readonly(),
+            is_read_only: found.permissions().readonly(),
         }
     }
 
-    pub fn is_protected(&self) -> bool {
-        self.is_protected
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct FolderLock;
 
 impl FolderLock {
     /// Returns `None`: the lock is needed only for exchanges, which do not exist here.
-    pub fn take(_: &Dir) -> Option<FolderLock> {
+    pub fn acquire(_: &Dir) -> Option<FolderLock> {
         None
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn journaled_device(_: &Dir) -> Option<u64> {
 }
 
 /// Returns false: a folder's times are not updated at once here.
-pub(crate) fn is_known_local(_: &Dir) -> bool {
+pub(crate) fn is_local_file_system(_: &Dir) -> bool {
     false
 }
 
@@ -163,8 +163,8 @@ pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> 
 }
 
 /// Reads a file that was opened just now to its end, or up to `most` bytes.
-pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
-    file.take(most).read_to_end(bytes).map(drop)
+pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, max: u64) -> io::Result<()> {
+    file.take(max).read_to_end(bytes).map(drop)
 }
 
 /// Opens a file for reading that [`stat`] found to be regular; `None` if it is gone.

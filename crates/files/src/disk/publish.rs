@@ -9,7 +9,7 @@
 //!    attributes and mode of the old file. Setuid, setgid and capabilities are dropped. Compare its size with what was meant.
 //! 4. **Sync and name** it: sync (`--durability`), then link it under a hidden name. Where the file system may have no
 //!    journal, the other way round: ext4 without one keeps a link count of 0 on the disk, and loses the file in a power cut.
-//! 5. **Guard and check**: lock the folder, take a read lease on the old file, and look at folder and file once more. If
+//! 5. **Protect and check**: lock the folder, take a read lease on the old file, and look at folder and file once more. If
 //!    another program changed either, start over on what is there now. Where the times of the file cannot show a change,
 //!    its bytes are compared.
 //! 6. **Exchange** the two names (`renameat2`). The old file is now under the temporary name: if it is not the one that was
@@ -30,30 +30,39 @@
 
 use std::{io, sync::atomic::Ordering, time::Instant};
 
-use super::{DiskStore, QUICK_SYNC};
+use super::{DiskStore, QUICK_SYNC_MAX};
 use crate::{
     Call, Change, Durability, Durable, Interference, Saved, Stamp, StoreError,
-    attempt::{Halt, Patience, Temps},
-    os::{self, FolderLock, Replaced, Temp},
-    resolve::{Place, open_folder},
-    target::{Guard, Target},
+    attempt::{AttemptError, TempKind, WriterWait},
+    os::{self, FolderLock, ReplacedFile, TempFile},
+    resolve::{ResolvedPath, open_folder},
+    target::{Target, WriteProtection},
 };
 
 /// A file of an update, with its new version.
-struct Published<'t, 'r> {
+struct PublishedFile<'t, 'r> {
     target: &'t Target<'r>,
-    temp: Option<Temp<'t>>,
-    guard: Guard<'t>,
-    how: How,
+    temp: Option<TempFile<'t>>,
+    protection: WriteProtection<'t>,
+    outcome: PublishOutcome,
     /// The file as it is now.
     stamp: Stamp,
-    /// Another program changed the file during the update, and its change is lost.
+    /// True if another program changed the file during the update, and its change is lost.
     contested: bool,
 }
 
-/// The way in which a file got its new version.
+/// Way to replace a file by its new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum Replacement {
+    /// Exchange the two names. Requires the lock of the folder.
+    Exchange,
+    /// Rename the new version over the old file.
+    Rename,
+}
+
+/// Change that publishing made to the name of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PublishOutcome {
     Unchanged,
     Exchanged,
     /// The old file is gone, or there was none.
@@ -67,16 +76,16 @@ impl DiskStore {
         &self,
         targets: &[Target<'_>],
         call: &Call,
-        temps: Temps,
-        patience: Patience,
-    ) -> Result<Vec<Saved>, Halt> {
-        let mut staged = targets
+        temp_kind: TempKind,
+        writer_wait: WriterWait,
+    ) -> Result<Vec<Saved>, AttemptError> {
+        let mut temps = targets
             .iter()
-            .map(|target| self.stage(target, temps))
+            .map(|target| self.write_temp(target, temp_kind))
             .collect::<Result<Vec<_>, _>>()?;
-        let folder = |target: &Target<'_>| os::stamp_of_folder(&target.place.folder);
+        let folder = |target: &Target<'_>| os::stamp_of_folder(&target.path.folder);
         let folders: Vec<_> = targets.iter().map(folder).collect();
-        for (target, temp) in targets.iter().zip(&mut staged) {
+        for (target, temp) in targets.iter().zip(&mut temps) {
             if target.change != Change::Keep {
                 target.check_unmoved(self.root.dir())?;
             }
@@ -85,8 +94,11 @@ impl DiskStore {
             }
         }
         let locks = lock_folders(targets)?;
-        let guards =
-            targets.iter().map(|target| target.guard(patience)).collect::<Result<Vec<_>, _>>()?;
+        let replacement = if locks.is_some() { Replacement::Exchange } else { Replacement::Rename };
+        let protections = targets
+            .iter()
+            .map(|target| target.protect(writer_wait))
+            .collect::<Result<Vec<_>, _>>()?;
         if targets.iter().any(|target| target.change != Change::Keep) {
             for target in targets {
                 target.check_unchanged()?;
@@ -97,23 +109,23 @@ impl DiskStore {
         }
 
         let mut published = Vec::with_capacity(targets.len());
-        for ((target, temp), guard) in targets.iter().zip(staged).zip(guards) {
-            match self.publish(target, temp, guard, locks.is_some()) {
+        for ((target, temp), protection) in targets.iter().zip(temps).zip(protections) {
+            match self.publish(target, temp, protection, replacement) {
                 Ok(one) => published.push(one),
-                Err(halt) => {
+                Err(reason) => {
                     // The update must not run again while a file stays published.
                     let is_undone = self.undo(&mut published) == published.len();
-                    return Err(if is_undone { halt } else { StoreError::Unconfirmed.into() });
+                    return Err(if is_undone { reason } else { StoreError::Unconfirmed.into() });
                 }
             }
         }
         let max = self.options.max_size;
-        if published.iter().any(|file| file.is_written_late(max)) {
+        if published.iter().any(|file| file.has_late_write(max)) {
             match self.undo(&mut published) {
                 0 => published.iter_mut().for_each(|file| {
-                    file.contested |= file.is_written_late(max);
+                    file.contested |= file.has_late_write(max);
                 }),
-                undone if undone == published.len() => return Err(Halt::Retry),
+                undone if undone == published.len() => return Err(AttemptError::Retry),
                 _ => return Err(StoreError::Unconfirmed.into()),
             }
         }
@@ -122,7 +134,7 @@ impl DiskStore {
         let finished = published.into_iter().map(|file| self.finish(file));
         let (saved, are_clean): (Vec<_>, Vec<_>) = finished.unzip();
         for ((target, before), is_clean) in targets.iter().zip(&folders).zip(are_clean) {
-            let Place { folder, parent, .. } = &target.place;
+            let ResolvedPath { folder, parent, .. } = &target.path;
             // A temporary file that could not be removed is left to the next sweep.
             if is_clean {
                 self.sweeps.changed_by_us(folder, parent, before.as_ref());
@@ -131,19 +143,19 @@ impl DiskStore {
         Ok(saved)
     }
 
-    pub(super) fn stage<'t>(
+    pub(super) fn write_temp<'t>(
         &self,
         target: &'t Target<'_>,
-        temps: Temps,
-    ) -> Result<Option<Temp<'t>>, Halt> {
+        temp_kind: TempKind,
+    ) -> Result<Option<TempFile<'t>>, AttemptError> {
         let Change::Write(bytes) = &target.change else { return Ok(None) };
-        let folder = &*target.place.folder;
-        self.sweeps.sweep(folder, &target.place.parent);
-        Temp::write(folder, bytes, target.original(), temps).map(Some)
+        let folder = &*target.path.folder;
+        self.sweeps.sweep(folder, &target.path.parent);
+        TempFile::write(folder, bytes, target.original(), temp_kind).map(Some)
     }
 
     /// Makes a new version durable, and gives it a temporary name to be renamed from if it replaces a file.
-    fn sync(&self, target: &Target<'_>, temp: &mut Temp<'_>) -> Result<(), Halt> {
+    fn sync(&self, target: &Target<'_>, temp: &mut TempFile<'_>) -> Result<(), AttemptError> {
         if target.stat.is_none() {
             return self.sync_bytes(temp);
         }
@@ -156,55 +168,61 @@ impl DiskStore {
         self.sync_bytes(temp)
     }
 
-    fn sync_bytes(&self, temp: &Temp<'_>) -> Result<(), Halt> {
+    fn sync_bytes(&self, temp: &TempFile<'_>) -> Result<(), AttemptError> {
         let began = Instant::now();
         temp.sync(self.options.durability)?;
-        self.syncs_slowly.store(began.elapsed() > QUICK_SYNC, Ordering::Relaxed);
+        self.syncs_slowly.store(began.elapsed() > QUICK_SYNC_MAX, Ordering::Relaxed);
         Ok(())
     }
 
     fn publish<'t, 'r>(
         &self,
         target: &'t Target<'r>,
-        mut temp: Option<Temp<'t>>,
-        guard: Guard<'t>,
-        is_folder_locked: bool,
-    ) -> Result<Published<'t, 'r>, Halt> {
-        let Place { folder, name, .. } = &target.place;
+        mut temp: Option<TempFile<'t>>,
+        protection: WriteProtection<'t>,
+        replacement: Replacement,
+    ) -> Result<PublishedFile<'t, 'r>, AttemptError> {
+        let ResolvedPath { folder, name, .. } = &target.path;
         let mut contested = false;
-        let (how, stamp) = match (&mut temp, &target.stat) {
-            (Some(temp), Some(stat)) if is_folder_locked => match temp.exchange(name, stat)? {
-                Replaced::Kept(stamp) => (How::Exchanged, stamp),
-                Replaced::Unknown(stamp) => {
-                    contested = true;
-                    (How::Exchanged, stamp)
+        let (outcome, stamp) = match (&mut temp, &target.stat) {
+            (Some(temp), Some(stat)) if replacement == Replacement::Exchange => {
+                match temp.exchange(name, stat)? {
+                    ReplacedFile::Kept(stamp) => (PublishOutcome::Exchanged, stamp),
+                    ReplacedFile::Unknown(stamp) => {
+                        contested = true;
+                        (PublishOutcome::Exchanged, stamp)
+                    }
+                    ReplacedFile::Gone(stamp) => {
+                        contested = self.restore_late_write(target, stamp)?;
+                        (PublishOutcome::Renamed, stamp)
+                    }
                 }
-                Replaced::Gone(stamp) => {
-                    contested = self.bring_back_late_writes(target, stamp)?;
-                    (How::Renamed, stamp)
-                }
-            },
+            }
             (Some(temp), Some(_)) => {
                 let stamp = temp.replace(name)?;
-                contested = self.bring_back_late_writes(target, stamp)?;
-                (How::Renamed, stamp)
+                contested = self.restore_late_write(target, stamp)?;
+                (PublishOutcome::Renamed, stamp)
             }
-            (Some(temp), None) => (How::Renamed, temp.create(name)?),
+            (Some(temp), None) => (PublishOutcome::Renamed, temp.create(name)?),
             (None, Some(_)) if target.change == Change::Remove => {
                 os::remove(folder, name).map_err(StoreError::when("remove the file"))?;
-                (How::Removed, Stamp::MISSING)
+                (PublishOutcome::Removed, Stamp::MISSING)
             }
             (None, stat) => {
-                (How::Unchanged, stat.as_ref().map_or(Stamp::MISSING, |stat| stat.stamp))
+                (PublishOutcome::Unchanged, stat.as_ref().map_or(Stamp::MISSING, |stat| stat.stamp))
             }
         };
-        Ok(Published { target, temp, guard, how, stamp, contested })
+        Ok(PublishedFile { target, temp, protection, outcome, stamp, contested })
     }
 
     /// Restores, after a rename, what another program wrote into the old file since the last check, and starts over.
     /// True if that is impossible, false if nothing was written.
-    fn bring_back_late_writes(&self, target: &Target<'_>, published: Stamp) -> Result<bool, Halt> {
-        match target.written_late(self.options.max_size) {
+    fn restore_late_write(
+        &self,
+        target: &Target<'_>,
+        published: Stamp,
+    ) -> Result<bool, AttemptError> {
+        match target.late_write(self.options.max_size) {
             Ok(None) => Ok(false),
             // Fewer bytes than there were are not restored: a program that emptied the file to fill it again will write
             // into the one that is gone, and then everything would be lost.
@@ -212,22 +230,22 @@ impl DiskStore {
                 if bytes.len() as u64 >= target.size()
                     && self.restore(target, published, Some(&bytes)).is_ok() =>
             {
-                Err(Halt::Retry)
+                Err(AttemptError::Retry)
             }
             _ => Ok(true),
         }
     }
 
     /// Undoes publishing, last file first, except for files changed since. Returns how many files are as they were.
-    fn undo(&self, published: &mut [Published<'_, '_>]) -> usize {
+    fn undo(&self, published: &mut [PublishedFile<'_, '_>]) -> usize {
         let undone = published.iter_mut().rev().filter_map(|file| {
-            let Published { target, temp, how, stamp, .. } = file;
+            let PublishedFile { target, temp, outcome, stamp, .. } = file;
             let bytes = target.version.as_ref().map(|version| version.bytes.as_slice());
-            match (how, temp) {
-                (How::Unchanged, _) => Some(()),
-                (How::Exchanged, Some(temp)) => {
+            match (outcome, temp) {
+                (PublishOutcome::Unchanged, _) => Some(()),
+                (PublishOutcome::Exchanged, Some(temp)) => {
                     check_untouched(target, *stamp).ok()?;
-                    temp.exchange_back(&target.place.name).ok()
+                    temp.exchange_back(&target.path.name).ok()
                 }
                 _ => self.restore(target, *stamp, bytes).ok(),
             }
@@ -241,14 +259,14 @@ impl DiskStore {
         target: &Target<'_>,
         published: Stamp,
         bytes: Option<&[u8]>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), AttemptError> {
         check_untouched(target, published)?;
-        let Place { folder, name, .. } = &target.place;
+        let ResolvedPath { folder, name, .. } = &target.path;
         let Some(bytes) = bytes else {
             return os::remove(folder, name)
                 .map_err(|error| StoreError::unwritten("remove the file", error).into());
         };
-        let mut temp = Temp::write(folder, bytes, target.original(), Temps::Named)?;
+        let mut temp = TempFile::write(folder, bytes, target.original(), TempKind::Named)?;
         temp.sync(self.options.durability)?;
         match target.change {
             Change::Remove => temp.create(name),
@@ -258,13 +276,13 @@ impl DiskStore {
     }
 
     /// Completes publishing: syncs and removes the temporary file. Returns the outcome, and true if that file is gone.
-    fn finish(&self, file: Published<'_, '_>) -> (Saved, bool) {
-        let Published { target, temp, guard, how, stamp, contested } = file;
-        if how == How::Unchanged {
+    fn finish(&self, file: PublishedFile<'_, '_>) -> (Saved, bool) {
+        let PublishedFile { target, temp, protection, outcome, stamp, contested } = file;
+        if outcome == PublishOutcome::Unchanged {
             return (Saved::kept(stamp), true);
         }
-        let lost = temp.as_ref().map_or_else(Vec::new, Temp::lost);
-        let drops_privileges = temp.as_ref().is_some_and(Temp::drops_privileges);
+        let lost = temp.as_ref().map_or_else(Vec::new, TempFile::lost_attributes);
+        let drops_privileges = temp.as_ref().is_some_and(TempFile::drops_privileges);
         let is_full = self.options.durability == Durability::Full;
         let is_created = target.stat.is_none();
         let is_name_synced = match &temp {
@@ -274,7 +292,7 @@ impl DiskStore {
             _ => true,
         };
         // Removes the old file with the temporary name, which it has by now.
-        let is_clean = temp.is_none_or(Temp::clean_up);
+        let is_clean = temp.is_none_or(TempFile::clean_up);
         let durable = match is_full {
             false => Durable::No,
             true if is_name_synced && self.sync_folders(target).is_ok() => Durable::Yes,
@@ -284,7 +302,7 @@ impl DiskStore {
         // A program that had found the file before it was replaced may open it only now. The lease shows it, too late
         // to undo anything.
         let is_replaced = target.stat.is_some();
-        let is_contested = contested || (is_replaced && guard.is_broken());
+        let is_contested = contested || (is_replaced && protection.is_broken());
         let saved = Saved {
             created: target.stat.is_none(),
             stamp,
@@ -292,10 +310,10 @@ impl DiskStore {
             links: target.stat.as_ref().map_or(0, |stat| stat.links.saturating_sub(1)),
             lost,
             drops_privileges,
-            interference: match guard {
+            interference: match protection {
                 _ if is_contested => Interference::Contested,
-                Guard::OpenElsewhere => Interference::OpenElsewhere,
-                Guard::Lease(_) | Guard::None => Interference::None,
+                WriteProtection::OpenElsewhere => Interference::OpenElsewhere,
+                WriteProtection::Lease(_) | WriteProtection::None => Interference::None,
             },
             restyled: None,
         };
@@ -305,8 +323,8 @@ impl DiskStore {
     /// Syncs the folder, which makes a file's name durable. For a new file also its parents: the folder may be new
     /// itself.
     fn sync_folders(&self, target: &Target<'_>) -> io::Result<()> {
-        os::sync_dir(&target.place.folder)?;
-        let parents = target.place.parent.ancestors().skip(1);
+        os::sync_dir(&target.path.folder)?;
+        let parents = target.path.parent.ancestors().skip(1);
         parents.take_while(|_| target.stat.is_none()).try_for_each(|parent| {
             let parent = open_folder(self.root.dir(), parent).map_err(io::Error::other)?;
             os::sync_dir(&parent)
@@ -314,25 +332,27 @@ impl DiskStore {
     }
 }
 
-impl Published<'_, '_> {
+impl PublishedFile<'_, '_> {
     /// True if another program wrote into the old file after the last look, or waits to do so.
-    fn is_written_late(&self, max: u64) -> bool {
-        self.how == How::Exchanged
-            && match &self.guard {
-                Guard::Lease(_) => self.guard.is_broken(),
-                Guard::OpenElsewhere | Guard::None => self.target.is_written_late(max),
+    fn has_late_write(&self, max: u64) -> bool {
+        self.outcome == PublishOutcome::Exchanged
+            && match &self.protection {
+                WriteProtection::Lease(_) => self.protection.is_broken(),
+                WriteProtection::OpenElsewhere | WriteProtection::None => {
+                    self.target.has_late_write(max)
+                }
             }
     }
 }
 
-/// Fails with [`Halt::Retry`] if a published file is no longer what it was then.
-fn check_untouched(target: &Target<'_>, published: Stamp) -> Result<(), Halt> {
-    let Place { folder, name, .. } = &target.place;
+/// Fails with [`AttemptError::Retry`] if a published file is no longer what it was then.
+fn check_untouched(target: &Target<'_>, published: Stamp) -> Result<(), AttemptError> {
+    let ResolvedPath { folder, name, .. } = &target.path;
     let now = os::stat(folder, name).map_err(StoreError::when("look at the file"))?;
     if now.map_or(Stamp::MISSING, |stat| stat.stamp) == published {
         Ok(())
     } else {
-        Err(Halt::Retry)
+        Err(AttemptError::Retry)
     }
 }
 
@@ -342,9 +362,9 @@ fn lock_folders(targets: &[Target<'_>]) -> Result<Option<Vec<FolderLock>>, Store
     if !targets.iter().filter(is_replaced).all(Target::can_exchange) {
         return Ok(None);
     }
-    let folders = targets.iter().filter(is_replaced).map(|target| &*target.place.folder);
+    let folders = targets.iter().filter(is_replaced).map(|target| &*target.path.folder);
     if targets.len() == 1 {
-        return Ok(folders.map(FolderLock::take).collect());
+        return Ok(folders.map(FolderLock::acquire).collect());
     }
     let identify = |folder| Ok((os::identity(folder)?, folder));
     let mut folders: Vec<_> = folders
@@ -354,7 +374,7 @@ fn lock_folders(targets: &[Target<'_>]) -> Result<Option<Vec<FolderLock>>, Store
     // All servers lock in the same order, so that no two wait for each other.
     folders.sort_unstable_by_key(|(identity, _)| *identity);
     folders.dedup_by_key(|(identity, _)| *identity);
-    Ok(folders.into_iter().map(|(_, folder)| FolderLock::take(folder)).collect())
+    Ok(folders.into_iter().map(|(_, folder)| FolderLock::acquire(folder)).collect())
 }
 
 #[cfg(test)]
@@ -372,14 +392,14 @@ mod tests {
         Call::until(Instant::now() + Duration::from_secs(10))
     }
 
-    /// Locks and reads the files, and plans their changes.
-    fn planned<'s>(store: &'s DiskStore, changes: &[(&str, Change)]) -> Vec<Target<'s>> {
+    /// Locks and reads the files, and sets their changes.
+    fn prepared<'s>(store: &'s DiskStore, changes: &[(&str, Change)]) -> Vec<Target<'s>> {
         let paths: Vec<_> = changes.iter().map(|(name, _)| FilePath::flat(name).unwrap()).collect();
         let (mut targets, _) = store.find_targets(&paths).ok().unwrap();
         lock_all(&mut targets, &call()).unwrap();
         for (target, (_, change)) in targets.iter_mut().zip(changes) {
-            target.load(100, Patience::Wait).ok().unwrap();
-            target.plan(change.clone(), 100).unwrap();
+            target.load(100, WriterWait::Wait).ok().unwrap();
+            target.set_change(change.clone(), 100).unwrap();
         }
         targets
     }
@@ -388,28 +408,28 @@ mod tests {
     fn publish<'t, 's>(
         store: &DiskStore,
         target: &'t Target<'s>,
-        is_folder_locked: bool,
+        replacement: Replacement,
         meanwhile: impl FnOnce(),
-    ) -> Result<Published<'t, 's>, Halt> {
-        let mut temp = store.stage(target, store.temps())?;
+    ) -> Result<PublishedFile<'t, 's>, AttemptError> {
+        let mut temp = store.write_temp(target, store.temp_kind())?;
         if let (Some(temp), Some(_)) = (&mut temp, &target.stat) {
             temp.give_name()?;
         }
         meanwhile();
-        store.publish(target, temp, Guard::None, is_folder_locked)
+        store.publish(target, temp, WriteProtection::None, replacement)
     }
 
     /// Later steps cannot be made to fail at will, so the undo is run by itself.
     #[test]
     fn files_already_published_are_put_back() {
-        for is_folder_locked in [false, true] {
+        for replacement in [Replacement::Rename, Replacement::Exchange] {
             let dir = tempfile::tempdir().unwrap();
             for name in ["edited", "removed", "kept", "touched"] {
                 fs::write(dir.path().join(name), "old").unwrap();
             }
             let store = store(dir.path());
             let write = || Change::write(b"new");
-            let targets = planned(
+            let targets = prepared(
                 &store,
                 &[
                     ("edited", write()),
@@ -419,7 +439,7 @@ mod tests {
                     ("created", write()),
                 ],
             );
-            let publish = |target| publish(&store, target, is_folder_locked, || {}).ok().unwrap();
+            let publish = |target| publish(&store, target, replacement, || {}).ok().unwrap();
             let mut published: Vec<_> = targets.iter().map(publish).collect();
             fs::write(dir.path().join("touched"), "by others").unwrap();
             assert_eq!(store.undo(&mut published), 4);
@@ -448,8 +468,8 @@ mod tests {
             let path = dir.path().join("a");
             fs::write(&path, "old").unwrap();
             let store = store(dir.path());
-            let targets = planned(&store, &[("a", Change::write(b"new"))]);
-            let outcome = publish(&store, &targets[0], false, || {
+            let targets = prepared(&store, &[("a", Change::write(b"new"))]);
+            let outcome = publish(&store, &targets[0], Replacement::Rename, || {
                 if theirs != "old" {
                     fs::write(&path, theirs).unwrap();
                 }
@@ -457,7 +477,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), left);
             match outcome {
                 Ok(published) => assert_eq!((published.contested, left), (is_told, "new")),
-                Err(halt) => assert!(matches!(halt, Halt::Retry) && left == theirs),
+                Err(reason) => assert!(matches!(reason, AttemptError::Retry) && left == theirs),
             }
         }
     }
@@ -470,8 +490,8 @@ mod tests {
             let path = dir.path().join("a");
             fs::write(&path, "old").unwrap();
             let store = store(dir.path());
-            let targets = planned(&store, &[("a", Change::write(b"new"))]);
-            let outcome = publish(&store, &targets[0], true, || {
+            let targets = prepared(&store, &[("a", Change::write(b"new"))]);
+            let outcome = publish(&store, &targets[0], Replacement::Exchange, || {
                 if by_rename {
                     fs::write(dir.path().join("b"), "theirs").unwrap();
                     fs::rename(dir.path().join("b"), &path).unwrap();
@@ -480,10 +500,10 @@ mod tests {
                 }
             });
             if by_rename {
-                assert!(matches!(outcome, Err(Halt::Retry)));
+                assert!(matches!(outcome, Err(AttemptError::Retry)));
             } else {
                 let mut published = [outcome.ok().unwrap()];
-                assert!(published[0].is_written_late(100));
+                assert!(published[0].has_late_write(100));
                 assert_eq!(store.undo(&mut published), 1);
             }
             assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");

@@ -16,7 +16,7 @@ const ALTERNATIVES_MAX: usize = 256;
 pub(super) enum Invalid {
     #[error("it has more than {LENGTH_MAX} bytes")]
     TooLong,
-    #[error("its braces stand for more than {ALTERNATIVES_MAX} globs")]
+    #[error("its braces expand to more than {ALTERNATIVES_MAX} globs")]
     TooManyAlternatives,
     #[error("a `{{` has no `}}`")]
     OpenBrace,

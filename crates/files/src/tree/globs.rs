@@ -28,7 +28,7 @@ enum Reason {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     #[error(
-        "together with the globs before it, it stands for more than {GLOBS_MAX} globs or {TRIED_MAX} bytes"
+        "together with the globs before it, it expands to more than {GLOBS_MAX} globs or {TRIED_MAX} bytes"
     )]
     TooMany,
 }

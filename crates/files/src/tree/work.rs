@@ -8,7 +8,7 @@ use std::sync::{
 use cap_std::fs::ReadDir;
 
 use super::rules::Rules;
-use crate::{StoreError, resolve::Folder};
+use crate::{StoreError, resolve::OpenFolder};
 
 /// Maximum number of batches of files that wait for a thread. Each keeps its folder open.
 const BATCHES_MAX: usize = 16;
@@ -23,7 +23,7 @@ pub(super) enum Task<'w> {
     },
     Rest(Rest<'w>),
     Files {
-        folder: Arc<Folder<'w>>,
+        folder: Arc<OpenFolder<'w>>,
         path: Box<str>,
         names: Vec<String>,
     },
@@ -31,7 +31,7 @@ pub(super) enum Task<'w> {
 
 /// An open folder, with the entries that were not read yet.
 pub(super) struct Rest<'w> {
-    pub folder: Arc<Folder<'w>>,
+    pub folder: Arc<OpenFolder<'w>>,
     pub path: Arc<str>,
     pub entries: ReadDir,
     pub rules: Option<Arc<Rules>>,

@@ -15,7 +15,7 @@ use rustix::{
 use super::{Stat, stat_open};
 
 /// Outcome of copying the attributes.
-pub(super) struct Copied {
+pub(super) struct CopiedAttributes {
     /// Mode that the new file should have now, and the result of setting it.
     pub mode: Mode,
     pub mode_set: Result<(), Errno>,
@@ -26,11 +26,11 @@ pub(super) struct Copied {
 }
 
 /// Mode bits by which a file runs with the rights of its owner or group.
-const PRIVILEGED: Mode = Mode::SUID.union(Mode::SGID);
+const PRIVILEGE_BITS: Mode = Mode::SUID.union(Mode::SGID);
 
 /// Copies the attributes of `original` to `temp`. The mode comes last: the other steps clear or widen bits of it. Fails
 /// if the folder's default list gave `temp` an access list that cannot be removed.
-pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Result<Copied, Errno> {
+pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Result<CopiedAttributes, Errno> {
     let (uid, gid) = (Some(Uid::from_raw(stat.uid)), Some(Gid::from_raw(stat.gid)));
     // The right owner is mostly set from the start, also where nobody is allowed to change it.
     let new = stat_open(temp).ok();
@@ -40,10 +40,10 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Result<Copied, 
     let group_kept = owner_kept
         || has(|new, stat| new.gid == stat.gid)
         || retry_on_intr(|| fchown(temp, None, gid)).is_ok();
-    let xattr::Kept { acl: acl_kept, others: others_kept, had_capabilities } =
+    let xattr::KeptXattrs { acl: acl_kept, others: others_kept, had_capabilities } =
         xattr::copy(original, temp)?;
 
-    let unprivileged = stat.mode.difference(PRIVILEGED);
+    let unprivileged = stat.mode.difference(PRIVILEGE_BITS);
     let mut mode = unprivileged;
     if !group_kept || !acl_kept {
         // The group bits were meant for another group, or bound an ACL that is lost: the group gets no more than all
@@ -64,11 +64,11 @@ pub(super) fn copy(original: &File, stat: &Stat, temp: &File) -> Result<Copied, 
         ("extended attributes", others_kept),
         ("mode", mode == unprivileged),
     ];
-    Ok(Copied {
+    Ok(CopiedAttributes {
         mode,
         mode_set,
         lost: kept.into_iter().filter(|(_, kept)| !kept).map(|(name, _)| name).collect(),
-        was_privileged: had_capabilities || stat.mode.intersects(PRIVILEGED),
+        was_privileged: had_capabilities || stat.mode.intersects(PRIVILEGE_BITS),
     })
 }
 
@@ -97,7 +97,7 @@ pub(super) fn mode_of_new_file(dir: &Dir) -> NewMode {
 pub(crate) fn umask() -> Mode {
     static UMASK: OnceLock<Mode> = OnceLock::new();
     *UMASK.get_or_init(|| {
-        if let Some(bits) = told_umask() {
+        if let Some(bits) = umask_from_proc() {
             return Mode::from_bits_truncate(bits.into());
         }
         // Other systems return the umask only when it is set: for a moment, to something strict.
@@ -108,7 +108,7 @@ pub(crate) fn umask() -> Mode {
 }
 
 /// Reads the umask from `/proc/self/status`, which has it in the second line. Linux only.
-fn told_umask() -> Option<u16> {
+fn umask_from_proc() -> Option<u16> {
     let mut head = [0; 128];
     let read = File::open("/proc/self/status").ok()?.read(&mut head).ok()?;
     let mut lines = str::from_utf8(&head[..read]).ok()?.lines();
@@ -130,25 +130,25 @@ mod xattr {
         io::{Errno, retry_on_intr},
     };
 
-    use super::super::open_again;
+    use super::super::reopen;
 
     const ACL: &CStr = c"system.posix_acl_access";
     const CAPABILITIES: &CStr = c"security.capability";
 
     /// Signatures of the old bytes: with other bytes they would make the file unreadable.
-    const OF_THE_BYTES: [&CStr; 2] = [c"security.ima", c"security.evm"];
+    const CONTENT_SIGNATURES: [&CStr; 2] = [c"security.ima", c"security.evm"];
 
     /// True if new files of a folder get an access list, and also if that is not known: a mode set by us could give
     /// more rights than the list.
     pub(super) fn may_have_default_acl(dir: &Dir) -> bool {
-        let size = open_again(dir)
+        let size = reopen(dir)
             .and_then(|dir| retry_on_intr(|| fgetxattr_query(&dir, c"system.posix_acl_default")));
         // Only Linux has default access lists.
         cfg!(target_os = "linux")
             && !matches!(size, Ok(0) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS))
     }
 
-    pub(super) struct Kept {
+    pub(super) struct KeptXattrs {
         pub acl: bool,
         pub others: bool,
         pub had_capabilities: bool,
@@ -156,18 +156,18 @@ mod xattr {
 
     /// Copies the extended attributes that can be copied. A file whose attributes cannot be listed may have had an
     /// access list. Fails if `to` has an access list from the folder that cannot be removed.
-    pub(super) fn copy(from: &File, to: &File) -> Result<Kept, Errno> {
+    pub(super) fn copy(from: &File, to: &File) -> Result<KeptXattrs, Errno> {
         let Some(names) = list(from) else {
             remove_acl(to)?;
-            return Ok(Kept { acl: false, others: false, had_capabilities: false });
+            return Ok(KeptXattrs { acl: false, others: false, had_capabilities: false });
         };
         let names: Vec<&CStr> = names
             .split_inclusive(|&byte| byte == 0)
             .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
-            .filter(|name| !OF_THE_BYTES.contains(name))
+            .filter(|name| !CONTENT_SIGNATURES.contains(name))
             .collect();
         let had_capabilities = names.contains(&CAPABILITIES);
-        let mut all = Kept { acl: true, others: true, had_capabilities };
+        let mut all = KeptXattrs { acl: true, others: true, had_capabilities };
         for name in names.iter().copied().filter(|name| *name != CAPABILITIES) {
             let kept = read(from, name).is_some_and(|value| {
                 retry_on_intr(|| fsetxattr(to, name, &value, XattrFlags::empty())).is_ok()
@@ -228,14 +228,17 @@ mod xattr {
         false
     }
 
-    pub(super) struct Kept {
+    pub(super) struct KeptXattrs {
         pub acl: bool,
         pub others: bool,
         pub had_capabilities: bool,
     }
 
-    pub(super) fn copy(_: &std::fs::File, _: &std::fs::File) -> Result<Kept, rustix::io::Errno> {
-        Ok(Kept { acl: true, others: true, had_capabilities: false })
+    pub(super) fn copy(
+        _: &std::fs::File,
+        _: &std::fs::File,
+    ) -> Result<KeptXattrs, rustix::io::Errno> {
+        Ok(KeptXattrs { acl: true, others: true, had_capabilities: false })
     }
 }
 
@@ -245,7 +248,10 @@ mod tests {
 
     #[test]
     fn the_umask_is_told_and_a_plain_folder_has_no_list() {
-        assert_eq!(told_umask().map(|bits| Mode::from_bits_truncate(bits.into())), Some(umask()));
+        assert_eq!(
+            umask_from_proc().map(|bits| Mode::from_bits_truncate(bits.into())),
+            Some(umask())
+        );
         let dir = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
         assert!(!xattr::may_have_default_acl(&dir));

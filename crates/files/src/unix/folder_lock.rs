@@ -15,7 +15,7 @@ use rustix::{
     io::{Errno, retry_on_intr},
 };
 
-use super::open_again;
+use super::reopen;
 
 /// Longest wait for the lock. Servers hold it for microseconds, but another program may hold it for as long as it
 /// likes.
@@ -29,8 +29,8 @@ pub(crate) struct FolderLock {
 
 impl FolderLock {
     /// Locks a folder. `None` if another program keeps the lock, or the file system has none.
-    pub fn take(folder: &Dir) -> Option<FolderLock> {
-        let folder = open_again(folder).ok()?;
+    pub fn acquire(folder: &Dir) -> Option<FolderLock> {
+        let folder = reopen(folder).ok()?;
         let mut limit = None;
         loop {
             match retry_on_intr(|| flock(&folder, FlockOperation::NonBlockingLockExclusive)) {
@@ -54,9 +54,9 @@ mod tests {
     fn one_server_at_a_time_holds_the_lock_of_a_folder() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Dir::open_ambient_dir(dir.path(), cap_std::ambient_authority()).unwrap();
-        let held = FolderLock::take(&folder);
-        assert!(held.is_some() && FolderLock::take(&folder).is_none());
+        let held = FolderLock::acquire(&folder);
+        assert!(held.is_some() && FolderLock::acquire(&folder).is_none());
         drop(held);
-        assert!(FolderLock::take(&folder).is_some());
+        assert!(FolderLock::acquire(&folder).is_some());
     }
 }

@@ -44,7 +44,7 @@ impl Lease<'_> {
 /// True if leases are reliable on the file's file system. Network file systems answer as if every file had a writer.
 #[cfg(target_os = "linux")]
 pub(super) fn are_known_to_work(file: &File) -> bool {
-    super::is_known_local(file)
+    super::is_local_file_system(file)
 }
 
 /// Takes a lease, or reports that another program has the file open for writing. The file must be open for reading

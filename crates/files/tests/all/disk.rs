@@ -31,7 +31,7 @@ use text::LineRange;
 
 /// Both ways to a temporary file.
 fn disks() -> [Disk; 2] {
-    [Disk::new(), Disk::with_named_temps()]
+    [Disk::new(), Disk::with_named_temp_files()]
 }
 
 fn mode(path: &Path) -> u32 {

@@ -59,7 +59,7 @@ fn is_denied<T>(outcome: &Result<T, StageError<&'static str>>) -> bool {
 
 #[test]
 fn folders_are_made_for_a_new_file() {
-    for disk in [Disk::new(), Disk::with_named_temps()] {
+    for disk in [Disk::new(), Disk::with_named_temp_files()] {
         for below in ["sub/a", "x/y/z/a", "x/other/a", "grün/日本 語/🦀", " / /a", "./p/./q//a"]
         {
             assert!(append(&disk, below, "one").unwrap().created, "{below}");
@@ -268,7 +268,7 @@ fn no_folder_is_made_outside() {
 
 #[test]
 fn folders_are_taken_back_when_the_file_cannot_be_written() {
-    for disk in [Disk::new(), Disk::with_named_temps()] {
+    for disk in [Disk::new(), Disk::with_named_temp_files()] {
         fs::create_dir(disk.dir.path().join("old")).unwrap();
         for below in ["x/y/z/a", "old/x/a"] {
             let path = file(disk.dir.path(), below);

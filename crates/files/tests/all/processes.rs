@@ -41,7 +41,7 @@ fn child_appends() {
     let Some((folder, argument)) = given() else { return };
     let (letter, temps) = argument.split_at(1);
     let store = crate::common::open(&folder.join("root"));
-    let store = if temps == "named" { store.with_named_temps() } else { store };
+    let store = if temps == "named" { store.with_named_temp_files() } else { store };
     let created =
         (0..50).filter(|_| append(&store, &at("a"), letter, &call()).unwrap().created).count();
     fs::write(folder.join(letter), created.to_string()).unwrap();
@@ -81,7 +81,7 @@ fn processes_lose_nothing_with_named_temps() {
 #[test]
 fn child_never_stops() {
     let Some((folder, _)) = given() else { return };
-    let store = crate::common::open(&folder).with_named_temps();
+    let store = crate::common::open(&folder).with_named_temp_files();
     loop {
         append(&store, &at("a"), "x", &call()).ok();
         append(&store, &at("b"), &"x".repeat(900), &call()).ok();

@@ -143,7 +143,7 @@ fn a_file_that_may_only_be_read_is_not_replaced() {
 
 #[test]
 fn nothing_is_made_in_a_folder_that_may_only_be_read() {
-    for disk in [Disk::new(), Disk::with_named_temps()] {
+    for disk in [Disk::new(), Disk::with_named_temp_files()] {
         let dir = disk.dir.path();
         disk.put("a", "one");
         set_mode(dir, 0o555);
@@ -242,7 +242,7 @@ fn a_file_of_somebody_else_becomes_ours() {
         ((1234, 4321), 0o0666, 0o0666, &["owner", "group"]),
         ((1234, 4321), 0o2676, 0o0666, &["owner", "group", "mode"]),
     ] {
-        for disk in [Disk::new(), Disk::with_named_temps()] {
+        for disk in [Disk::new(), Disk::with_named_temp_files()] {
             let path = disk.dir.path().join("a");
             disk.put("a", "one");
             chown(&path, Some(owner.0), Some(owner.1)).unwrap();

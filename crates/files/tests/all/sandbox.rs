@@ -319,7 +319,7 @@ fn work(store: &dyn Store, dir: &Path) {
 #[test]
 fn our_own_work_is_done_as_well_behind_the_wall_as_before_it() {
     for durability in [Durability::None, Durability::Data, Durability::Full] {
-        for temps in [|store| store, DiskStore::with_named_temps] {
+        for temps in [|store| store, DiskStore::with_named_temp_files] {
             for before in [false, true] {
                 let disk = Disk::new();
                 let dir = disk.dir.path();

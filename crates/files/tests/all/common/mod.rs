@@ -42,9 +42,9 @@ impl Disk {
         Disk { dir, store }
     }
 
-    pub fn with_named_temps() -> Disk {
+    pub fn with_named_temp_files() -> Disk {
         let Disk { dir, store } = Disk::new();
-        Disk { dir, store: store.with_named_temps() }
+        Disk { dir, store: store.with_named_temp_files() }
     }
 
     pub fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {

@@ -17,20 +17,20 @@ use rustix::{
 };
 
 use super::{
-    Claim, Stat,
-    attributes::{self, Copied, NewMode},
-    claim, exchange, stat_open,
+    FileLock, Stat,
+    attributes::{self, CopiedAttributes, NewMode},
+    exchange, file_lock, stat_open,
 };
 use crate::{
     Durability, Stamp, StoreError,
-    attempt::{Halt, Temps},
+    attempt::{AttemptError, TempKind},
     temp_name,
 };
 
 /// Mode for which only the owner may read and write.
 const FIRST_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-pub(crate) struct Temp<'d> {
+pub(crate) struct TempFile<'d> {
     dir: &'d Dir,
     file: File,
     /// Temporary name. Removed on drop, whichever file has it by then.
@@ -40,15 +40,15 @@ pub(crate) struct Temp<'d> {
     drops_privileges: bool,
 }
 
-impl<'d> Temp<'d> {
+impl<'d> TempFile<'d> {
     /// Writes `bytes` to a new file, with the attributes of `original` if there is one.
     pub fn write(
         dir: &'d Dir,
         bytes: &[u8],
-        original: Option<(&Claim, &Stat)>,
-        temps: Temps,
-    ) -> Result<Temp<'d>, Halt> {
-        let original = original.and_then(|(claim, stat)| claim.file().zip(Some(stat)));
+        original: Option<(&FileLock, &Stat)>,
+        temp_kind: TempKind,
+    ) -> Result<TempFile<'d>, AttemptError> {
+        let original = original.and_then(|(file_lock, stat)| file_lock.file().zip(Some(stat)));
         // Until the file has its own mode no other user may read it; only an access list of the folder has to be set at
         // creation.
         let new_mode = original.is_none().then(|| attributes::mode_of_new_file(dir));
@@ -56,17 +56,17 @@ impl<'d> Temp<'d> {
             Some(NewMode::FromFolder(mode)) => mode,
             _ => FIRST_MODE,
         };
-        let mut temp = Temp::open(dir, mode, temps)?;
+        let mut temp = TempFile::open(dir, mode, temp_kind)?;
         // Locked before other programs can see it: no sweep removes it, and a program that opens it once published
         // waits for us.
-        if !claim::try_lock(&temp.file)? {
-            return Err(Halt::Retry);
+        if !file_lock::try_lock(&temp.file)? {
+            return Err(AttemptError::Retry);
         }
         temp.file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
         let copied = original
             .map(|(file, stat)| attributes::copy(file, stat, &temp.file))
             .transpose()
-            .map_err(|error| failed("remove the access list that the folder gives", error))?;
+            .map_err(|error| write_error("remove the access list that the folder gives", error))?;
         if let Some(NewMode::Known(mode)) = new_mode {
             temp.set_mode_of_new_file(mode)?;
         }
@@ -83,7 +83,7 @@ impl<'d> Temp<'d> {
     }
 
     /// Makes the bytes durable, and the name if the file has one.
-    pub fn sync(&self, durability: Durability) -> Result<(), Halt> {
+    pub fn sync(&self, durability: Durability) -> Result<(), AttemptError> {
         match durability {
             Durability::None => self.flush(),
             // Not tried again: after a failed sync the kernel may call lost pages clean.
@@ -97,17 +97,17 @@ impl<'d> Temp<'d> {
         self.file.sync_all()
     }
 
-    fn set_mode_of_new_file(&mut self, mode: Mode) -> Result<(), Halt> {
+    fn set_mode_of_new_file(&mut self, mode: Mode) -> Result<(), AttemptError> {
         match attributes::set_mode(&self.file, mode) {
             Ok(()) => {}
             // A file system without modes gives every file the same one. If there are modes, the file stays readable by
             // its owner alone.
-            Err(error) if is_not_allowed(error) => {
+            Err(error) if is_unsupported(error) => {
                 if stat_open(&self.file).is_ok_and(|stat| stat.mode == FIRST_MODE) {
                     self.lost.push("mode");
                 }
             }
-            Err(error) => return Err(failed("set the mode", error)),
+            Err(error) => return Err(write_error("set the mode", error)),
         }
         Ok(())
     }
@@ -128,13 +128,13 @@ impl<'d> Temp<'d> {
         })?)
     }
 
-    fn open(dir: &'d Dir, mode: Mode, temps: Temps) -> Result<Temp<'d>, Halt> {
+    fn open(dir: &'d Dir, mode: Mode, temp_kind: TempKind) -> Result<TempFile<'d>, AttemptError> {
         #[cfg(target_os = "linux")]
-        if temps == Temps::Unnamed {
+        if temp_kind == TempKind::Unnamed {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             match retry_on_intr(|| openat(dir, ".", flags, mode)) {
                 Ok(file) => {
-                    return Ok(Temp {
+                    return Ok(TempFile {
                         dir,
                         file: file.into(),
                         name: None,
@@ -148,10 +148,10 @@ impl<'d> Temp<'d> {
                 Err(
                     Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS | Errno::PERM,
                 ) => {}
-                Err(error) => return Err(not_created(error)),
+                Err(error) => return Err(creation_error(error)),
             }
         }
-        let _ = temps;
+        let _ = temp_kind;
         let name = temp_name::fresh();
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -160,9 +160,9 @@ impl<'d> Temp<'d> {
                 // A call that failed may have been executed all the same.
                 let _ = super::remove(dir, name.as_ref());
             }
-            not_created(error)
+            creation_error(error)
         })?;
-        Ok(Temp {
+        Ok(TempFile {
             dir,
             file: file.into(),
             name: Some(name),
@@ -173,21 +173,21 @@ impl<'d> Temp<'d> {
     }
 
     /// Checks size and mode of the file: the system may be wrong when it says that it wrote everything.
-    fn check(&mut self, size: u64, copied: Option<&Copied>) -> Result<(), Halt> {
+    fn check(&mut self, size: u64, copied: Option<&CopiedAttributes>) -> Result<(), AttemptError> {
         let stat = stat_open(&self.file).map_err(StoreError::when("look at the temporary file"))?;
         if self.name.is_some() && stat.links == 0 {
             // The sweep of another server removed it between its creation and its lock.
-            return Err(Halt::Retry);
+            return Err(AttemptError::Retry);
         }
         let wrong = |what| StoreError::Write { doing: "write", source: io::Error::other(what) };
         if stat.stamp.size != size {
             return Err(wrong("the temporary file has the wrong size").into());
         }
-        if let Some(Copied { mode, mode_set, .. }) = copied
+        if let Some(CopiedAttributes { mode, mode_set, .. }) = copied
             && *mode != stat.mode
         {
             return Err(match *mode_set {
-                Err(error) if !is_not_allowed(error) => failed("set the mode", error),
+                Err(error) if !is_unsupported(error) => write_error("set the mode", error),
                 _ => wrong("the mode of the file cannot be kept").into(),
             });
         }
@@ -196,7 +196,7 @@ impl<'d> Temp<'d> {
     }
 
     /// Returns the attributes of the original that it could not be given.
-    pub fn lost(&self) -> Vec<&'static str> {
+    pub fn lost_attributes(&self) -> Vec<&'static str> {
         self.lost.clone()
     }
 
@@ -206,7 +206,7 @@ impl<'d> Temp<'d> {
     }
 
     /// Gives it a temporary name, if it has none: an unnamed file cannot replace another.
-    pub fn give_name(&mut self) -> Result<(), Halt> {
+    pub fn give_name(&mut self) -> Result<(), AttemptError> {
         if self.name.is_none() {
             let name = temp_name::fresh();
             self.link(name.as_ref())?;
@@ -219,33 +219,37 @@ impl<'d> Temp<'d> {
     /// that it can be checked, and put back.
     ///
     /// Requires the lock of the folder.
-    pub fn exchange(&mut self, name: &OsStr, expected: &Stat) -> Result<Replaced, Halt> {
+    pub fn exchange(
+        &mut self,
+        name: &OsStr,
+        expected: &Stat,
+    ) -> Result<ReplacedFile, AttemptError> {
         match exchange::exchange(self.dir, name, self.name()) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return self.replace(name).map(Replaced::Gone);
+                return self.replace(name).map(ReplacedFile::Gone);
             }
             Err(error) if !self.is_at(name) => {
                 return Err(match error {
                     // Another program removed it.
-                    Errno::NOENT => Halt::Retry,
-                    error => failed("replace the file", error),
+                    Errno::NOENT => AttemptError::Retry,
+                    error => write_error("replace the file", error),
                 });
             }
             _ => {}
         }
         // The file is published by now: an error that only hides the replaced file is no failure.
-        let Ok(replaced) = several_times(|| super::stat(self.dir, self.name())) else {
-            return Ok(Replaced::Unknown(self.published()));
+        let Ok(replaced) = retry_few_times(|| super::stat(self.dir, self.name())) else {
+            return Ok(ReplacedFile::Unknown(self.published_stamp()));
         };
         if replaced.is_some_and(|replaced| replaced.is_same_file(expected)) {
-            return Ok(Replaced::Kept(self.published()));
+            return Ok(ReplacedFile::Kept(self.published_stamp()));
         }
         // Another program put a file there after the last check.
         self.exchange_back(name)?;
-        Err(Halt::Retry)
+        Err(AttemptError::Retry)
     }
 
-    /// Undoes [`Temp::exchange`].
+    /// Undoes [`TempFile::exchange`].
     pub fn exchange_back(&mut self, name: &OsStr) -> Result<(), StoreError> {
         let undone = stat_open(&self.file)
             .and_then(|published| exchange::undo(self.dir, name, self.name(), &published));
@@ -261,18 +265,18 @@ impl<'d> Temp<'d> {
     }
 
     /// Replaces the file `name`, and stays locked. Returns the published file's stamp.
-    pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
+    pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, AttemptError> {
         match retry_on_intr(|| renameat(self.dir, self.name(), self.dir, name)) {
             Err(error) if !self.is_at(name) => {
                 return Err(match error {
                     // Another program removed it.
-                    Errno::NOENT => Halt::Retry,
-                    error => failed("replace the file", error),
+                    Errno::NOENT => AttemptError::Retry,
+                    error => write_error("replace the file", error),
                 });
             }
             _ => self.name = None,
         }
-        Ok(self.published())
+        Ok(self.published_stamp())
     }
 
     /// True if it has this name by now. A call that failed may have been executed all the same: on a network a request
@@ -283,30 +287,30 @@ impl<'d> Temp<'d> {
     }
 
     /// Creates the file `name`, which must not exist, and stays locked. Returns its stamp.
-    pub fn create(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
+    pub fn create(&mut self, name: &OsStr) -> Result<Stamp, AttemptError> {
         let Some(from) = self.name.take() else {
             self.link(name)?;
-            return Ok(self.published());
+            return Ok(self.published_stamp());
         };
         let created = move_to_free_name(self.dir, &from, name);
-        if !matches!(created, Ok(Moved::Renamed)) {
+        if !matches!(created, Ok(MovedBy::Rename)) {
             let _ = super::remove(self.dir, from.as_ref());
         }
         match created {
-            Ok(_) => Ok(self.published()),
-            Err(_) if self.is_at(name) => Ok(self.published()),
-            Err(Errno::EXIST | Errno::NOENT) => Err(Halt::Retry),
-            Err(error) => Err(failed("create the file", error)),
+            Ok(_) => Ok(self.published_stamp()),
+            Err(_) if self.is_at(name) => Ok(self.published_stamp()),
+            Err(Errno::EXIST | Errno::NOENT) => Err(AttemptError::Retry),
+            Err(error) => Err(write_error("create the file", error)),
         }
     }
 
     /// Returns the stamp after the name changed, which changes the times.
-    fn published(&self) -> Stamp {
+    fn published_stamp(&self) -> Stamp {
         stat_open(&self.file).map_or(self.stamp, |stat| stat.stamp)
     }
 
     #[cfg(target_os = "linux")]
-    fn link(&self, name: &OsStr) -> Result<(), Halt> {
+    fn link(&self, name: &OsStr) -> Result<(), AttemptError> {
         use std::os::fd::AsRawFd;
         let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match retry_on_intr(|| {
@@ -314,7 +318,7 @@ impl<'d> Temp<'d> {
         }) {
             Ok(()) => Ok(()),
             Err(_) if self.is_at(name) => Ok(()),
-            Err(Errno::EXIST) => Err(Halt::Retry),
+            Err(Errno::EXIST) => Err(AttemptError::Retry),
             // There is no `/proc`, or no links here.
             Err(
                 Errno::NOENT
@@ -325,19 +329,19 @@ impl<'d> Temp<'d> {
                 | Errno::INVAL
                 | Errno::XDEV
                 | Errno::MLINK,
-            ) => Err(Halt::NoLink),
-            Err(error) => Err(failed("name the temporary file", error)),
+            ) => Err(AttemptError::NoLink),
+            Err(error) => Err(write_error("name the temporary file", error)),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
     #[expect(clippy::unused_self, reason = "the signature is that of Linux")]
-    fn link(&self, _: &OsStr) -> Result<(), Halt> {
-        Err(Halt::NoLink)
+    fn link(&self, _: &OsStr) -> Result<(), AttemptError> {
+        Err(AttemptError::NoLink)
     }
 }
 
-impl Temp<'_> {
+impl TempFile<'_> {
     /// Removes the file that has the temporary name: this one, or the one that it replaced. True if nothing is left.
     pub fn clean_up(mut self) -> bool {
         self.remove()
@@ -345,7 +349,7 @@ impl Temp<'_> {
 
     fn remove(&mut self) -> bool {
         let Some(name) = self.name.take() else { return true };
-        several_times(|| match super::remove(self.dir, name.as_ref()) {
+        retry_few_times(|| match super::remove(self.dir, name.as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         })
@@ -353,20 +357,20 @@ impl Temp<'_> {
     }
 }
 
-impl Drop for Temp<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         self.remove();
     }
 }
 
 /// Repeats a failed call a few times: after a file is published nobody else will.
-fn several_times<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+fn retry_few_times<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     const MORE: usize = 3;
     (0..MORE).find_map(|_| attempt().ok()).map_or_else(attempt, Ok)
 }
 
 /// State of the file that had the name before.
-pub(crate) enum Replaced {
+pub(crate) enum ReplacedFile {
     /// It has the temporary name now.
     Kept(Stamp),
     /// It has the temporary name, and cannot be checked.
@@ -374,41 +378,41 @@ pub(crate) enum Replaced {
     Gone(Stamp),
 }
 
-enum Moved {
-    Renamed,
+enum MovedBy {
+    Rename,
     /// The old name is still there.
-    Linked,
+    Link,
 }
 
 /// Moves a file to a name that is free; never replaces anything. File systems without hard links often have the rename,
 /// and the other way round.
-fn move_to_free_name(dir: &Dir, from: &str, to: &OsStr) -> Result<Moved, Errno> {
+fn move_to_free_name(dir: &Dir, from: &str, to: &OsStr) -> Result<MovedBy, Errno> {
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     match retry_on_intr(|| {
         rustix::fs::renameat_with(dir, from, dir, to, rustix::fs::RenameFlags::NOREPLACE)
     }) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-        renamed => return renamed.map(|()| Moved::Renamed),
+        renamed => return renamed.map(|()| MovedBy::Rename),
     }
-    retry_on_intr(|| linkat(dir, from, dir, to, AtFlags::empty())).map(|()| Moved::Linked)
+    retry_on_intr(|| linkat(dir, from, dir, to, AtFlags::empty())).map(|()| MovedBy::Link)
 }
 
-fn not_created(error: Errno) -> Halt {
+fn creation_error(error: Errno) -> AttemptError {
     match error {
         // The folder was removed; its handle outlives it.
-        Errno::NOENT => Halt::Failed(StoreError::NoFolder),
+        Errno::NOENT => AttemptError::Failed(StoreError::NoFolder),
         // The name is used already, a chance of one in 2^64: another one will do.
-        Errno::EXIST => Halt::Retry,
-        error => failed("create a temporary file", error),
+        Errno::EXIST => AttemptError::Retry,
+        error => write_error("create a temporary file", error),
     }
 }
 
 /// True if the error means that a file system does not support an operation, rather than that it failed.
-fn is_not_allowed(error: Errno) -> bool {
+fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS)
 }
 
-fn failed(doing: &'static str, error: Errno) -> Halt {
+fn write_error(doing: &'static str, error: Errno) -> AttemptError {
     StoreError::unwritten(doing, error.into()).into()
 }
 
@@ -424,32 +428,36 @@ mod tests {
         (dir, handle)
     }
 
-    fn temp<'d>(dir: &'d Dir, temps: Temps, bytes: &[u8]) -> Temp<'d> {
-        Temp::write(dir, bytes, None, temps).ok().expect("written")
+    fn temp<'d>(dir: &'d Dir, temp_kind: TempKind, bytes: &[u8]) -> TempFile<'d> {
+        TempFile::write(dir, bytes, None, temp_kind).ok().expect("written")
     }
 
-    type Act = fn(&mut Temp<'_>) -> Result<Stamp, Halt>;
+    type Act = fn(&mut TempFile<'_>) -> Result<Stamp, AttemptError>;
 
-    fn said<T>(outcome: Result<T, Halt>) -> String {
+    fn said<T>(outcome: Result<T, AttemptError>) -> String {
         match outcome {
             Ok(_) => "done".into(),
-            Err(Halt::Retry) => "retry".into(),
-            Err(Halt::NoLink) => "no link".into(),
-            Err(Halt::OpenElsewhere) => "open elsewhere".into(),
-            Err(Halt::Failed(error)) => error.to_string(),
+            Err(AttemptError::Retry) => "retry".into(),
+            Err(AttemptError::NoLink) => "no link".into(),
+            Err(AttemptError::OpenElsewhere) => "open elsewhere".into(),
+            Err(AttemptError::Failed(error)) => error.to_string(),
         }
     }
 
     #[test]
     fn what_was_written_must_be_what_was_meant() {
         let (_dir, handle) = folder();
-        let mut temp = temp(&handle, Temps::Named, b"three");
+        let mut temp = temp(&handle, TempKind::Named, b"three");
         assert_eq!(said(temp.check(5, None)), "done");
         let wrong = "cannot write: the temporary file has the wrong size";
         assert_eq!(said(temp.check(6, None)), wrong);
 
-        let copied =
-            |mode, mode_set| Copied { mode, mode_set, lost: Vec::new(), was_privileged: false };
+        let copied = |mode, mode_set| CopiedAttributes {
+            mode,
+            mode_set,
+            lost: Vec::new(),
+            was_privileged: false,
+        };
         let (own, other) = (stat_open(&temp.file).unwrap().mode, Mode::RUSR);
         let mut check = |mode, set| said(temp.check(5, Some(&copied(mode, set))));
         assert_eq!(check(own, Ok(())), "done");
@@ -463,11 +471,11 @@ mod tests {
     /// A call that the system says failed was executed all the same.
     #[test]
     fn what_has_its_name_already_is_published() {
-        for temps in [Temps::Named, Temps::Unnamed] {
+        for temp_kind in [TempKind::Named, TempKind::Unnamed] {
             let (dir, handle) = folder();
             let publish = |act: Act| {
                 fs::write(dir.path().join("a"), "old").unwrap();
-                let mut temp = temp(&handle, temps, b"new");
+                let mut temp = temp(&handle, temp_kind, b"new");
                 temp.give_name().ok().expect("named");
                 let name = dir.path().join(temp.name.as_deref().unwrap());
                 fs::rename(name, dir.path().join("a")).unwrap();
@@ -479,7 +487,7 @@ mod tests {
             publish(|temp| temp.create("a".as_ref()));
         }
         let (_dir, handle) = folder();
-        let unnamed = temp(&handle, Temps::Unnamed, b"new");
+        let unnamed = temp(&handle, TempKind::Unnamed, b"new");
         if cfg!(target_os = "linux") && unnamed.name.is_none() {
             assert_eq!(said(unnamed.link("a".as_ref())), "done");
             assert_eq!(said(unnamed.link("a".as_ref())), "done");
@@ -491,7 +499,7 @@ mod tests {
         let acts: [Act; 2] = [|temp| temp.replace("a".as_ref()), |temp| temp.create("a".as_ref())];
         for act in acts {
             let (dir, handle) = folder();
-            let mut temp = temp(&handle, Temps::Named, b"new");
+            let mut temp = temp(&handle, TempKind::Named, b"new");
             fs::remove_file(dir.path().join(temp.name.as_deref().unwrap())).unwrap();
             assert_eq!(said(act(&mut temp)), "retry");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -499,7 +507,7 @@ mod tests {
         // A name that another program's file has is left to it.
         let (dir, handle) = folder();
         fs::write(dir.path().join("a"), "theirs").unwrap();
-        assert_eq!(said(temp(&handle, Temps::Named, b"new").create("a".as_ref())), "retry");
+        assert_eq!(said(temp(&handle, TempKind::Named, b"new").create("a".as_ref())), "retry");
         assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"theirs");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
@@ -511,7 +519,7 @@ mod tests {
         let (_dir, handle) = folder();
         let with = |file| {
             let (dir, name, lost) = (&handle, None, Vec::new());
-            Temp { dir, file, name, stamp: Stamp::MISSING, lost, drops_privileges: false }
+            TempFile { dir, file, name, stamp: Stamp::MISSING, lost, drops_privileges: false }
         };
         let mut unchangeable = with(File::open("/proc/self/status").unwrap());
         assert_eq!(said(unchangeable.set_mode_of_new_file(FIRST_MODE)), "done");

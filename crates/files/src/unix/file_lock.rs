@@ -1,7 +1,7 @@
 //! An exclusive `flock` on the file itself: the right to change it.
 //!
 //! An edit replaces the file, so a call that waited for the lock may hold one on a file that is no longer there. After
-//! locking, the name must still lead to the locked file, or the claim is worth nothing. A missing file has nothing to
+//! locking, the name must still lead to the locked file, or the lock is worth nothing. A missing file has nothing to
 //! lock: there the no-replace link that creates it decides.
 
 use std::{cell::OnceCell, ffi::OsStr, fs::File};
@@ -15,48 +15,48 @@ use rustix::{
 #[cfg(target_os = "linux")]
 use super::lock_table;
 use super::{FileKind, Stat, Writers, lease};
-use crate::{StoreError, Version, attempt::read_whole, resolve::Place};
+use crate::{StoreError, Version, attempt::read_whole, resolve::ResolvedPath};
 
-pub(crate) struct Claim {
+pub(crate) struct FileLock {
     /// The open file; `None` if it was missing.
     file: Option<File>,
     /// True if the file is on a file system that is known to support leases and exchanges.
     is_on_known_fs: OnceCell<bool>,
 }
 
-impl From<Option<File>> for Claim {
+impl From<Option<File>> for FileLock {
     fn from(file: Option<File>) -> Self {
         Self { file, is_on_known_fs: OnceCell::new() }
     }
 }
 
-/// State of the file once the lock is held.
-pub(crate) enum Look {
+/// The file that a lock was taken for, once the lock is held.
+pub(crate) enum LockedFile {
     Missing,
     Present(Stat),
-    /// Something else took the place of the file meanwhile.
-    Moved,
+    /// Something else has the name of the file by now.
+    Replaced,
 }
 
-impl Claim {
+impl FileLock {
     /// Opens the file to lock; `None` if something else took its place.
-    pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
-        let Some(stat) = place.regular()? else { return Ok(Some(None.into())) };
-        if stat.is_protected() {
+    pub fn open(path: &ResolvedPath<'_>) -> Result<Option<FileLock>, StoreError> {
+        let Some(stat) = path.regular()? else { return Ok(Some(None.into())) };
+        if stat.is_read_only() {
             return Err(StoreError::denied("the file is read-only"));
         }
         // Opened for reading only: a descriptor that could write would look like another program that is writing.
-        let file = super::open_read(&place.folder, &place.name)
+        let file = super::open_read(&path.folder, &path.name)
             .map_err(StoreError::when("open the file"))?;
         match retry_on_intr(|| {
-            accessat(&*place.folder, &place.name, Access::WRITE_OK, AtFlags::EACCESS)
+            accessat(&*path.folder, &path.name, Access::WRITE_OK, AtFlags::EACCESS)
         }) {
             Ok(()) | Err(Errno::NOENT) => Ok(file.map(|file| Some(file).into())),
             Err(error) => Err(StoreError::os("open the file", error.into())),
         }
     }
 
-    /// Returns a key that sorts claims, so that all calls lock in the same order; equal for two names of one file.
+    /// Returns a key that sorts locks, so that all calls lock in the same order; equal for two names of one file.
     pub fn key(&self) -> Result<Option<(u64, u64)>, StoreError> {
         self.file
             .as_ref()
@@ -65,9 +65,9 @@ impl Claim {
             .map_err(StoreError::when("look at the file"))
     }
 
-    pub fn try_lock(&mut self, place: &Place<'_>) -> Result<bool, StoreError> {
+    pub fn try_lock(&mut self, path: &ResolvedPath<'_>) -> Result<bool, StoreError> {
         let Some(file) = &mut self.file else { return Ok(true) };
-        try_lock_named(file, &place.folder, &place.name)
+        try_lock_named(file, &path.folder, &path.name)
     }
 
     /// Returns the process that has the lock, where the system tells.
@@ -102,30 +102,39 @@ impl Claim {
             .get_or_init(|| self.file.as_ref().is_some_and(lease::are_known_to_work))
     }
 
-    pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {
-        let Some(file) = &self.file else { return Ok(Look::Missing) };
+    pub fn check(&mut self, path: &ResolvedPath<'_>) -> Result<LockedFile, StoreError> {
+        let Some(file) = &self.file else { return Ok(LockedFile::Missing) };
         let failed = StoreError::when("look at the file");
         let locked = match super::stat_open(file) {
             Ok(stat) => stat,
             Err(error) => return Err(failed(error)),
         };
-        let named = super::stat(&place.folder, &place.name).map_err(failed)?;
+        let named = super::stat(&path.folder, &path.name).map_err(failed)?;
         // A file without names is dead, whatever its inode number is.
         let is_alive = locked.links > 0 && named.is_some_and(|named| named.is_same_file(&locked));
         // Anything but a regular file was put there after the check of the path.
         let is_alive = is_alive && locked.kind == FileKind::File;
-        Ok(if is_alive { Look::Present(locked) } else { Look::Moved })
+        Ok(if is_alive { LockedFile::Present(locked) } else { LockedFile::Replaced })
     }
 
-    /// Reads the file that [`Claim::look`] found.
-    pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
-        debug_assert!(place.stat.is_some());
+    /// Reads the file that [`FileLock::check`] found.
+    pub fn read(
+        &self,
+        path: &ResolvedPath<'_>,
+        stat: &Stat,
+        max: u64,
+    ) -> Result<Vec<u8>, StoreError> {
+        debug_assert!(path.stat.is_some());
         self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
     }
 
-    /// True if the file still begins with the bytes that [`Claim::read`] returned. Its size shows that nothing follows.
-    pub fn begins_with(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
-        debug_assert!(place.stat.is_some());
+    /// True if the file still begins with the bytes that [`FileLock::read`] returned. Its size shows that nothing follows.
+    pub fn begins_with(
+        &self,
+        path: &ResolvedPath<'_>,
+        version: &Version,
+    ) -> Result<bool, StoreError> {
+        debug_assert!(path.stat.is_some());
         self.file.as_ref().map_or(Ok(false), |file| {
             super::begins_with(file, &version.bytes).map_err(StoreError::when("read the file"))
         })

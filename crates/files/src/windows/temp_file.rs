@@ -6,10 +6,10 @@ use std::{ffi::OsStr, fs::File, io, io::Write, thread, time::Duration};
 use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
-use super::{BUSY, Claim, Stat};
+use super::{BUSY, FileLock, Stat};
 use crate::{
     Durability, Stamp, StoreError,
-    attempt::{Halt, Temps},
+    attempt::{AttemptError, TempKind},
     temp_name,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 const RENAME_TRIES: u32 = 50;
 const RENAME_PAUSE: Duration = Duration::from_millis(4);
 
-pub(crate) struct Temp<'d> {
+pub(crate) struct TempFile<'d> {
     dir: &'d Dir,
     /// Open file until it is published, so that no sweep removes it.
     file: Option<File>,
@@ -25,21 +25,21 @@ pub(crate) struct Temp<'d> {
     name: Option<String>,
 }
 
-impl<'d> Temp<'d> {
+impl<'d> TempFile<'d> {
     /// Writes `bytes` to a new file. The folder decides who may read it, as it did for the original.
     pub fn write(
         dir: &'d Dir,
         bytes: &[u8],
-        _: Option<(&Claim, &Stat)>,
-        _: Temps,
-    ) -> Result<Temp<'d>, Halt> {
+        _: Option<(&FileLock, &Stat)>,
+        _: TempKind,
+    ) -> Result<TempFile<'d>, AttemptError> {
         let name = temp_name::fresh();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).share_mode(0);
         let file = super::open(dir, name.as_ref(), &mut options)
             .map_err(StoreError::when("create a temporary file"))?
-            .ok_or(Halt::Retry)?;
-        let temp = Temp { dir, file: Some(file), name: Some(name) };
+            .ok_or(AttemptError::Retry)?;
+        let temp = TempFile { dir, file: Some(file), name: Some(name) };
         if let Some(mut file) = temp.file.as_ref() {
             file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
             let size = super::stat_open(file)
@@ -55,7 +55,7 @@ impl<'d> Temp<'d> {
     }
 
     /// Makes the bytes durable.
-    pub fn sync(&self, durability: Durability) -> Result<(), Halt> {
+    pub fn sync(&self, durability: Durability) -> Result<(), AttemptError> {
         match &self.file {
             Some(file) if durability != Durability::None => {
                 file.sync_data().map_err(|error| StoreError::unwritten("sync", error).into())
@@ -77,13 +77,13 @@ impl<'d> Temp<'d> {
     }
 
     /// Does nothing: it has a name from the start.
-    pub fn give_name(&mut self) -> Result<(), Halt> {
+    pub fn give_name(&mut self) -> Result<(), AttemptError> {
         Ok(())
     }
 
     /// Returns nothing: no attributes are copied here, so none are lost.
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
-    pub fn lost(&self) -> Vec<&'static str> {
+    pub fn lost_attributes(&self) -> Vec<&'static str> {
         Vec::new()
     }
 
@@ -93,10 +93,10 @@ impl<'d> Temp<'d> {
     }
 
     /// Replaces the file `name`. Returns the published file's stamp.
-    pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
+    pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, AttemptError> {
         // A file that is opened without sharing cannot be renamed.
         self.file = None;
-        let from = self.name.take().ok_or(Halt::Retry)?;
+        let from = self.name.take().ok_or(AttemptError::Retry)?;
         let mut renamed = self.dir.rename(&from, self.dir, name);
         for _ in 0..RENAME_TRIES {
             match &renamed {
@@ -112,7 +112,7 @@ impl<'d> Temp<'d> {
             Err(error) => {
                 self.name = Some(from);
                 return Err(match error.kind() {
-                    io::ErrorKind::NotFound => Halt::Retry,
+                    io::ErrorKind::NotFound => AttemptError::Retry,
                     _ => StoreError::unwritten("replace the file", error).into(),
                 });
             }
@@ -121,8 +121,8 @@ impl<'d> Temp<'d> {
     }
 
     /// Replaces the file, since files cannot be exchanged here.
-    pub fn exchange(&mut self, name: &OsStr, _: &Stat) -> Result<Replaced, Halt> {
-        self.replace(name).map(Replaced::Gone)
+    pub fn exchange(&mut self, name: &OsStr, _: &Stat) -> Result<ReplacedFile, AttemptError> {
+        self.replace(name).map(ReplacedFile::Gone)
     }
 
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
@@ -132,16 +132,16 @@ impl<'d> Temp<'d> {
 
     /// Creates the file `name`, which must not exist: the lock keeps other servers away, and a check just before finds
     /// the files of other programs. Returns its stamp.
-    pub fn create(&mut self, name: &OsStr) -> Result<Stamp, Halt> {
+    pub fn create(&mut self, name: &OsStr) -> Result<Stamp, AttemptError> {
         if super::stat(self.dir, name).map_err(StoreError::when("look at the file"))?.is_some() {
-            return Err(Halt::Retry);
+            return Err(AttemptError::Retry);
         }
         self.replace(name)
     }
 }
 
 /// State of the file that had the name before.
-pub(crate) enum Replaced {
+pub(crate) enum ReplacedFile {
     #[expect(dead_code, reason = "files cannot be exchanged here")]
     Kept(Stamp),
     #[expect(dead_code, reason = "files cannot be exchanged here")]
@@ -149,7 +149,7 @@ pub(crate) enum Replaced {
     Gone(Stamp),
 }
 
-impl Temp<'_> {
+impl TempFile<'_> {
     /// Removes the temporary file. True if nothing is left.
     pub fn clean_up(mut self) -> bool {
         self.remove()
@@ -161,7 +161,7 @@ impl Temp<'_> {
     }
 }
 
-impl Drop for Temp<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         self.remove();
     }

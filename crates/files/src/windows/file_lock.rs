@@ -12,7 +12,7 @@ use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BUSY, Stat, Writers};
-use crate::{StoreError, Version, attempt::read_whole, resolve::Place};
+use crate::{StoreError, Version, attempt::read_whole, resolve::ResolvedPath};
 
 const FILE_ATTRIBUTE_HIDDEN: u32 = 0x2;
 const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
@@ -22,7 +22,7 @@ const DELETE: u32 = 0x0001_0000;
 /// Time for which "access denied" means a lock file that is being removed, not a folder we may not write to.
 const DENIED_AFTER: Duration = Duration::from_secs(1);
 
-pub(crate) struct Claim {
+pub(crate) struct FileLock {
     dir: cap_std::fs::Dir,
     lock_name: String,
     key: (u64, u64),
@@ -30,31 +30,31 @@ pub(crate) struct Claim {
     lock: Option<File>,
 }
 
-/// State of the file once the lock is held.
-pub(crate) enum Look {
+/// The file that a lock was taken for, once the lock is held.
+pub(crate) enum LockedFile {
     Missing,
     Present(Stat),
-    /// Something else took the place of the file meanwhile.
-    Moved,
+    /// Something else has the name of the file by now.
+    Replaced,
 }
 
-impl Claim {
+impl FileLock {
     #[expect(clippy::unused_self, reason = "the signature is that of Unix")]
     pub fn can_exchange(&self) -> bool {
         false
     }
 
     /// Finds the lock file's name. Never `None`, which is for systems that open the file here.
-    pub fn open(place: &Place<'_>) -> Result<Option<Claim>, StoreError> {
-        if place.regular()?.is_some_and(Stat::is_protected) {
+    pub fn open(path: &ResolvedPath<'_>) -> Result<Option<FileLock>, StoreError> {
+        if path.regular()?.is_some_and(Stat::is_read_only) {
             return Err(StoreError::denied("the file is read-only"));
         }
         let failed = |error: io::Error| StoreError::os("open the folder", error);
-        let (device, inode) = super::identity(&place.folder).map_err(failed)?;
+        let (device, inode) = super::identity(&path.folder).map_err(failed)?;
         // Names that differ only in case are one file.
-        let name = xxh3_64(place.name.to_string_lossy().to_lowercase().as_bytes());
-        Ok(Some(Claim {
-            dir: place.folder.try_clone().map_err(failed)?,
+        let name = xxh3_64(path.name.to_string_lossy().to_lowercase().as_bytes());
+        Ok(Some(FileLock {
+            dir: path.folder.try_clone().map_err(failed)?,
             lock_name: format!(".fe-{name:016x}.lock"),
             key: (device ^ inode.rotate_left(32), name),
             denied_since: None,
@@ -62,12 +62,12 @@ impl Claim {
         }))
     }
 
-    /// Returns a key that sorts claims, so that all calls lock in the same order; equal for two spellings of one name.
+    /// Returns a key that sorts locks, so that all calls lock in the same order; equal for two spellings of one name.
     pub fn key(&self) -> Result<Option<(u64, u64)>, StoreError> {
         Ok(Some(self.key))
     }
 
-    pub fn try_lock(&mut self, _: &Place<'_>) -> Result<bool, StoreError> {
+    pub fn try_lock(&mut self, _: &ResolvedPath<'_>) -> Result<bool, StoreError> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).share_mode(0).access_mode(GENERIC_WRITE | DELETE);
         options.attributes(FILE_ATTRIBUTE_HIDDEN).custom_flags(FILE_FLAG_DELETE_ON_CLOSE);
@@ -100,25 +100,36 @@ impl Claim {
         None
     }
 
-    pub fn look(&mut self, place: &Place<'_>) -> Result<Look, StoreError> {
-        let found = super::stat(&place.folder, &place.name)
-            .map_err(StoreError::when("look at the file"))?;
+    pub fn check(&mut self, path: &ResolvedPath<'_>) -> Result<LockedFile, StoreError> {
+        let found =
+            super::stat(&path.folder, &path.name).map_err(StoreError::when("look at the file"))?;
         Ok(match found {
-            None => Look::Missing,
-            Some(stat) if stat.kind != super::FileKind::File || stat.is_protected() => Look::Moved,
-            Some(stat) => Look::Present(stat),
+            None => LockedFile::Missing,
+            Some(stat) if stat.kind != super::FileKind::File || stat.is_read_only() => {
+                LockedFile::Replaced
+            }
+            Some(stat) => LockedFile::Present(stat),
         })
     }
 
-    /// Reads the file that [`Claim::look`] found, and closes it again: an open file is hard to replace.
-    pub fn read(&self, place: &Place<'_>, stat: &Stat, max: u64) -> Result<Vec<u8>, StoreError> {
-        read_whole(&open_present(place)?, stat.stamp.size, max)
+    /// Reads the file that [`FileLock::check`] found, and closes it again: an open file is hard to replace.
+    pub fn read(
+        &self,
+        path: &ResolvedPath<'_>,
+        stat: &Stat,
+        max: u64,
+    ) -> Result<Vec<u8>, StoreError> {
+        read_whole(&open_present(path)?, stat.stamp.size, max)
     }
 
-    /// True if the file still begins with the bytes that [`Claim::read`] returned. Its size shows that nothing follows.
-    pub fn begins_with(&self, place: &Place<'_>, version: &Version) -> Result<bool, StoreError> {
+    /// True if the file still begins with the bytes that [`FileLock::read`] returned. Its size shows that nothing follows.
+    pub fn begins_with(
+        &self,
+        path: &ResolvedPath<'_>,
+        version: &Version,
+    ) -> Result<bool, StoreError> {
         let mut bytes = Vec::with_capacity(version.bytes.len());
-        super::read_all(&open_present(place)?, &mut bytes, version.bytes.len() as u64)
+        super::read_all(&open_present(path)?, &mut bytes, version.bytes.len() as u64)
             .map_err(StoreError::when("read the file"))?;
         Ok(bytes == *version.bytes)
     }
@@ -135,8 +146,8 @@ impl Claim {
 }
 
 /// Opens the file, which was there a moment ago.
-fn open_present(place: &Place<'_>) -> Result<File, StoreError> {
+fn open_present(path: &ResolvedPath<'_>) -> Result<File, StoreError> {
     let failed = |error: io::Error| StoreError::os("open the file", error);
-    let file = super::open_read(&place.folder, &place.name).map_err(failed)?;
+    let file = super::open_read(&path.folder, &path.name).map_err(failed)?;
     file.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }

@@ -133,7 +133,7 @@ macro_rules! suite {
         suite!(@store disk, on_disk(Disk::new()), $($always)* $($alone)* $($files)*);
         suite!(
             @store disk_with_named_temps,
-            on_disk(Disk::with_named_temps()),
+            on_disk(Disk::with_named_temp_files()),
             $($always)* $($alone)* $($files)*
         );
         suite!(@store memory, in_memory(), $($always)* $($alone)* $($files)*);

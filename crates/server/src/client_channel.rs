@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
     ClientCapabilities, ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ProgressToken,
@@ -22,6 +22,8 @@ use crate::{json_arguments, message};
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of notifications that may wait for a client to read them. More are not sent.
 const UNREAD_MAX: usize = 64 << 10;
+/// Bytes of requests that may wait for a client to read them. Further ones are sent later.
+const UNREAD_REQUESTS_MAX: usize = 1 << 20;
 
 /// The way to a client besides the answer to its call.
 #[derive(Clone)]
@@ -29,6 +31,7 @@ pub struct ClientChannel {
     send: Arc<dyn Fn(Value, Option<Permit>) + Send + Sync>,
     interval: Duration,
     unread: Arc<MemoryBudget>,
+    unread_requests: Arc<MemoryBudget>,
     /// `None` if the client's answers could not be received.
     pub questions: Option<Arc<Questions>>,
 }
@@ -40,7 +43,8 @@ impl ClientChannel {
         questions: Option<Arc<Questions>>,
     ) -> Self {
         let unread = MemoryBudget::new(UNREAD_MAX);
-        Self { send: Arc::new(send), interval: INTERVAL, unread, questions }
+        let unread_requests = MemoryBudget::new(UNREAD_REQUESTS_MAX);
+        Self { send: Arc::new(send), interval: INTERVAL, unread, unread_requests, questions }
     }
 
     /// Reads from `initialize` what the client can show.
@@ -108,12 +112,12 @@ impl Questions {
     /// Receives the client's answer to `id`: its result, or `None` for an error. An answer to nothing is ignored.
     pub fn answer(&self, id: &RequestId, result: Option<&RawValue>) {
         let RequestId::Number(id) = id else { return };
-        let ask_method = lock(&self.open).as_mut().and_then(|open| open.remove(id));
-        let Some(ask_method) = ask_method else { return };
+        let asked = lock(&self.open).as_mut().and_then(|open| open.remove(id));
+        let Some(asked) = asked else { return };
         let is_small =
             |json: &&RawValue| json_arguments::count(json.get().as_bytes()) <= message::VALUES_MAX;
         let result = result.filter(is_small);
-        let _ = ask_method.send(result.and_then(|result| serde_json::from_str(result.get()).ok()));
+        let _ = asked.send(result.and_then(|result| serde_json::from_str(result.get()).ok()));
     }
 
     /// There will be no more answers: whoever waits for one gets none.
@@ -124,12 +128,14 @@ impl Questions {
     /// Sends a request and waits for its result; `None` if there will be none. If this is dropped before, the request is
     /// cancelled.
     pub async fn ask(&self, channel: &ClientChannel, method: &str, params: Value) -> Option<Value> {
+        let bytes = size_of::<Value>() + params.to_string().len();
+        let permit = channel.unread_requests.acquire(bytes, Instant::now()).await;
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let (ask_method, answer) = oneshot::channel();
-        lock(&self.open).as_mut()?.insert(id, ask_method);
-        let mut open = Asked { questions: self, channel, id: Some(id) };
+        let (asked, answer) = oneshot::channel();
+        lock(&self.open).as_mut()?.insert(id, asked);
+        let mut open = OpenRequest { questions: self, channel, id: Some(id) };
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        (channel.send)(request, None);
+        (channel.send)(request, Some(permit));
         let answer = answer.await;
         // Answered or closed: there is no request to cancel.
         open.id = None;
@@ -138,13 +144,13 @@ impl Questions {
 }
 
 /// A request that is cancelled when this is dropped.
-struct Asked<'a> {
+struct OpenRequest<'a> {
     questions: &'a Questions,
     channel: &'a ClientChannel,
     id: Option<i64>,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
         lock(&self.questions.open).as_mut().and_then(|open| open.remove(&id));
@@ -165,21 +171,21 @@ mod tests {
     use rmcp::model::NumberOrString;
 
     /// Messages that were sent, kept with their permits as if the client had not read them.
-    type Told = Arc<Mutex<Vec<(Value, Option<Permit>)>>>;
+    type SentMessages = Arc<Mutex<Vec<(Value, Option<Permit>)>>>;
 
     #[tokio::test]
     async fn who_takes_nothing_is_told_no_more() {
-        let told = Told::default();
+        let sent = SentMessages::default();
         let keep = {
-            let told = Arc::clone(&told);
-            move |message, permit| lock(&told).push((message, permit))
+            let sent = Arc::clone(&sent);
+            move |message, permit| lock(&sent).push((message, permit))
         };
         let interval = Duration::from_millis(1);
         let channel = ClientChannel { interval, ..ClientChannel::new(keep, None) };
         let token = "t".repeat(UNREAD_MAX / 4);
         for _ in 0..2 {
             let some_time = async {
-                while lock(&told).len() < 3 {
+                while lock(&sent).len() < 3 {
                     tokio::time::sleep(interval).await;
                 }
                 tokio::time::sleep(50 * interval).await;
@@ -190,18 +196,18 @@ mod tests {
                 () = channel.report(token, &progress) => {}
                 () = some_time => {}
             }
-            assert_eq!(lock(&told).len(), 3);
+            assert_eq!(lock(&sent).len(), 3);
             // It is taken, and there is more to tell.
-            lock(&told).clear();
+            lock(&sent).clear();
         }
     }
 
     #[tokio::test]
     async fn a_question_that_is_taken_back_is_forgotten() {
-        let (questions, told) = (Questions::default(), Told::default());
+        let (questions, sent) = (Questions::default(), SentMessages::default());
         let keep = {
-            let told = Arc::clone(&told);
-            move |message, permit| lock(&told).push((message, permit))
+            let sent = Arc::clone(&sent);
+            move |message, permit| lock(&sent).push((message, permit))
         };
         let channel = ClientChannel::new(keep, None);
         let asked = questions.ask(&channel, "elicitation/create", json!({}));
@@ -209,7 +215,7 @@ mod tests {
         assert!(given_up.is_err(), "nobody answers");
         assert!(lock(&questions.open).as_ref().expect("open").is_empty());
         let methods: Vec<Value> =
-            lock(&told).iter().map(|(said, _)| said["method"].clone()).collect();
+            lock(&sent).iter().map(|(message, _)| message["method"].clone()).collect();
         assert_eq!(methods, ["elicitation/create", "notifications/cancelled"]);
     }
 
@@ -217,8 +223,8 @@ mod tests {
     fn an_answer_without_end_is_none() {
         let questions = Questions::default();
         let ask = |id, result: &str| {
-            let (ask_method, mut answer) = oneshot::channel();
-            lock(&questions.open).as_mut().expect("open").insert(id, ask_method);
+            let (asked, mut answer) = oneshot::channel();
+            lock(&questions.open).as_mut().expect("open").insert(id, asked);
             let result: &RawValue = serde_json::from_str(result).expect("JSON");
             questions.answer(&RequestId::Number(id), Some(result));
             answer.try_recv().expect("it was answered")

@@ -13,7 +13,7 @@ use crate::cancel::CancelSignal;
 use crate::lock::lock;
 use crate::outgoing::{Outgoing, SharedLargeTexts};
 
-/// A request's semaphore permit for the bytes that may be in flight. `None` for a `ping` while another request waits.
+/// A request's semaphore permit for the bytes that may be in flight.
 pub type RequestPermit = Option<OwnedSemaphorePermit>;
 
 #[derive(Default)]

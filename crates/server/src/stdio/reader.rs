@@ -31,6 +31,9 @@ use super::lines::{Line, Lines, pipe};
 const IN_FLIGHT_MAX: usize = 64 << 20;
 /// Bytes that a request counts for at least, so that 4,096 small ones may be in flight.
 const BYTES_MIN: usize = 16 * 1024;
+/// Bytes of pings that are answered while a request waits for its permit, each counted with at least `PING_BYTES_MIN`.
+const PINGS_MAX: usize = 1 << 20;
+const PING_BYTES_MIN: usize = 1024;
 
 /// An event for the transport.
 pub enum Incoming {
@@ -65,6 +68,7 @@ pub struct Reader {
     inline: Arc<InlineRunner>,
     /// A permit for each byte of the requests in flight.
     permits: Arc<Semaphore>,
+    ping_permits: Arc<Semaphore>,
     messages: mpsc::Sender<Incoming>,
     line_max: usize,
     input: Mutex<Input>,
@@ -106,9 +110,18 @@ impl Reader {
         let line_max = usize::try_from(longest).unwrap_or(usize::MAX >> 4);
         let permits = Arc::new(Semaphore::new(IN_FLIGHT_MAX.max(2 * line_max)));
         let input = Mutex::new(Input { lines: Lines::default(), waiting: None });
-        let runtime = Handle::current();
-        let reader =
-            Self { calls, in_flight, channel, inline, permits, messages, line_max, input, runtime };
+        let reader = Self {
+            calls,
+            in_flight,
+            channel,
+            inline,
+            permits,
+            ping_permits: Arc::new(Semaphore::new(PINGS_MAX)),
+            messages,
+            line_max,
+            input,
+            runtime: Handle::current(),
+        };
         (Arc::new(reader), receiver)
     }
 
@@ -154,8 +167,18 @@ impl Reader {
 
     /// Acquires the permit of a line and accepts it, in the order of the lines.
     fn handle_line(self: &Arc<Self>, input: &mut Input, line: Line) -> Option<Next> {
-        if input.waiting.is_some() && is_urgent(&line) {
-            return self.accept(&line, None, Ahead::Something);
+        if input.waiting.is_some() {
+            match Urgency::of(&line) {
+                Urgency::None => {}
+                Urgency::Unanswered => return self.accept(&line, None, Ahead::Something),
+                Urgency::Ping => {
+                    let permits = Arc::clone(&self.ping_permits);
+                    let bytes = u32::try_from(line.len().max(PING_BYTES_MIN)).unwrap_or(u32::MAX);
+                    // A client that reads none of the answers has to read some first.
+                    let permit = self.runtime.block_on(permits.acquire_many_owned(bytes)).ok();
+                    return self.accept(&line, permit, Ahead::Something);
+                }
+            }
         }
         if let Some(waiting) = input.waiting.take() {
             let _ = self.runtime.block_on(waiting);
@@ -355,12 +378,29 @@ fn start_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name("stdin".into()).spawn(work).map(drop)
 }
 
-/// True for a message that must not wait behind a request without a permit: it may be what frees one.
-fn is_urgent(line: &Line) -> bool {
-    let Line::Whole(line) = line else { return false };
-    line.len() < BYTES_MIN
-        && ClientMessage::parse(line.trim_ascii()).is_ok_and(|message| match message {
-            ClientMessage::Request(envelope) => envelope.id.is_none() || envelope.method == "ping",
-            ClientMessage::Response(..) => true,
-        })
+/// Which messages must not wait behind a request without a permit: they may be what frees one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Urgency {
+    None,
+    Ping,
+    /// A notification, or an answer to a request of ours.
+    Unanswered,
+}
+
+impl Urgency {
+    fn of(line: &Line) -> Self {
+        match line {
+            Line::Whole(line) if line.len() < BYTES_MIN => {
+                match ClientMessage::parse(line.trim_ascii()) {
+                    Ok(ClientMessage::Response(..)) => Self::Unanswered,
+                    Ok(ClientMessage::Request(envelope)) if envelope.id.is_none() => {
+                        Self::Unanswered
+                    }
+                    Ok(ClientMessage::Request(envelope)) if envelope.method == "ping" => Self::Ping,
+                    _ => Self::None,
+                }
+            }
+            _ => Self::None,
+        }
+    }
 }

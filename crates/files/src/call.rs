@@ -38,7 +38,7 @@ pub struct Call {
     /// Set when the server is stopping: a call that waits for a lock is refused, one that has it finishes.
     pub stop: Cancel,
     lock_wait_micros: AtomicU64,
-    waits: AtomicBool,
+    is_waiting: AtomicBool,
 }
 
 impl Call {
@@ -48,7 +48,7 @@ impl Call {
             cancel,
             stop,
             lock_wait_micros: AtomicU64::new(0),
-            waits: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(false),
         }
     }
 
@@ -70,11 +70,15 @@ impl Call {
 
     /// True while the call waits for a lock that is held elsewhere.
     pub fn is_waiting(&self) -> bool {
-        self.waits.load(Ordering::Relaxed)
+        self.is_waiting.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_waiting(&self, waits: bool) {
-        self.waits.store(waits, Ordering::Relaxed);
+    pub(crate) fn begin_wait(&self) {
+        self.is_waiting.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_wait(&self) {
+        self.is_waiting.store(false, Ordering::Relaxed);
     }
 
     /// Total time that this call has waited for locks so far.

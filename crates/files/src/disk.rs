@@ -25,11 +25,11 @@ use crate::{
     Version,
     attempt::{AttemptError, Durability, TempKind, WriterWait, read_whole},
     folder_names::FolderNames,
-    landmarks::{self, Landmarks},
+    line_index::{self, LineIndexCache},
     lock::Backoff,
     os::{self, FileKind, TempFile},
     resolve::{OpenFolder, resolve, retry_on_interrupt},
-    sweep::Sweeps,
+    sweep::SweptFolders,
     target::{Target, lock_all},
     walk,
 };
@@ -49,9 +49,9 @@ const FOLDER_TRIES_MAX: usize = 16;
 pub struct DiskStore {
     root: Arc<Root>,
     options: DiskOptions,
-    sweeps: Sweeps,
-    landmarks: Landmarks,
-    names: FolderNames,
+    swept_folders: SweptFolders,
+    line_index_cache: LineIndexCache,
+    folder_names: FolderNames,
     /// Set once unnamed temporary files turned out not to work here.
     only_named_temps: AtomicBool,
     /// The device of the root, if its file system keeps metadata in order.
@@ -74,9 +74,9 @@ impl DiskStore {
         DiskStore {
             root,
             options,
-            sweeps: Sweeps::default(),
-            landmarks: Landmarks::default(),
-            names: FolderNames::default(),
+            swept_folders: SweptFolders::default(),
+            line_index_cache: LineIndexCache::default(),
+            folder_names: FolderNames::default(),
             only_named_temps: AtomicBool::new(false),
             journaled_device,
             syncs_slowly: AtomicBool::new(options.durability != Durability::None),
@@ -94,7 +94,7 @@ impl DiskStore {
     /// Removes temporary files that killed servers left in the root. Other folders are swept when a file is written
     /// there.
     pub fn sweep_root(&self) {
-        self.sweeps.sweep(self.root.dir(), Path::new(""));
+        self.swept_folders.sweep(self.root.dir(), Path::new(""));
     }
 
     /// Returns the path of the same file below the root without links, so that two paths of one file become one.
@@ -289,11 +289,11 @@ impl Store for DiskStore {
     fn excerpt(&self, at: &FilePath, lines: LineRange, call: &Call) -> Option<Excerpt> {
         let resolved = resolve(self.root.dir(), at.as_path()).ok()?;
         // Most files are too small to be worth opening for an excerpt.
-        if resolved.regular().ok()??.stamp.size < landmarks::LARGE {
+        if resolved.regular().ok()??.stamp.size < line_index::LARGE_FILE_MIN {
             return None;
         }
         let file = os::open_read(&resolved.folder, &resolved.name).ok()??;
-        self.landmarks.excerpt(&file, self.options.max_size, lines, call)
+        self.line_index_cache.excerpt(&file, self.options.max_size, lines, call)
     }
 
     fn list(
@@ -302,7 +302,7 @@ impl Store for DiskStore {
         call: &Call,
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        walk::list(self.root.dir(), at, &self.names, call, each)
+        walk::list(self.root.dir(), at, &self.folder_names, call, each)
     }
 
     fn walk(

@@ -16,7 +16,7 @@ use crate::resolve::retry_on_interrupt;
 use crate::{Stamp, os, temp_name};
 
 /// Maximum number of names that are cached. About 60 bytes each.
-const MOST: usize = 4096;
+const NAMES_MAX: usize = 4096;
 
 /// Cached names of the folder that was listed last.
 #[derive(Debug, Default)]
@@ -24,28 +24,28 @@ pub(crate) struct FolderNames(Mutex<Option<(Stamp, Arc<[OsString]>)>>);
 
 impl FolderNames {
     /// Returns the names in the folder that may be files, hidden or not, in order.
-    pub fn of(&self, folder: &Dir) -> io::Result<Arc<[OsString]>> {
+    pub fn read(&self, folder: &Dir) -> io::Result<Arc<[OsString]>> {
         let stamp = os::stamp_of_folder(folder);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, names)) = known.take_if(|(of, _)| Some(*of) == stamp) {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, names)) = cached.take_if(|(of, _)| Some(*of) == stamp) {
             return Ok(names);
         }
         let now = SystemTime::now();
         let names: Arc<[OsString]> = names(folder)?.into();
-        let is_worth_it = names.len() <= MOST
+        let is_cacheable = names.len() <= NAMES_MAX
             && stamp.is_some_and(|stamp| stamp.is_settled(now))
             && stamp == os::stamp_of_folder(folder)
             && os::is_local_file_system(folder);
-        if let Some(stamp) = stamp.filter(|_| is_worth_it) {
-            let known = Some((stamp, Arc::clone(&names)));
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        if let Some(stamp) = stamp.filter(|_| is_cacheable) {
+            let cached = Some((stamp, Arc::clone(&names)));
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cached;
         }
         Ok(names)
     }
 }
 
 /// A name and its first bytes as a number that sorts like the name: most names are told apart by comparing it alone.
-type Name = (u128, OsString);
+type PrefixedName = (u128, OsString);
 
 /// Reads the names that may be files, hidden or not, in order. Sorting them here, where an element is small, makes it
 /// cheap to sort the entries later.
@@ -56,18 +56,18 @@ fn names(folder: &Dir) -> io::Result<Vec<OsString>> {
 }
 
 #[cfg(target_os = "linux")]
-fn unsorted_names(folder: &Dir) -> io::Result<Vec<Name>> {
+fn unsorted_names(folder: &Dir) -> io::Result<Vec<PrefixedName>> {
     let mut names = Vec::new();
-    os::read_names(folder, &mut |name, is_folder| {
-        if !is_folder && !temp_name::is_ours(name) {
-            names.push((beginning(name), name.to_owned()));
+    os::read_file_names(folder, &mut |name| {
+        if !temp_name::is_ours(name) {
+            names.push((sort_prefix(name), name.to_owned()));
         }
     })?;
     Ok(names)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn unsorted_names(folder: &Dir) -> io::Result<Vec<Name>> {
+fn unsorted_names(folder: &Dir) -> io::Result<Vec<PrefixedName>> {
     retry_on_interrupt(|| {
         let mut names = Vec::new();
         for entry in folder.entries()? {
@@ -75,14 +75,14 @@ fn unsorted_names(folder: &Dir) -> io::Result<Vec<Name>> {
             let name = entry.file_name();
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if !is_folder && !temp_name::is_ours(&name) {
-                names.push((beginning(&name), name));
+                names.push((sort_prefix(&name), name));
             }
         }
         Ok(names)
     })
 }
 
-fn beginning(name: &OsStr) -> u128 {
+fn sort_prefix(name: &OsStr) -> u128 {
     let mut first = [0; 16];
     let name = name.as_encoded_bytes();
     let length = name.len().min(first.len());
@@ -115,13 +115,13 @@ mod tests {
         assert_eq!(listed, names);
     }
 
-    fn told(known: &FolderNames, folder: &Dir) -> String {
-        let names = known.of(folder).unwrap();
+    fn listed(cached: &FolderNames, folder: &Dir) -> String {
+        let names = cached.read(folder).unwrap();
         names.iter().map(|name| name.to_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
-    fn stamp(known: &FolderNames) -> Option<Stamp> {
-        known.0.lock().unwrap().as_ref().map(|(stamp, _)| *stamp)
+    fn stamp(cached: &FolderNames) -> Option<Stamp> {
+        cached.0.lock().unwrap().as_ref().map(|(stamp, _)| *stamp)
     }
 
     #[test]
@@ -136,20 +136,24 @@ mod tests {
         ];
         let scenes = changes.map(|(after, change)| {
             let dir = tempfile::tempdir().unwrap();
-            let (folder, known) = (open(&dir), FolderNames::default());
+            let (folder, cached) = (open(&dir), FolderNames::default());
             for (name, names) in [("a", "a"), ("b", "a b")] {
                 fs::write(dir.path().join(name), "").unwrap();
-                assert_eq!((told(&known, &folder).as_str(), stamp(&known)), (names, None), "young");
+                assert_eq!(
+                    (listed(&cached, &folder).as_str(), stamp(&cached)),
+                    (names, None),
+                    "young"
+                );
             }
-            (dir, folder, known, after, change)
+            (dir, folder, cached, after, change)
         });
         thread::sleep(Duration::from_millis(2100));
-        for (dir, folder, known, after, change) in scenes {
-            assert_eq!(told(&known, &folder), "a b");
-            assert_eq!(stamp(&known), os::stamp_of_folder(&folder));
-            assert_eq!(stamp(&known).is_some(), os::is_local_file_system(&folder));
+        for (dir, folder, cached, after, change) in scenes {
+            assert_eq!(listed(&cached, &folder), "a b");
+            assert_eq!(stamp(&cached), os::stamp_of_folder(&folder));
+            assert_eq!(stamp(&cached).is_some(), os::is_local_file_system(&folder));
             change(dir.path()).unwrap();
-            assert_eq!(told(&known, &folder), after);
+            assert_eq!(listed(&cached, &folder), after);
         }
     }
 }

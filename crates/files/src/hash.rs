@@ -15,7 +15,7 @@ impl Hash {
     }
 
     /// Returns the hash of bytes that were digested piece by piece.
-    pub(crate) fn of_all(taken: &Xxh3) -> Hash {
+    pub(crate) fn of_digest(taken: &Xxh3) -> Hash {
         Hash(taken.digest())
     }
 }

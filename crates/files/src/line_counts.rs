@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 use crate::{Call, Entry, FilePath, Stamp, Store};
 
 /// Maximum number of counts in one of two generations. About 50 bytes each.
-const GENERATION: usize = 32_768;
+const GENERATION_MAX: usize = 32_768;
 
 /// A bounded cache of line counts. A file younger than two seconds is counted each time: it may change again while its
 /// times stay the same.
@@ -26,10 +26,10 @@ type Count = Option<u32>;
 
 /// Hash that replaces a stamp, at a third of its size. Two stamps share one as rarely as the hardware fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key(u64, u64);
+struct StampKey(u64, u64);
 
-impl Key {
-    fn of(stamp: &Stamp) -> Key {
+impl StampKey {
+    fn of(stamp: &Stamp) -> StampKey {
         let Stamp { device, inode, size, modified, changed } = *stamp;
         let mut bytes = [0; 56];
         for (at, number) in [device, inode, size].into_iter().enumerate() {
@@ -39,11 +39,11 @@ impl Key {
         bytes[40..].copy_from_slice(&changed.to_ne_bytes());
         let hash = xxh3_128(&bytes);
         #[expect(clippy::cast_possible_truncation, reason = "its two halves")]
-        Key(hash as u64, (hash >> 64) as u64)
+        StampKey(hash as u64, (hash >> 64) as u64)
     }
 }
 
-impl Hash for Key {
+impl Hash for StampKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0);
     }
@@ -51,9 +51,9 @@ impl Hash for Key {
 
 /// A hasher for keys that are hashes themselves.
 #[derive(Debug, Default)]
-struct AsItIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -67,7 +67,7 @@ impl Hasher for AsItIs {
     }
 }
 
-type Counts = HashMap<Key, Count, BuildHasherDefault<AsItIs>>;
+type Counts = HashMap<StampKey, Count, BuildHasherDefault<IdentityHasher>>;
 
 /// Two generations of counts. A count found in the old one moves to the young one, which becomes the old one when full.
 #[derive(Debug, Default)]
@@ -84,17 +84,17 @@ impl LineCounts {
     /// Counts the lines of each listed file, whose name is its path from the root; `None` for one that is too large,
     /// not text, or cannot be read. Use [`Call::check`] afterwards to learn if the time ran out.
     pub fn count(&self, store: &dyn Store, entries: &[Entry], call: &Call) -> Vec<Option<usize>> {
-        let keys: Vec<_> = entries.iter().map(|entry| Key::of(&entry.stamp)).collect();
-        let known = self.find(&keys);
+        let keys: Vec<_> = entries.iter().map(|entry| StampKey::of(&entry.stamp)).collect();
+        let cached = self.find(&keys);
         let mut buffer = Vec::new();
-        let count = |(entry, known): (&Entry, Option<Count>)| match known {
-            Some(known) => known.and_then(|count| usize::try_from(count).ok()),
-            None => self.count_anew(store, entry, &mut buffer, call),
+        let count = |(entry, cached): (&Entry, Option<Count>)| match cached {
+            Some(cached) => cached.and_then(|count| usize::try_from(count).ok()),
+            None => self.read_and_count(store, entry, &mut buffer, call),
         };
-        entries.iter().zip(known).map(count).collect()
+        entries.iter().zip(cached).map(count).collect()
     }
 
-    fn count_anew(
+    fn read_and_count(
         &self,
         store: &dyn Store,
         entry: &Entry,
@@ -105,20 +105,20 @@ impl LineCounts {
         let stamp = store.read_listed(&at, buffer, call).ok()??;
         let count = count_lines(buffer);
         if stamp.is_settled(SystemTime::now()) {
-            self.keep(&stamp, count);
+            self.insert(&stamp, count);
         }
         count
     }
 
-    fn find(&self, keys: &[Key]) -> Vec<Option<Count>> {
+    fn find(&self, keys: &[StampKey]) -> Vec<Option<Count>> {
         let mut generations = self.generations();
         keys.iter().map(|&key| generations.find(key)).collect()
     }
 
-    fn keep(&self, stamp: &Stamp, count: Option<usize>) {
+    fn insert(&self, stamp: &Stamp, count: Option<usize>) {
         // A file with more lines than fit into `u32` is too rare to be worth caching.
         if let Ok(count) = count.map(u32::try_from).transpose() {
-            self.generations().insert(Key::of(stamp), count);
+            self.generations().insert(StampKey::of(stamp), count);
         }
     }
 
@@ -128,7 +128,7 @@ impl LineCounts {
 }
 
 impl Generations {
-    fn find(&mut self, key: Key) -> Option<Count> {
+    fn find(&mut self, key: StampKey) -> Option<Count> {
         if let Some(&count) = self.young.get(&key) {
             return Some(count);
         }
@@ -137,8 +137,8 @@ impl Generations {
         Some(count)
     }
 
-    fn insert(&mut self, key: Key, count: Count) {
-        if self.young.len() >= GENERATION {
+    fn insert(&mut self, key: StampKey, count: Count) {
+        if self.young.len() >= GENERATION_MAX {
             self.old = mem::take(&mut self.young);
         }
         self.young.insert(key, count);
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn every_part_of_a_stamp_counts() {
         let same = Stamp { device: 1, inode: 2, size: 3, modified: 4, changed: 5 };
-        assert_eq!(Key::of(&same), Key::of(&same.clone()));
+        assert_eq!(StampKey::of(&same), StampKey::of(&same.clone()));
         for other in [
             Stamp { device: 6, ..same },
             Stamp { inode: 6, ..same },
@@ -187,15 +187,15 @@ mod tests {
             Stamp { changed: 6, ..same },
             Stamp { changed: -5, ..same },
         ] {
-            assert_ne!(Key::of(&same), Key::of(&other), "{other:?}");
+            assert_ne!(StampKey::of(&same), StampKey::of(&other), "{other:?}");
         }
     }
 
     #[test]
     fn a_key_is_its_own_hash() {
         use std::hash::BuildHasher as _;
-        let hasher = BuildHasherDefault::<AsItIs>::default();
-        assert_eq!(hasher.hash_one(Key(7, 8)), 7);
+        let hasher = BuildHasherDefault::<IdentityHasher>::default();
+        assert_eq!(hasher.hash_one(StampKey(7, 8)), 7);
         assert_ne!(hasher.hash_one("a"), hasher.hash_one("b"));
     }
 
@@ -214,25 +214,25 @@ mod tests {
                 .unwrap();
             count
         };
-        let known = || counts.0.lock().unwrap().young.len();
+        let cached = || counts.0.lock().unwrap().young.len();
         store.put(&at, "one\ntwo\n");
-        assert_eq!((count(), known()), (Some(2), 1));
-        assert_eq!((count(), known()), (Some(2), 1));
+        assert_eq!((count(), cached()), (Some(2), 1));
+        assert_eq!((count(), cached()), (Some(2), 1));
         store.put(&at, "one\n");
-        assert_eq!((count(), known()), (Some(1), 2));
+        assert_eq!((count(), cached()), (Some(1), 2));
         store.put(&at, "far too long");
-        assert_eq!((count(), known()), (None, 2), "what was not read is not kept");
+        assert_eq!((count(), cached()), (None, 2), "what was not read is not kept");
     }
 
     #[test]
     fn old_counts_are_dropped_and_used_ones_stay() {
         let counts = LineCounts::new();
         let stamp = |inode: usize| Stamp { inode: inode as u64, ..Stamp::MISSING };
-        for inode in 0..GENERATION * 3 {
-            counts.keep(&stamp(inode), Some(inode));
-            assert_eq!(counts.find(&[Key::of(&stamp(0))]), [Some(Some(0))], "{inode}");
+        for inode in 0..GENERATION_MAX * 3 {
+            counts.insert(&stamp(inode), Some(inode));
+            assert_eq!(counts.find(&[StampKey::of(&stamp(0))]), [Some(Some(0))], "{inode}");
         }
         let generations = counts.0.lock().unwrap();
-        assert!(generations.young.len() + generations.old.len() <= 2 * GENERATION);
+        assert!(generations.young.len() + generations.old.len() <= 2 * GENERATION_MAX);
     }
 }

@@ -12,15 +12,15 @@ use crate::{Call, StoreError, temp_name};
 /// Longest time that a call waits for one lock, even if its deadline is later.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-const PAUSE_FIRST: Duration = Duration::from_micros(200);
-const PAUSE_LAST: Duration = Duration::from_millis(4);
+const PAUSE_MIN: Duration = Duration::from_micros(200);
+const PAUSE_MAX: Duration = Duration::from_millis(4);
 
 /// Pauses that double from 0.2 to 4 ms, each shortened at random so that waiters do not retry in step.
 pub(crate) struct Backoff(Duration);
 
 impl Backoff {
     pub fn new() -> Backoff {
-        Backoff(PAUSE_FIRST)
+        Backoff(PAUSE_MIN)
     }
 
     /// Sleeps for the next pause, but not past `limit`.
@@ -33,7 +33,7 @@ impl Backoff {
     fn next(&mut self, chance: u64) -> Duration {
         let half = self.0 / 2;
         let share = u32::try_from(chance % 1024).unwrap_or_default();
-        self.0 = (self.0 * 2).min(PAUSE_LAST);
+        self.0 = (self.0 * 2).min(PAUSE_MAX);
         half + half * share / 1024
     }
 }
@@ -49,7 +49,7 @@ pub fn wait(
     let began = Instant::now();
     let limit = call.deadline.min(began + WAIT_MAX);
     let mut backoff = Backoff::new();
-    call.set_waiting(true);
+    call.begin_wait();
     let outcome = loop {
         if call.cancel.is_set() {
             break Err(StoreError::Cancelled);
@@ -66,7 +66,7 @@ pub fn wait(
             outcome => break outcome.map(drop),
         }
     };
-    call.set_waiting(false);
+    call.end_wait();
     call.add_lock_wait(began.elapsed());
     outcome
 }
@@ -115,12 +115,9 @@ mod tests {
 
     #[test]
     fn it_ends_at_the_deadline_or_when_switched_off() {
-        let patient = call(10);
-        assert!(matches!(
-            wait(&patient, || Ok(false)),
-            Err(StoreError::LockTimeout { holder: None })
-        ));
-        assert!(patient.lock_wait() >= Duration::from_millis(9));
+        let late = call(10);
+        assert!(matches!(wait(&late, || Ok(false)), Err(StoreError::LockTimeout { holder: None })));
+        assert!(late.lock_wait() >= Duration::from_millis(9));
 
         let cancelled = call(10_000);
         cancelled.cancel.set();

@@ -41,7 +41,8 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// True if an update returns only when its bytes are on the disk, and the disk takes longer than all the rest of it.
+    /// True if an update returns only when its bytes are on the disk, and the disk takes longer than all the rest of
+    /// it.
     fn waits_for_disk(&self) -> bool {
         true
     }
@@ -222,13 +223,13 @@ pub struct Stamp {
 }
 
 /// Age below which a file may change again while its times stay the same.
-const SETTLED_AFTER: Duration = Duration::from_secs(2);
+const SETTLED_AGE_MIN: Duration = Duration::from_secs(2);
 
 /// Age below which an empty file may still be filled: longer than a program takes that emptied it to fill it again.
-const FRESH: Duration = Duration::from_millis(50);
+const FRESH_AGE_MAX: Duration = Duration::from_millis(50);
 
 /// Longer than one tick of the clock that dates changes.
-const TICKS: Duration = Duration::from_millis(20);
+const CLOCK_TICK_MAX: Duration = Duration::from_millis(20);
 
 impl Stamp {
     /// The stamp of a missing file.
@@ -248,35 +249,35 @@ impl Stamp {
     /// hundred times a second, and some file systems keep whole seconds only.
     pub(crate) fn shows_later_changes(&self, now: SystemTime) -> bool {
         let has_whole_seconds = self.changed % 1_000_000_000 == 0;
-        let step = if has_whole_seconds { SETTLED_AFTER } else { TICKS };
+        let step = if has_whole_seconds { SETTLED_AGE_MIN } else { CLOCK_TICK_MAX };
         now.checked_sub(step).is_some_and(|limit| system_time(self.changed) <= limit)
     }
 
     /// True if the file was written to a moment ago.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
         let age = now.duration_since(system_time(self.modified));
-        age.is_ok_and(|age| age < FRESH)
+        age.is_ok_and(|age| age < FRESH_AGE_MAX)
     }
 
     /// True if the file has been unchanged long enough for its stamp to stand for its contents.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
-        now.checked_sub(SETTLED_AFTER).is_some_and(|limit| system_time(self.changed) <= limit)
+        now.checked_sub(SETTLED_AGE_MIN).is_some_and(|limit| system_time(self.changed) <= limit)
     }
 }
 
 /// Converts nanoseconds since 1970 to a time. One that no clock can show becomes 1970.
 pub(crate) fn system_time(nanos: i128) -> SystemTime {
-    let time = span(nanos.unsigned_abs()).and_then(|span| {
+    let time = duration(nanos.unsigned_abs()).and_then(|duration| {
         if nanos < 0 {
-            SystemTime::UNIX_EPOCH.checked_sub(span)
+            SystemTime::UNIX_EPOCH.checked_sub(duration)
         } else {
-            SystemTime::UNIX_EPOCH.checked_add(span)
+            SystemTime::UNIX_EPOCH.checked_add(duration)
         }
     });
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-fn span(nanos: u128) -> Option<Duration> {
+fn duration(nanos: u128) -> Option<Duration> {
     // Covers times up to the year 2554, and is many times as quick.
     if let Ok(nanos) = u64::try_from(nanos) {
         return Some(Duration::from_nanos(nanos));

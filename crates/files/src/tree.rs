@@ -446,7 +446,7 @@ impl<'a, 'w, 'e> Worker<'a, 'w, 'e> {
         if temp_name::is_ours(name.as_ref()) {
             return None;
         }
-        match crate::walk::kind(folder, &entry, name.as_ref()) {
+        match crate::walk::entry_kind(folder, &entry, name.as_ref()) {
             Some(kind @ (FileKind::File | FileKind::Folder)) => Some((name, kind)),
             Some(_) => {
                 self.skipped.special += 1;

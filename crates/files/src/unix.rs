@@ -233,9 +233,9 @@ pub(crate) fn is_link_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// Calls `each` with each name in a folder, and true if it is known to be a folder's.
+/// Calls `each` with each name in a folder that may be a file's: the system need not tell what it is.
 #[cfg(target_os = "linux")]
-pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::Result<()> {
+pub(crate) fn read_file_names(dir: &Dir, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 
     let dir = reopen(dir)?;
@@ -245,8 +245,8 @@ pub(crate) fn read_names(dir: &Dir, each: &mut dyn FnMut(&OsStr, bool)) -> io::R
         match entry {
             Ok(entry) => {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
-                if name != "." && name != ".." {
-                    each(name, entry.file_type() == FileType::Directory);
+                if entry.file_type() != FileType::Directory && name != "." && name != ".." {
+                    each(name);
                 }
             }
             Err(Errno::INTR) => {}
@@ -269,10 +269,10 @@ pub(crate) fn read_link(dir: &Dir, name: &OsStr) -> io::Result<Option<PathBuf>> 
 
 /// Reads a file from its beginning to its end, or up to `most` bytes.
 pub(crate) fn read_all(file: &File, bytes: &mut Vec<u8>, max: u64) -> io::Result<()> {
-    const MORE: u64 = 64 * 1024;
+    const READ_SIZE_MIN: u64 = 64 * 1024;
     while (bytes.len() as u64) < max {
         if bytes.len() == bytes.capacity() {
-            let more = MORE.max(bytes.len() as u64).min(max - bytes.len() as u64);
+            let more = READ_SIZE_MIN.max(bytes.len() as u64).min(max - bytes.len() as u64);
             bytes.reserve_exact(usize::try_from(more).unwrap_or_default());
         }
         if read_more(file, bytes.len() as u64, bytes)? == 0 {
@@ -288,17 +288,17 @@ fn read_more(file: &File, offset: u64, bytes: &mut Vec<u8>) -> io::Result<usize>
     Ok(retry_on_intr(|| rustix::io::pread(file, spare_capacity(bytes), offset))?)
 }
 
-/// True if a file begins with `bytes`. It is read piece by piece: memory for all of it would cost more than the
+/// True if a file begins with `bytes`. It is read block by block: memory for all of it would cost more than the
 /// reading.
 fn begins_with(file: &File, bytes: &[u8]) -> io::Result<bool> {
-    const PIECE: usize = 64 * 1024;
-    let mut piece = Vec::with_capacity(bytes.len().min(PIECE));
+    const BLOCK_SIZE: usize = 64 * 1024;
+    let mut block = Vec::with_capacity(bytes.len().min(BLOCK_SIZE));
     let mut rest = bytes;
     while !rest.is_empty() {
-        piece.clear();
-        let read = read_more(file, (bytes.len() - rest.len()) as u64, &mut piece)?;
+        block.clear();
+        let read = read_more(file, (bytes.len() - rest.len()) as u64, &mut block)?;
         let (expected, unread) = rest.split_at(read.min(rest.len()));
-        if read == 0 || !piece.starts_with(expected) {
+        if read == 0 || !block.starts_with(expected) {
             return Ok(false);
         }
         rest = unread;
@@ -392,13 +392,13 @@ mod tests {
     }
 
     #[test]
-    fn only_files_are_opened_and_all_names_are_read() {
-        let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
+    fn only_files_are_opened_and_names_of_files_are_read() {
+        let temp_dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| temp_dir.path().join(name);
         std::fs::write(at("file"), "text").unwrap();
         std::fs::create_dir(at("folder")).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
-        let dir = Dir::open_ambient_dir(place.path(), cap_std::ambient_authority()).unwrap();
+        let dir = Dir::open_ambient_dir(temp_dir.path(), cap_std::ambient_authority()).unwrap();
         let opens = |name: &str| open_read(&dir, name.as_ref()).unwrap().is_some();
         assert!(opens("file") && !opens("link") && !opens("missing"));
         assert!(open(&dir, "folder".as_ref(), OFlags::RDWR).unwrap().is_none());
@@ -410,11 +410,9 @@ mod tests {
             rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).unwrap();
             assert!(opens("fifo"));
             let mut names = Vec::new();
-            read_names(&dir, &mut |name, is_folder| names.push((name.to_owned(), is_folder)))
-                .unwrap();
+            read_file_names(&dir, &mut |name| names.push(name.to_owned())).unwrap();
             names.sort();
-            let expected = [("fifo", false), ("file", false), ("folder", true), ("link", false)];
-            assert_eq!(names, expected.map(|(name, is_folder)| (name.into(), is_folder)));
+            assert_eq!(names, ["fifo", "file", "link"]);
         }
     }
 

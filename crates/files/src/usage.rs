@@ -25,7 +25,7 @@ pub fn now() -> Option<Usage> {
 /// Measures the process; `None` where `/proc` does not tell.
 #[cfg(target_os = "linux")]
 pub fn now() -> Option<Usage> {
-    sources()?.look()
+    sources()?.measure()
 }
 
 /// Returns the ids of the child processes of this one.
@@ -56,7 +56,7 @@ mod linux {
 
     /// Files that describe the process. Opened once and read again and again: inside the sandbox none of them can be
     /// opened.
-    pub(crate) struct Sources {
+    pub(crate) struct UsageSources {
         status: File,
         meminfo: File,
         group_limit: Option<File>,
@@ -64,15 +64,15 @@ mod linux {
     }
 
     /// Opens the files on the first call.
-    pub(crate) fn sources() -> Option<&'static Sources> {
-        static SOURCES: OnceLock<Option<Sources>> = OnceLock::new();
-        SOURCES.get_or_init(Sources::open).as_ref()
+    pub(crate) fn sources() -> Option<&'static UsageSources> {
+        static SOURCES: OnceLock<Option<UsageSources>> = OnceLock::new();
+        SOURCES.get_or_init(UsageSources::open).as_ref()
     }
 
-    impl Sources {
-        fn open() -> Option<Sources> {
+    impl UsageSources {
+        fn open() -> Option<UsageSources> {
             let open = |path| File::open(path).ok();
-            Some(Sources {
+            Some(UsageSources {
                 status: open("/proc/self/status")?,
                 meminfo: open("/proc/meminfo")?,
                 group_limit: open("/sys/fs/cgroup/memory.max"),
@@ -81,7 +81,7 @@ mod linux {
             })
         }
 
-        pub(super) fn look(&self) -> Option<Usage> {
+        pub(super) fn measure(&self) -> Option<Usage> {
             let memory = kilobytes(&read_from_start(&self.status)?, "VmRSS:")?;
             let free = kilobytes(&read_from_start(&self.meminfo)?, "MemAvailable:")?;
             let group = self.group_limit.as_ref().and_then(read_from_start);

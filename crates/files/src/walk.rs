@@ -21,15 +21,15 @@ use crate::{
 };
 
 /// Maximum number of names that a walk holds at once, of all the folders it is in. It reads a folder again for more.
-const HELD: usize = 1024;
+const NAMES_HELD_MAX: usize = 1024;
 
 /// Number of files that are checked between two looks at the clock.
-const UNCHECKED: usize = 32;
+const CHECK_INTERVAL: usize = 32;
 
 pub(crate) fn list(
     root: &Dir,
     at: &DirPath,
-    known: &FolderNames,
+    folder_names: &FolderNames,
     call: &Call,
     each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
@@ -38,9 +38,9 @@ pub(crate) fn list(
     if os::is_removed(&folder) {
         return Err(StoreError::NoFolder);
     }
-    let names = known.of(&folder).map_err(StoreError::when("read the folder"))?;
+    let names = folder_names.read(&folder).map_err(StoreError::when("read the folder"))?;
     for (index, name) in names.iter().enumerate() {
-        if index % UNCHECKED == 0 {
+        if index % CHECK_INTERVAL == 0 {
             call.check()?;
         }
         // A file that vanished meanwhile, leads outside or has no readable state could not be read either.
@@ -71,11 +71,11 @@ pub(crate) fn is_shown(name: &str) -> bool {
     !name.starts_with('.') && !name.contains(char::is_control)
 }
 
-/// A folder that a walk is in.
+/// Position of a walk in a folder.
 #[derive(Default)]
-struct Level {
+struct FolderCursor {
     /// Length of the path of its parent, in bytes.
-    outer: usize,
+    parent_len: usize,
     /// Path in the folder after which the walk begins, then the last name that it passed.
     after: String,
     has_begun: bool,
@@ -86,9 +86,9 @@ struct Level {
     has_more: bool,
 }
 
-impl Level {
-    fn new(outer: usize, after: String) -> Level {
-        Level { outer, after, has_more: true, ..Level::default() }
+impl FolderCursor {
+    fn new(parent_len: usize, after: String) -> FolderCursor {
+        FolderCursor { parent_len, after, has_more: true, ..FolderCursor::default() }
     }
 
     /// True if this name may have something to show. A walk that begins in the middle of a folder enters it again.
@@ -124,8 +124,8 @@ impl Level {
     }
 }
 
-/// Returns the first [`HELD`] names that are ahead, in reverse, and true if there are more. Stops early if the call
-/// does.
+/// Returns the first [`NAMES_HELD_MAX`] names that are ahead, in reverse, and true if there are more. Stops early if
+/// the call does.
 fn first_names(
     folder: &Dir,
     is_ahead: impl Fn(&str) -> bool,
@@ -142,14 +142,14 @@ fn first_names(
         if !is_shown(&name) {
             continue;
         }
-        if kind(folder, &entry, name.as_ref()) == Some(FileKind::Folder) {
+        if entry_kind(folder, &entry, name.as_ref()) == Some(FileKind::Folder) {
             name.push('/');
         }
         if !is_ahead(&name) {
             continue;
         }
         first.push(name);
-        if first.len() > HELD {
+        if first.len() > NAMES_HELD_MAX {
             first.pop();
             has_more = true;
         }
@@ -162,7 +162,7 @@ fn first_names(
 }
 
 /// Returns the kind of a folder's entry. Some file systems tell it only when asked for the name. `None` if it is gone.
-pub(crate) fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<FileKind> {
+pub(crate) fn entry_kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<FileKind> {
     match entry.file_type() {
         Ok(kind) if kind.is_file() => Some(FileKind::File),
         Ok(kind) if kind.is_dir() => Some(FileKind::Folder),
@@ -171,8 +171,8 @@ pub(crate) fn kind(folder: &Dir, entry: &DirEntry, name: &OsStr) -> Option<FileK
     }
 }
 
-/// Walks through all folders. No handle stays open and no more than [`HELD`] names are kept, however deep and large
-/// they are.
+/// Walks through all folders. No handle stays open and no more than [`NAMES_HELD_MAX`] names are kept, however deep and
+/// large they are.
 pub(crate) fn walk(
     root: &Dir,
     after: &str,
@@ -181,32 +181,32 @@ pub(crate) fn walk(
 ) -> Result<(), StoreError> {
     // Path of the current folder: empty, or ending with `/`.
     let mut path = String::new();
-    let mut levels = vec![Level::new(0, after.to_owned())];
-    while let Some(level) = levels.last_mut() {
+    let mut cursors = vec![FolderCursor::new(0, after.to_owned())];
+    while let Some(cursor) = cursors.last_mut() {
         call.check()?;
-        let Some((name, begin)) = level.next() else {
-            if level.has_more {
-                match level.read(root, &path, call) {
+        let Some((name, begin)) = cursor.next() else {
+            if cursor.has_more {
+                match cursor.read(root, &path, call) {
                     // A folder that is gone by now, or that we may not read, has no file that could be read.
                     Err(StoreError::NoFolder | StoreError::Denied { .. }) if !path.is_empty() => {}
                     read => read?,
                 }
-                let_go(&mut levels);
+                drop_excess_names(&mut cursors);
             } else {
-                path.truncate(level.outer);
-                levels.pop();
+                path.truncate(cursor.parent_len);
+                cursors.pop();
             }
             continue;
         };
-        let outer = path.len();
+        let parent_len = path.len();
         path.push_str(&name);
         // The path is too long for callers to use.
         if path.len() > PATH_MAX {
-            path.truncate(outer);
+            path.truncate(parent_len);
             continue;
         }
         if name.ends_with('/') {
-            levels.push(Level::new(outer, begin));
+            cursors.push(FolderCursor::new(parent_len, begin));
             continue;
         }
         let stat = match resolve(root, Path::new(&path)) {
@@ -220,21 +220,21 @@ pub(crate) fn walk(
         {
             break;
         }
-        path.truncate(outer);
+        path.truncate(parent_len);
     }
     Ok(())
 }
 
-/// Forgets names of the outermost folders, if too many are held: they will be read again.
-fn let_go(levels: &mut [Level]) {
-    let mut held: usize = levels.iter().map(|level| level.names.len()).sum();
-    for level in levels {
-        if held <= HELD {
+/// Drops the names of the outermost folders, if too many are held: they will be read again.
+fn drop_excess_names(cursors: &mut [FolderCursor]) {
+    let mut held: usize = cursors.iter().map(|cursor| cursor.names.len()).sum();
+    for cursor in cursors {
+        if held <= NAMES_HELD_MAX {
             break;
         }
-        held -= level.names.len();
-        level.names = Vec::new();
-        level.has_more = true;
+        held -= cursor.names.len();
+        cursor.names = Vec::new();
+        cursor.has_more = true;
     }
 }
 
@@ -244,27 +244,28 @@ mod tests {
 
     #[test]
     fn folders_that_are_wholly_behind_are_not_read() {
-        let mut level = Level::new(0, "m/n/o".into());
+        let mut cursor = FolderCursor::new(0, "m/n/o".into());
         for (name, is_ahead) in
             [("a/", false), ("m", false), ("m-/", false), ("m/", true), ("m0", true), ("n/", true)]
         {
-            assert_eq!(level.is_ahead(name), is_ahead, "{name}");
+            assert_eq!(cursor.is_ahead(name), is_ahead, "{name}");
         }
-        level.names = vec!["m0".into(), "m/".into()];
-        assert_eq!(level.next(), Some(("m/".into(), "n/o".into())));
-        assert!(!level.is_ahead("m/"), "it went past it");
-        assert_eq!(level.next(), Some(("m0".into(), String::new())));
+        cursor.names = vec!["m0".into(), "m/".into()];
+        assert_eq!(cursor.next(), Some(("m/".into(), "n/o".into())));
+        assert!(!cursor.is_ahead("m/"), "it went past it");
+        assert_eq!(cursor.next(), Some(("m0".into(), String::new())));
     }
 
     #[test]
-    fn of_too_many_names_the_outermost_are_forgotten() {
-        let level = |count| Level { names: vec![String::new(); count], ..Level::default() };
-        let mut levels = [600, 0, 400, 600].map(level);
-        let_go(&mut levels);
-        assert_eq!(levels.each_ref().map(|level| level.names.len()), [0, 0, 400, 600]);
-        assert_eq!(levels.each_ref().map(|level| level.has_more), [true, false, false, false]);
-        let mut levels = [600, 400, HELD].map(level);
-        let_go(&mut levels);
-        assert_eq!(levels.each_ref().map(|level| level.names.len()), [0, 0, HELD]);
+    fn of_too_many_names_the_outermost_are_dropped() {
+        let cursor =
+            |count| FolderCursor { names: vec![String::new(); count], ..FolderCursor::default() };
+        let mut cursors = [600, 0, 400, 600].map(cursor);
+        drop_excess_names(&mut cursors);
+        assert_eq!(cursors.each_ref().map(|cursor| cursor.names.len()), [0, 0, 400, 600]);
+        assert_eq!(cursors.each_ref().map(|cursor| cursor.has_more), [true, false, false, false]);
+        let mut cursors = [600, 400, NAMES_HELD_MAX].map(cursor);
+        drop_excess_names(&mut cursors);
+        assert_eq!(cursors.each_ref().map(|cursor| cursor.names.len()), [0, 0, NAMES_HELD_MAX]);
     }
 }

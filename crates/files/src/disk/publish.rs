@@ -1,32 +1,35 @@
 //! Replaces files: the last steps of an update. A failure before step 6 leaves the file as it was.
 //!
-//! 1. **Lock** the file itself with an exclusive `flock`. It is polled, so that it can be cancelled and leaves no thread
-//!    behind. Then check that the path still leads to the locked file: after a rename, waiters hold a lock on a file that
-//!    has no name any more.
-//! 2. **Read** the file. If fewer bytes come than its size says, the edit is refused: an edit of half a text would lose the
-//!    other half. If another program has the file open for writing, the edit waits up to 200 ms for it.
-//! 3. **Write** the new text to an unnamed temporary file in the same folder, mode 0600, and give it the owner, extended
-//!    attributes and mode of the old file. Setuid, setgid and capabilities are dropped. Compare its size with what was meant.
+//! 1. **Lock** the file itself with an exclusive `flock`. It is polled, so that it can be cancelled and leaves no
+//!    thread behind. Then check that the path still leads to the locked file: after a rename, waiters hold a lock on a
+//!    file that has no name any more.
+//! 2. **Read** the file. If fewer bytes come than its size says, the edit is refused: an edit of half a text would lose
+//!    the other half. If another program has the file open for writing, the edit waits up to 200 ms for it.
+//! 3. **Write** the new text to an unnamed temporary file in the same folder, mode 0600, and give it the owner,
+//!    extended attributes and mode of the old file. Setuid, setgid and capabilities are dropped. Compare its size with
+//!    what was meant.
 //! 4. **Sync and name** it: sync (`--durability`), then link it under a hidden name. Where the file system may have no
-//!    journal, the other way round: ext4 without one keeps a link count of 0 on the disk, and loses the file in a power cut.
-//! 5. **Protect and check**: lock the folder, take a read lease on the old file, and look at folder and file once more. If
-//!    another program changed either, start over on what is there now. Where the times of the file cannot show a change,
-//!    its bytes are compared.
-//! 6. **Exchange** the two names (`renameat2`). The old file is now under the temporary name: if it is not the one that was
-//!    read, or the lease shows a program waiting to write into it, the names are exchanged back and the edit starts over.
+//!    journal, the other way round: ext4 without one keeps a link count of 0 on the disk, and loses the file in a power
+//!    cut.
+//! 5. **Protect and check**: lock the folder, take a read lease on the old file, and look at folder and file once more.
+//!    If another program changed either, start over on what is there now. Where the times of the file cannot show a
+//!    change, its bytes are compared.
+//! 6. **Exchange** the two names (`renameat2`). The old file is now under the temporary name: if it is not the one that
+//!    was read, or the lease shows a program waiting to write into it, the names are exchanged back and the edit starts
+//!    over.
 //! 7. **Remove** the old file, sync the folder (`full`), and look at the lease a last time before it is released.
 //!
-//! Two servers and another program: both servers could find a foreign file after their exchange, and each could undo the
-//! other's exchange back. The folder lock, which only servers take and only for steps 5 to 7, prevents that. If a foreign
-//! rename comes between the exchange and the exchange back, the newest foreign file stays (`unix::exchange`).
+//! Two servers and another program: both servers could find a foreign file after their exchange, and each could undo
+//! the other's exchange back. The folder lock, which only servers take and only for steps 5 to 7, prevents that. If a
+//! foreign rename comes between the exchange and the exchange back, the newest foreign file stays (`unix::exchange`).
 //!
 //! Where the system has no leases or no exchange (macOS, Windows, network file systems, files of another user), a plain
-//! rename takes the place of step 6, and the old file, still open, is looked at once more: bytes that were written into it
-//! meanwhile are put back and the edit starts over.
+//! rename takes the place of step 6, and the old file, still open, is looked at once more: bytes that were written into
+//! it meanwhile are put back and the edit starts over.
 //!
-//! A new file is linked without replacing, so that of two creators exactly one creates. Readers take no lock and see a whole
-//! version, old or new. A process killed between steps 4 and 7 leaves a hidden `.fe-*.tmp`. The next write in that folder
-//! removes it: the folder's times show whether anyone else has been there since.
+//! A new file is linked without replacing, so that of two creators exactly one creates. Readers take no lock and see a
+//! whole version, old or new. A process killed between steps 4 and 7 leaves a hidden `.fe-*.tmp`. The next write in
+//! that folder removes it: the folder's times show whether anyone else has been there since.
 
 use std::{io, sync::atomic::Ordering, time::Instant};
 
@@ -137,7 +140,7 @@ impl DiskStore {
             let ResolvedPath { folder, parent, .. } = &target.path;
             // A temporary file that could not be removed is left to the next sweep.
             if is_clean {
-                self.sweeps.changed_by_us(folder, parent, before.as_ref());
+                self.swept_folders.record_own_change(folder, parent, before.as_ref());
             }
         }
         Ok(saved)
@@ -150,7 +153,7 @@ impl DiskStore {
     ) -> Result<Option<TempFile<'t>>, AttemptError> {
         let Change::Write(bytes) = &target.change else { return Ok(None) };
         let folder = &*target.path.folder;
-        self.sweeps.sweep(folder, &target.path.parent);
+        self.swept_folders.sweep(folder, &target.path.parent);
         TempFile::write(folder, bytes, target.original(), temp_kind).map(Some)
     }
 

@@ -59,9 +59,9 @@ mod tests {
         for (then, expected) in
             [(None, Some("theirs")), (Some("rename"), Some("newer")), (Some("remove"), None)]
         {
-            let place = tempfile::tempdir().unwrap();
-            let at = |name: &str| place.path().join(name);
-            let dir = Dir::open_ambient_dir(place.path(), cap_std::ambient_authority()).unwrap();
+            let temp_dir = tempfile::tempdir().unwrap();
+            let at = |name: &str| temp_dir.path().join(name);
+            let dir = Dir::open_ambient_dir(temp_dir.path(), cap_std::ambient_authority()).unwrap();
             fs::write(at("a"), "theirs").unwrap();
             fs::write(at("temp"), "ours").unwrap();
             let ours = stat(&dir, "temp".as_ref()).unwrap().unwrap();

@@ -128,7 +128,8 @@ impl FileLock {
         self.file.as_ref().map_or(Ok(Vec::new()), |file| read_whole(file, stat.stamp.size, max))
     }
 
-    /// True if the file still begins with the bytes that [`FileLock::read`] returned. Its size shows that nothing follows.
+    /// True if the file still begins with the bytes that [`FileLock::read`] returned. Its size shows that nothing
+    /// follows.
     pub fn begins_with(
         &self,
         path: &ResolvedPath<'_>,

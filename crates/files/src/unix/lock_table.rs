@@ -24,7 +24,7 @@ pub(super) fn holder(file: &File) -> Option<u32> {
 /// Finds the holder of a lock in the table. A line is `12: FLOCK  ADVISORY  WRITE 4242 fd:01:1234 0 EOF`. One with an
 /// arrow after the number is for a process that waits.
 fn find(table: &str, device: u64, inode: u64) -> Option<u32> {
-    let place = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
+    let file_id = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
     table.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(1);
         if words.next() != Some("FLOCK") {
@@ -32,7 +32,7 @@ fn find(table: &str, device: u64, inode: u64) -> Option<u32> {
         }
         let (process, at) = (words.nth(2)?, words.next()?);
         // A process that the table cannot name is 0 or -1.
-        (at == place).then(|| process.parse().ok()).flatten().filter(|process| *process > 0)
+        (at == file_id).then(|| process.parse().ok()).flatten().filter(|process| *process > 0)
     })
 }
 

@@ -365,8 +365,8 @@ impl Drop for TempFile<'_> {
 
 /// Repeats a failed call a few times: after a file is published nobody else will.
 fn retry_few_times<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    const MORE: usize = 3;
-    (0..MORE).find_map(|_| attempt().ok()).map_or_else(attempt, Ok)
+    const RETRIES_MAX: usize = 3;
+    (0..RETRIES_MAX).find_map(|_| attempt().ok()).map_or_else(attempt, Ok)
 }
 
 /// State of the file that had the name before.

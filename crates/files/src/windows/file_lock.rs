@@ -122,7 +122,8 @@ impl FileLock {
         read_whole(&open_present(path)?, stat.stamp.size, max)
     }
 
-    /// True if the file still begins with the bytes that [`FileLock::read`] returned. Its size shows that nothing follows.
+    /// True if the file still begins with the bytes that [`FileLock::read`] returned. Its size shows that nothing
+    /// follows.
     pub fn begins_with(
         &self,
         path: &ResolvedPath<'_>,

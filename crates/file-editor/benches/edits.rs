@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use files::{Call, LineCounts, MemoryStore, Root};
 use memchr::memmem;
 use serde_json::{Value, json};
-use text::diff::{self, Names};
-use text::exact::{Matching, Pick, Staged};
+use text::diff::{self, DiffNames};
+use text::exact::{Matching, Pick, StagedText};
 use text::{StringEdit, Text, nearest};
 use tools::{Context, Limits};
 
@@ -126,13 +126,13 @@ fn replace_each(text: &mut String, edits: &[(String, String)]) {
 
 fn staged(text: &str, edits: &[(String, String)]) -> (String, String) {
     let old = Text::decode(Arc::new(text.as_bytes().to_vec())).unwrap();
-    let mut staged = Staged::new(&old, usize::MAX);
+    let mut staged = StagedText::new(&old, usize::MAX);
     for (old, new) in edits {
         let (pick, matching) = (Pick::Only, Matching::Exact);
         staged.apply(StringEdit { old, new, pick, count: None, matching }).unwrap();
     }
     let (new, composed, _) = staged.finish();
-    let names = Names { old: "a", new: "a" };
+    let names = DiffNames { old: "a", new: "a" };
     let diff = diff::unified(old.whole(), &new, &composed, names);
     (new, diff)
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use text::{Ending, Line, lines};
+use text::{Line, LineEnding, lines};
 
 use crate::{
     elision, fence,
@@ -133,7 +133,7 @@ fn in_part(task: &Task<'_>, written: &str, range: Range<usize>) -> Generated {
     let (before, old, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
     let mut part = with_endings(written, old, task.ending);
     // A text that ends without a line break still does afterwards.
-    let stays_open = after.is_empty() && !text.is_empty() && Ending::closing(text).is_none();
+    let stays_open = after.is_empty() && !text.is_empty() && LineEnding::closing(text).is_none();
     if stays_open {
         remove_last_break(&mut part);
     }
@@ -144,20 +144,20 @@ fn in_part(task: &Task<'_>, written: &str, range: Range<usize>) -> Generated {
 fn in_whole(task: &Task<'_>, written: &str) -> String {
     let original = task.request.text;
     let mut text = with_endings(written, original, task.ending);
-    if !original.is_empty() && Ending::closing(original).is_none() {
+    if !original.is_empty() && LineEnding::closing(original).is_none() {
         remove_last_break(&mut text);
     }
     text
 }
 
 fn remove_last_break(text: &mut String) {
-    let length = Ending::closing(text).map_or(0, |ending| ending.as_str().len());
+    let length = LineEnding::closing(text).map_or(0, |ending| ending.as_str().len());
     text.truncate(text.len() - length);
 }
 
 /// Returns `written`, whose lines end with `\n`, with the line endings of the text it replaces: line by line where
 /// these differ.
-fn with_endings(written: &str, replaced: &str, ending: Ending) -> String {
+fn with_endings(written: &str, replaced: &str, ending: LineEnding) -> String {
     if lines::uniform_ending(replaced).is_some_and(|uniform| uniform == ending)
         || replaced.is_empty()
     {
@@ -279,7 +279,7 @@ fn in_blocks(task: &Task<'_>, replacements: &[Replacement]) -> Result<String, Re
         from = end;
     }
     new.push_str(&text[from..]);
-    if from == text.len() && Ending::closing(text).is_none() {
+    if from == text.len() && LineEnding::closing(text).is_none() {
         remove_last_break(&mut new);
     }
     Ok(new)

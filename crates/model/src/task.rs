@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use text::{Ending, LineRange, lines};
+use text::{LineEnding, LineRange, lines};
 
 use crate::fence;
 
@@ -59,7 +59,7 @@ pub struct Task<'a> {
     pub(crate) request: Request<'a>,
     pub(crate) form: Form,
     /// Line ending of new lines.
-    pub(crate) ending: Ending,
+    pub(crate) ending: LineEnding,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl<'a> Task<'a> {
                 Form::Blocks { marks: SHORTEST_MARK.max(longest + 1) }
             }
         };
-        let ending = lines::common_ending(text).unwrap_or(Ending::Lf);
+        let ending = lines::common_ending(text).unwrap_or(LineEnding::Lf);
         Ok(Task { request: *request, form, ending })
     }
 
@@ -161,5 +161,5 @@ fn start_of(text: &str, line: usize) -> Option<usize> {
 
 /// Returns `text` with `\n` line endings, as models read and write it.
 pub(crate) fn with_plain_breaks(text: &str) -> Cow<'_, str> {
-    lines::with_ending(text, Ending::Lf)
+    lines::with_ending(text, LineEnding::Lf)
 }

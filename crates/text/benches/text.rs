@@ -10,13 +10,15 @@ use std::time::Duration;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use text::by_line::{self, LineEdit, LineOp};
-use text::exact::{Matching, Pick, Staged};
-use text::{Composed, LineRange, Names, Splice, StringEdit, Text, diff, lines, nearest, splice};
+use text::exact::{Matching, Pick, StagedText};
+use text::{
+    ComposedSplices, DiffNames, LineRange, Splice, StringEdit, Text, diff, lines, nearest, splice,
+};
 
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
 const SIZES: [usize; 3] = [10 * KB, MB, 10 * MB];
-const NAMES: Names = Names { old: "a.rs", new: "a.rs" };
+const NAMES: DiffNames = DiffNames { old: "a.rs", new: "a.rs" };
 
 fn main() {
     // Enough for a hundred samples of most; flags have the last word.
@@ -184,8 +186,8 @@ mod string_edits {
         some_lines(text, count).into_iter().map(edit).collect()
     }
 
-    fn staged<'a>(text: &'a Text, edits: &'a [(String, String)]) -> Staged<'a> {
-        let mut staged = Staged::new(text, usize::MAX);
+    fn staged<'a>(text: &'a Text, edits: &'a [(String, String)]) -> StagedText<'a> {
+        let mut staged = StagedText::new(text, usize::MAX);
         for (old, new) in edits {
             let (pick, count, matching) = (Pick::Only, None, Matching::Exact);
             staged.apply(StringEdit { old, new, pick, count, matching }).unwrap();
@@ -198,7 +200,7 @@ mod string_edits {
     fn stage_none(bencher: Bencher, size: usize) {
         let text = decoded(&source(size));
         let count = BytesCount::of_str(text.as_str());
-        bencher.counter(count).bench(|| Staged::new(black_box(&text), usize::MAX));
+        bencher.counter(count).bench(|| StagedText::new(black_box(&text), usize::MAX));
     }
 
     #[divan::bench(args = SIZES)]
@@ -223,7 +225,7 @@ mod string_edits {
         let text = decoded(&source(size));
         let count = BytesCount::of_str(text.as_str());
         bencher.counter(count).bench(|| {
-            let mut staged = Staged::new(black_box(&text), usize::MAX);
+            let mut staged = StagedText::new(black_box(&text), usize::MAX);
             let (pick, count, matching) = (Pick::All, None, Matching::Exact);
             let edit = StringEdit { old: "compute", new: "derive", pick, count, matching };
             staged.apply(edit).unwrap();
@@ -265,7 +267,7 @@ mod nearest_to_a_miss {
 mod unified_diff {
     use super::*;
 
-    fn changed(count: usize) -> (String, String, Composed) {
+    fn changed(count: usize) -> (String, String, ComposedSplices) {
         let old = source(MB);
         let edits = some_lines(&old, count).into_iter();
         let edits: Vec<_> = edits
@@ -273,7 +275,7 @@ mod unified_diff {
             .collect();
         let splices = by_line::plan(&old, &edits, None).unwrap().splices;
         let new = splice::apply(&old, &splices);
-        let composed = Composed::from_splices(&splices);
+        let composed = ComposedSplices::from_splices(&splices);
         (old, new, composed)
     }
 
@@ -299,7 +301,7 @@ mod unified_diff {
         };
         let new: String = old.lines().enumerate().map(line).collect();
         let all = [Splice { range: 0..old.len(), text: new.clone() }];
-        let composed = Composed::from_splices(&all);
+        let composed = ComposedSplices::from_splices(&all);
         bencher.bench(|| diff::unified(black_box(&old), &new, &composed, NAMES));
     }
 }

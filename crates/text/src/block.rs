@@ -8,13 +8,13 @@ const BLOCK: usize = 16;
 
 /// The bytes to search for.
 #[derive(Clone, Copy)]
-pub(crate) struct Special {
+pub(crate) struct SpecialBytes {
     pub bytes: [u8; 2],
     /// Also every byte up to and including this one, if it is given.
     pub up_to: Option<u8>,
 }
 
-impl Special {
+impl SpecialBytes {
     pub const fn only(byte: u8) -> Self {
         Self { bytes: [byte; 2], up_to: None }
     }
@@ -42,7 +42,7 @@ pub(crate) fn copy(from: &[u8], length: usize, to: &mut [u8]) {
 
 /// Returns one bit for each byte of the window, set if the byte is special. The first byte is the lowest bit.
 #[inline(always)]
-pub(crate) fn find(window: &[u8; WINDOW], special: Special) -> u64 {
+pub(crate) fn find(window: &[u8; WINDOW], special: SpecialBytes) -> u64 {
     let (blocks, _) = window.as_chunks();
     let add = |bits, block: &_| bits << BLOCK | u64::from(find_in_block(*block, special));
     blocks.iter().rev().fold(0, add)
@@ -50,7 +50,7 @@ pub(crate) fn find(window: &[u8; WINDOW], special: Special) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn find_in_block(block: [u8; BLOCK], special: Special) -> u16 {
+fn find_in_block(block: [u8; BLOCK], special: SpecialBytes) -> u16 {
     #[expect(unsafe_code, reason = "what every such processor has must still be asked for")]
     // SAFETY: there is no x86-64 without SSE2.
     unsafe {
@@ -63,7 +63,7 @@ fn find_in_block(block: [u8; BLOCK], special: Special) -> u16 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
 #[inline]
-fn find_by_sse2(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
+fn find_by_sse2(block: [u8; BLOCK], SpecialBytes { bytes, up_to }: SpecialBytes) -> u16 {
     use std::arch::x86_64::{
         _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
         _mm_set1_epi8,
@@ -93,12 +93,12 @@ fn find_by_sse2(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn find_in_block(block: [u8; BLOCK], special: Special) -> u16 {
+fn find_in_block(block: [u8; BLOCK], special: SpecialBytes) -> u16 {
     find_by_loop(block, special)
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn find_by_loop(block: [u8; BLOCK], Special { bytes, up_to }: Special) -> u16 {
+fn find_by_loop(block: [u8; BLOCK], SpecialBytes { bytes, up_to }: SpecialBytes) -> u16 {
     let is_special = |byte: &u8| bytes.contains(byte) || up_to.is_some_and(|last| *byte <= last);
     block.iter().rev().fold(0, |bits, byte| bits << 1 | u16::from(is_special(byte)))
 }
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn every_byte_is_found_where_it_is() {
         let specials = [
-            Special::only(b'\n'),
-            Special { bytes: *b"\"\\", up_to: Some(0x1f) },
-            Special { bytes: [0xff, 0x80], up_to: None },
+            SpecialBytes::only(b'\n'),
+            SpecialBytes { bytes: *b"\"\\", up_to: Some(0x1f) },
+            SpecialBytes { bytes: [0xff, 0x80], up_to: None },
         ];
         for special in specials {
             for byte in 0..=u8::MAX {

@@ -12,7 +12,7 @@
 
 use std::{cell::OnceCell, ops::Range};
 
-use crate::lines::{Ending, Line, common_ending, count, lines};
+use crate::lines::{Line, LineEnding, common_ending, count, lines};
 use crate::order::sort_by_numbers;
 use crate::{EditError, Splice};
 
@@ -52,7 +52,7 @@ impl LineOp {
     /// Returns how many lines the operation removes and how many it adds.
     fn lines(&self) -> (usize, usize) {
         let removed = usize::from(!matches!(self, Self::Insert(_)));
-        (removed, self.content().map_or(0, |content| pieces(content).count()))
+        (removed, self.content().map_or(0, |content| content_lines(content).count()))
     }
 }
 
@@ -72,12 +72,16 @@ pub struct LinePlan {
 /// If several edits do not fit, the error names the first in the list.
 pub fn plan(text: &str, edits: &[LineEdit], append: Option<&str>) -> Result<LinePlan, EditError> {
     let total = count(text);
-    let ordered = arrange(edits, total)?;
+    let ordered = check_and_sort(edits, total)?;
     let (inside, tail) = ordered.split_at(ordered.partition_point(|edit| edit.line < total));
     let append = append.filter(|content| !content.is_empty());
 
-    let mut draft =
-        Draft { text, splices: Vec::new(), first: OnceCell::new(), common: OnceCell::new() };
+    let mut builder = SpliceBuilder {
+        text,
+        splices: Vec::new(),
+        first: OnceCell::new(),
+        common: OnceCell::new(),
+    };
     let (mut lines, mut passed) = (lines(text), 0);
     for group in inside.chunk_by(|a, b| a.line == b.line) {
         let number = group[0].line;
@@ -85,16 +89,16 @@ pub fn plan(text: &str, edits: &[LineEdit], append: Option<&str>) -> Result<Line
         passed = number + 1;
         for edit in group {
             match &edit.op {
-                LineOp::Insert(content) => draft.insert(line.start, content),
-                LineOp::Replace(content) => draft.replace(line, content),
-                LineOp::Delete => _ = draft.at(line.start..line.next),
+                LineOp::Insert(content) => builder.insert(line.start, content),
+                LineOp::Replace(content) => builder.replace(line, content),
+                LineOp::Delete => _ = builder.replacement_of(line.start..line.next),
             }
         }
     }
     let last = inside.last().filter(|edit| edit.line + 1 == total).map(|edit| &edit.op);
-    draft.finish(last, tail, append);
+    builder.finish(last, tail, append);
 
-    let mut plan = LinePlan { splices: draft.splices, lines_modified: 0, total_lines: total };
+    let mut plan = LinePlan { splices: builder.splices, lines_modified: 0, total_lines: total };
     let changes = edits.iter().map(|edit| edit.op.lines());
     for (removed, added) in changes.chain(append.map(|content| (0, count(content)))) {
         plan.lines_modified += removed.max(added);
@@ -104,7 +108,7 @@ pub fn plan(text: &str, edits: &[LineEdit], append: Option<&str>) -> Result<Line
 }
 
 /// Checks every edit and sorts them by line; at one line inserts come first, else as listed.
-fn arrange(edits: &[LineEdit], total: usize) -> Result<Vec<&LineEdit>, EditError> {
+fn check_and_sort(edits: &[LineEdit], total: usize) -> Result<Vec<&LineEdit>, EditError> {
     let mut order: Vec<usize> = (0..edits.len()).collect();
     sort_by_numbers(&mut order, |&edit| {
         (edits[edit].line, (!matches!(edits[edit].op, LineOp::Insert(_))).into())
@@ -112,46 +116,46 @@ fn arrange(edits: &[LineEdit], total: usize) -> Result<Vec<&LineEdit>, EditError
 
     let mut end = total; // where the tail ends so far
     let mut taken: Option<usize> = None; // the edit that replaces or deletes the latest line
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     for &edit in &order {
         let LineEdit { line, ref op } = edits[edit];
         let out_of_range =
             |valid| EditError::LineOutOfRange { edit, line, op: op.name(), valid: 0..valid };
         match op {
-            LineOp::Insert(_) if line > end => faults.push((edit, out_of_range(end + 1))),
-            LineOp::Insert(content) if line >= total => end += pieces(content).count(),
+            LineOp::Insert(_) if line > end => errors.push((edit, out_of_range(end + 1))),
+            LineOp::Insert(content) if line >= total => end += content_lines(content).count(),
             LineOp::Insert(_) => {}
-            _ if line >= total => faults.push((edit, out_of_range(total))),
+            _ if line >= total => errors.push((edit, out_of_range(total))),
             _ => match taken.filter(|&prior| edits[prior].line == line) {
-                Some(prior) => faults.push((edit, EditError::LineConflict { edit, prior, line })),
+                Some(prior) => errors.push((edit, EditError::LineConflict { edit, prior, line })),
                 None => taken = Some(edit),
             },
         }
     }
-    match faults.into_iter().min_by_key(|(edit, _)| *edit) {
+    match errors.into_iter().min_by_key(|(edit, _)| *edit) {
         Some((_, error)) => Err(error),
         None => Ok(order.into_iter().map(|edit| &edits[edit]).collect()),
     }
 }
 
 /// Returns the lines of content, without terminators; `""` is one blank line.
-fn pieces(content: &str) -> impl Iterator<Item = &str> {
+fn content_lines(content: &str) -> impl Iterator<Item = &str> {
     let blank = content.is_empty().then_some("");
     lines(content).map(|line| &content[line.start..line.end]).chain(blank)
 }
 
 /// Splices under construction, for places visited in order.
-struct Draft<'a> {
+struct SpliceBuilder<'a> {
     text: &'a str,
     splices: Vec<Splice>,
     /// The first line's ending and the most common one, searched for once: a long line costs as much as a long text.
-    first: OnceCell<Option<Ending>>,
-    common: OnceCell<Ending>,
+    first: OnceCell<Option<LineEnding>>,
+    common: OnceCell<LineEnding>,
 }
 
-impl Draft<'_> {
+impl SpliceBuilder<'_> {
     /// Returns the replacement of `range`, to be appended to. Touching ranges share one splice.
-    fn at(&mut self, range: Range<usize>) -> &mut String {
+    fn replacement_of(&mut self, range: Range<usize>) -> &mut String {
         match self.splices.last_mut() {
             Some(last) if last.range.end == range.start => last.range.end = range.end,
             _ => self.splices.push(Splice { range, text: String::new() }),
@@ -162,16 +166,16 @@ impl Draft<'_> {
 
     fn insert(&mut self, at: usize, content: &str) {
         let ending = self.ending_at(at);
-        let out = self.at(at..at);
-        pieces(content).for_each(|piece| push_line(out, piece, ending));
+        let out = self.replacement_of(at..at);
+        content_lines(content).for_each(|piece| push_line(out, piece, ending));
     }
 
     /// Replaces the content of a line; its terminator stays out of the splice.
     fn replace(&mut self, line: Line, content: &str) {
-        let own = Ending::closing(&self.text[line.end..line.next]);
+        let own = LineEnding::closing(&self.text[line.end..line.next]);
         let ending = own.unwrap_or_else(|| self.ending_at(line.start));
-        let out = self.at(line.start..line.end);
-        let mut pieces = pieces(content).peekable();
+        let out = self.replacement_of(line.start..line.end);
+        let mut pieces = content_lines(content).peekable();
         while let Some(piece) = pieces.next() {
             match pieces.peek() {
                 Some(_) => push_line(out, piece, ending),
@@ -182,13 +186,13 @@ impl Draft<'_> {
 
     /// Returns the ending of lines that are inserted at `at`, the start of a line or the end of the text: that of the
     /// line above, for the first line that of the line below, or else the most common one.
-    fn ending_at(&self, at: usize) -> Ending {
+    fn ending_at(&self, at: usize) -> LineEnding {
         let first = || {
             let line = lines(self.text).next()?;
-            Ending::closing(&self.text[line.end..line.next])
+            LineEnding::closing(&self.text[line.end..line.next])
         };
-        let common = || common_ending(self.text).unwrap_or(Ending::Lf);
-        let above = Ending::closing(&self.text[..at]);
+        let common = || common_ending(self.text).unwrap_or(LineEnding::Lf);
+        let above = LineEnding::closing(&self.text[..at]);
         let below = || if at == 0 { *self.first.get_or_init(first) } else { None };
         above.or_else(below).unwrap_or_else(|| *self.common.get_or_init(common))
     }
@@ -197,41 +201,41 @@ impl Draft<'_> {
     /// it was.
     fn finish(&mut self, last: Option<&LineOp>, tail: &[&LineEdit], append: Option<&str>) {
         let end = self.text.len();
-        let open = end > 0 && Ending::closing(self.text).is_none();
+        let open = end > 0 && LineEnding::closing(self.text).is_none();
         let ending = self.ending_at(end);
         match last {
             _ if !tail.is_empty() || append.is_some() => {
                 let deleted = matches!(last, Some(LineOp::Delete));
-                let out = self.at(end..end);
+                let out = self.replacement_of(end..end);
                 if open && !deleted {
                     push_line(out, "", ending); // the break that the last line lacks
                 }
                 let contents = tail.iter().filter_map(|edit| edit.op.content()).chain(append);
-                contents.flat_map(pieces).for_each(|line| push_line(out, line, ending));
-                if open && append.and_then(Ending::closing).is_none() {
-                    drop_break(out);
+                contents.flat_map(content_lines).for_each(|line| push_line(out, line, ending));
+                if open && append.and_then(LineEnding::closing).is_none() {
+                    remove_break(out);
                 }
             }
-            Some(LineOp::Delete) if open => self.reopen(),
+            Some(LineOp::Delete) if open => self.remove_last_break(),
             Some(LineOp::Replace(_)) if open => {
-                let out = self.at(end..end);
+                let out = self.replacement_of(end..end);
                 if is_line_start(out) {
                     push_line(out, "", ending);
                 }
             }
             _ => {}
         }
-        self.keep_apart();
+        self.separate_line_breaks();
     }
 
     /// Removes the break of the line that is last now: the deleted last line had none.
-    fn reopen(&mut self) {
+    fn remove_last_break(&mut self) {
         let Some((last, before)) = self.splices.split_last_mut() else { return };
         if !last.text.is_empty() {
-            return drop_break(&mut last.text);
+            return remove_break(&mut last.text);
         }
         let kept = &self.text[..last.range.start];
-        let Some(ending) = Ending::closing(kept) else { return };
+        let Some(ending) = LineEnding::closing(kept) else { return };
         let end = kept.len() - ending.as_str().len();
         let blank = match before.last() {
             Some(above) if above.range.end == end => is_line_start(&above.text),
@@ -243,7 +247,7 @@ impl Draft<'_> {
     }
 
     /// Completes every `\r` that would otherwise stand before a `\n` of another line.
-    fn keep_apart(&mut self) {
+    fn separate_line_breaks(&mut self) {
         for Splice { range, text: out } in &mut self.splices {
             let (before, after) = (&self.text[..range.start], &self.text[range.end..]);
             if out.ends_with('\r') && after.starts_with('\n') {
@@ -257,8 +261,8 @@ impl Draft<'_> {
     }
 }
 
-fn push_line(out: &mut String, content: &str, ending: Ending) {
-    if out.ends_with('\r') && content.is_empty() && ending == Ending::Lf {
+fn push_line(out: &mut String, content: &str, ending: LineEnding) {
+    if out.ends_with('\r') && content.is_empty() && ending == LineEnding::Lf {
         out.push('\n');
     }
     out.push_str(content);
@@ -266,8 +270,8 @@ fn push_line(out: &mut String, content: &str, ending: Ending) {
 }
 
 /// Removes the break of the last line, unless that line is blank.
-fn drop_break(out: &mut String) {
-    let Some(ending) = Ending::closing(out) else { return };
+fn remove_break(out: &mut String) {
+    let Some(ending) = LineEnding::closing(out) else { return };
     let end = out.len() - ending.as_str().len();
     if !is_line_start(&out[..end]) {
         out.truncate(end);
@@ -276,7 +280,7 @@ fn drop_break(out: &mut String) {
 
 /// True if text that follows `text` starts a line.
 fn is_line_start(text: &str) -> bool {
-    text.is_empty() || Ending::closing(text).is_some()
+    text.is_empty() || LineEnding::closing(text).is_some()
 }
 
 #[cfg(test)]

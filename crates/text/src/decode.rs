@@ -65,8 +65,8 @@ impl Text {
         reason = "checking 10 MB again at every look would cost more than the edit"
     )]
     pub fn whole(&self) -> &str {
-        // SAFETY: `decode` checked these bytes (those of `part` were a string, `empty` has none), and nothing can change
-        // them: the field is private, and an `Arc` that is shared gives no mutable access to the vector.
+        // SAFETY: `decode` checked these bytes (those of `part` were a string, `empty` has none), and nothing can
+        // change them: the field is private, and an `Arc` that is shared gives no mutable access to the vector.
         unsafe { std::str::from_utf8_unchecked(&self.bytes) }
     }
 

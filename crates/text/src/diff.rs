@@ -10,19 +10,19 @@ use std::ops::Range;
 use memchr::{memchr_iter, memrchr};
 
 use crate::changes;
-use crate::splice::{Composed, Region};
+use crate::splice::{ChangedRange, ComposedSplices};
 
 /// Unchanged lines shown on either side of a change.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Most bytes of a limited diff for each of its lines, on average: a line can be as long as a file.
-const BYTES_PER_LINE: usize = 400;
+const BYTES_PER_LINE_MAX: usize = 400;
 
-const NO_BREAK: &str = "\\ No newline at end of file";
+const NO_NEWLINE: &str = "\\ No newline at end of file";
 
 /// The names in the two header lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names<'a> {
+pub struct DiffNames<'a> {
     pub old: &'a str,
     pub new: &'a str,
 }
@@ -30,8 +30,8 @@ pub struct Names<'a> {
 /// Returns the diff from `old` to `new`, whole texts with their byte order marks; `""` if nothing differs.
 ///
 /// `changed` says where to search. If it does not lead from `old` to `new`, the diff is still right, but slower.
-pub fn unified(old: &str, new: &str, changed: &Composed, names: Names<'_>) -> String {
-    render(old, new, changed, names, Page::endless())
+pub fn unified(old: &str, new: &str, changed: &ComposedSplices, names: DiffNames<'_>) -> String {
+    render(old, new, changed, names, DiffWriter::unlimited())
 }
 
 /// Returns the diff as [`unified`] does, but at most `max_lines` lines (headers included) of 400 bytes on average. If
@@ -42,66 +42,72 @@ pub fn unified(old: &str, new: &str, changed: &Composed, names: Names<'_>) -> St
 pub fn unified_within(
     old: &str,
     new: &str,
-    changed: &Composed,
-    names: Names<'_>,
+    changed: &ComposedSplices,
+    names: DiffNames<'_>,
     max_lines: usize,
 ) -> String {
-    render(old, new, changed, names, Page::of(max_lines))
+    render(old, new, changed, names, DiffWriter::limited(max_lines))
 }
 
-fn render(old: &str, new: &str, changed: &Composed, names: Names<'_>, mut page: Page) -> String {
+fn render(
+    old: &str,
+    new: &str,
+    changed: &ComposedSplices,
+    names: DiffNames<'_>,
+    mut out: DiffWriter,
+) -> String {
     let regions = changes::between(old, new, changed);
     if !regions.is_empty() {
-        page.line("--- ", &file_name(names.old));
-        page.line("+++ ", &file_name(names.new));
+        out.line("--- ", &quoted_name(names.old));
+        out.line("+++ ", &quoted_name(names.new));
     }
-    let near = |above: &Region, below: &Region| {
+    let near = |above: &ChangedRange, below: &ChangedRange| {
         let between = &old.as_bytes()[above.old.end..below.old.start];
-        memchr_iter(b'\n', between).nth(2 * CONTEXT).is_none()
+        memchr_iter(b'\n', between).nth(2 * CONTEXT_LINES).is_none()
     };
-    let (mut old, mut new, mut passed) = (Side::of(old), Side::of(new), 0);
+    let (mut old, mut new, mut passed) = (LineCounter::of(old), LineCounter::of(new), 0);
     for regions in regions.chunk_by(near) {
-        passed = hunk(&mut old, &mut new, passed, regions, &mut page);
+        passed = hunk(&mut old, &mut new, passed, regions, &mut out);
     }
-    page.finish()
+    out.finish()
 }
 
 /// Writes `changes`, at least one, and the lines around them. Takes and returns how much of the old text was passed.
 fn hunk(
-    old: &mut Side<'_>,
-    new: &mut Side<'_>,
+    old: &mut LineCounter<'_>,
+    new: &mut LineCounter<'_>,
     passed: usize,
-    changes: &[Region],
-    page: &mut Page,
+    changes: &[ChangedRange],
+    out: &mut DiffWriter,
 ) -> usize {
     let [first, ..] = changes else { return passed };
     let [.., last] = changes else { return passed };
-    let above = above(old.text, first.old.start);
-    let below = below(old.text, last.old.end);
+    let above = context_before(old.text, first.old.start);
+    let below = context_after(old.text, last.old.end);
     let (start, end) = (first.old.start - above.len(), last.old.end + below.len());
     // Between two hunks both texts are the same.
-    let skipped = breaks(&old.text[passed..start]);
+    let skipped = count_line_feeds(&old.text[passed..start]);
     old.lines += skipped;
     new.lines += skipped;
     let (old_span, new_span) =
         (old.span(start..end), new.span(first.new.start - above.len()..last.new.end + below.len()));
-    page.line("", &format!("@@ -{old_span} +{new_span} @@"));
-    page.lines(" ", above);
+    out.line("", &format!("@@ -{old_span} +{new_span} @@"));
+    out.lines(" ", above);
     let mut at = first.old.start;
     for change in changes {
-        page.lines(" ", &old.text[at..change.old.start]);
-        page.lines("-", &old.text[change.old.clone()]);
-        page.lines("+", &new.text[change.new.clone()]);
+        out.lines(" ", &old.text[at..change.old.start]);
+        out.lines("-", &old.text[change.old.clone()]);
+        out.lines("+", &new.text[change.new.clone()]);
         at = change.old.end;
     }
-    page.lines(" ", below);
+    out.lines(" ", below);
     end
 }
 
 /// Returns the context lines before `at`, the start of a line.
-fn above(text: &str, at: usize) -> &str {
+fn context_before(text: &str, at: usize) -> &str {
     let mut start = at;
-    for _ in 0..CONTEXT {
+    for _ in 0..CONTEXT_LINES {
         let breakless = start.saturating_sub(1);
         start = memrchr(b'\n', &text.as_bytes()[..breakless]).map_or(0, |at| at + 1);
     }
@@ -109,23 +115,23 @@ fn above(text: &str, at: usize) -> &str {
 }
 
 /// Returns the context lines from `at` on.
-fn below(text: &str, at: usize) -> &str {
+fn context_after(text: &str, at: usize) -> &str {
     let rest = &text[at..];
-    let end = memchr_iter(b'\n', rest.as_bytes()).nth(CONTEXT - 1);
+    let end = memchr_iter(b'\n', rest.as_bytes()).nth(CONTEXT_LINES - 1);
     &rest[..end.map_or(rest.len(), |at| at + 1)]
 }
 
-fn breaks(text: &str) -> usize {
+fn count_line_feeds(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
 /// One of the two texts, and how many lines of it were passed.
-struct Side<'a> {
+struct LineCounter<'a> {
     text: &'a str,
     lines: usize,
 }
 
-impl<'a> Side<'a> {
+impl<'a> LineCounter<'a> {
     fn of(text: &'a str) -> Self {
         Self { text, lines: 0 }
     }
@@ -134,7 +140,7 @@ impl<'a> Side<'a> {
     /// given the number of the line before it.
     fn span(&mut self, range: Range<usize>) -> String {
         let text = &self.text[range];
-        let (above, breaks) = (self.lines, breaks(text));
+        let (above, breaks) = (self.lines, count_line_feeds(text));
         self.lines += breaks;
         let count = breaks + usize::from(!text.is_empty() && !text.ends_with('\n'));
         format!("{},{count}", above + usize::from(count > 0))
@@ -142,7 +148,7 @@ impl<'a> Side<'a> {
 }
 
 /// A diff being written, up to a limit.
-struct Page {
+struct DiffWriter {
     out: String,
     /// Lines and bytes that still fit.
     lines: usize,
@@ -153,13 +159,13 @@ struct Page {
     removed: usize,
 }
 
-impl Page {
-    fn endless() -> Self {
-        Self::of(usize::MAX)
+impl DiffWriter {
+    fn unlimited() -> Self {
+        Self::limited(usize::MAX)
     }
 
-    fn of(lines: usize) -> Self {
-        let bytes = lines.saturating_mul(BYTES_PER_LINE);
+    fn limited(lines: usize) -> Self {
+        let bytes = lines.saturating_mul(BYTES_PER_LINE_MAX);
         Self { out: String::new(), lines, bytes, more: 0, added: 0, removed: 0 }
     }
 
@@ -169,7 +175,7 @@ impl Page {
             let terminated = line.strip_suffix('\n');
             self.line(sign, terminated.unwrap_or(line));
             if terminated.is_none() {
-                self.line("", NO_BREAK);
+                self.line("", NO_NEWLINE);
             }
         }
     }
@@ -199,7 +205,7 @@ impl Page {
 
 /// Returns a name as git reads it back: quoted if it has characters that would end or change it, and ended by a tab if
 /// it has spaces.
-fn file_name(name: &str) -> Cow<'_, str> {
+fn quoted_name(name: &str) -> Cow<'_, str> {
     let special = |char: char| char.is_ascii_control() || char == '"' || char == '\\';
     if name.contains(special) {
         let mut quoted = String::from("\"");

@@ -2,31 +2,31 @@
 
 #![expect(clippy::inline_always, reason = "this is most of the time that a large read takes")]
 
-use crate::block::{self, Special, WINDOW, windows};
+use crate::block::{self, SpecialBytes, WINDOW, windows};
 
 const WORD: usize = 8;
 /// Largest size of an escaped window, and one window more, since whole ones are written.
-const LONGEST: usize = 6 * WINDOW + WINDOW;
+const ESCAPED_WINDOW_MAX: usize = 6 * WINDOW + WINDOW;
 /// Bytes of text for which space is reserved at a time.
-const PIECE: usize = 64 * WINDOW;
+const PIECE_BYTES: usize = 64 * WINDOW;
 
 /// The bytes that have to be escaped.
-const ESCAPES: Special = Special { bytes: *b"\"\\", up_to: Some(0x1f) };
+const ESCAPES: SpecialBytes = SpecialBytes { bytes: *b"\"\\", up_to: Some(0x1f) };
 /// A window with more of them is escaped byte by byte.
-const FEW: u32 = 12;
+const FEW_ESCAPES_MAX: u32 = 12;
 
 /// Appends `text` as `serde_json` would write it, without the quotes.
 #[inline(never)]
 pub fn escape(text: &str, out: &mut Vec<u8>) {
-    for piece in text.as_bytes().chunks(PIECE) {
+    for piece in text.as_bytes().chunks(PIECE_BYTES) {
         let mut at = out.len();
         // Usually not all of this is needed, and rarely more.
-        out.resize(at + piece.len() + piece.len() / 4 + LONGEST, 0);
+        out.resize(at + piece.len() + piece.len() / 4 + ESCAPED_WINDOW_MAX, 0);
         for (start, window) in windows(piece) {
-            let (rest, place) = (&piece[start..], make_room(out, at));
+            let (rest, place) = (&piece[start..], reserve_window(out, at));
             let length = rest.len().min(WINDOW);
             let special = block::find(&window, ESCAPES);
-            at += if special.count_ones() > FEW {
+            at += if special.count_ones() > FEW_ESCAPES_MAX {
                 escape_bytes(&rest[..length], place)
             } else {
                 escape_few(rest, length, special, place)
@@ -54,11 +54,11 @@ fn escape_few(bytes: &[u8], length: usize, mut special: u64, place: &mut [u8]) -
 
 /// Returns the space for the next window, growing `out` if needed.
 #[inline(always)]
-fn make_room(out: &mut Vec<u8>, at: usize) -> &mut [u8] {
-    if out.len() < at + LONGEST {
-        out.resize(at + PIECE + LONGEST, 0);
+fn reserve_window(out: &mut Vec<u8>, at: usize) -> &mut [u8] {
+    if out.len() < at + ESCAPED_WINDOW_MAX {
+        out.resize(at + PIECE_BYTES + ESCAPED_WINDOW_MAX, 0);
     }
-    &mut out[at..at + LONGEST]
+    &mut out[at..at + ESCAPED_WINDOW_MAX]
 }
 
 /// Escapes byte by byte, and returns how many bytes were written.

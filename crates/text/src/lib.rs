@@ -8,7 +8,7 @@
 //! - [`by_line`]: edits addressed by line number, turned into splices
 //! - [`exact`]: edits addressed by the string they replace, staged one after another
 //! - [`nearest`]: the reasons why a string was not found, and the places that it nearly matches
-//! - [`splice`]: applying splices; [`Composed`] is the combined effect of a sequence of them
+//! - [`splice`]: applying splices; [`ComposedSplices`] is the combined effect of a sequence of them
 //! - [`diff`]: the changes as a unified diff
 //! - [`escape`], [`unescape`]: JSON string escaping and unescaping
 //! - [`printable`]: text made safe to print on a terminal
@@ -17,7 +17,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
-mod blanks;
 mod block;
 pub mod by_line;
 mod changes;
@@ -33,20 +32,21 @@ mod positions;
 mod printable;
 pub mod splice;
 mod unescape;
+mod whitespace;
 
 use std::ops::Range;
 
-pub use blanks::Shift;
 pub use by_line::{LineEdit, LineOp, LinePlan};
 pub use decode::{NotText, Text};
-pub use diff::Names;
+pub use diff::DiffNames;
 pub use escape::escape;
 pub use exact::{LineSpan, StringEdit, StringError};
-pub use lines::{Ending, Line, LineRange, Selected};
+pub use lines::{Line, LineEnding, LineRange, SelectedLines};
 pub use order::sort_by_numbers;
 pub use printable::{is_hidden, printable, printable_json, printable_line};
-pub use splice::{Composed, Region, Splice};
+pub use splice::{ChangedRange, ComposedSplices, Splice};
 pub use unescape::{end_of_text, unescape};
+pub use whitespace::IndentShift;
 
 /// The reason why a line edit could not be applied. The text is unchanged in every case.
 ///

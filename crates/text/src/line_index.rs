@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::lines;
 
 /// Bytes in a new block.
-const BLOCK: usize = 2 * 1024;
+const BLOCK_BYTES: usize = 2 * 1024;
 
 /// The number of lines that end in each block of a text. The blocks cover the start of the text without gaps, as far as
 /// it was asked about.
@@ -22,10 +22,10 @@ struct Block {
 
 impl LineIndex {
     /// Extends the index to `offset`, so that `line_at` counts within one block only, up to there.
-    pub fn reach(&mut self, text: &str, offset: usize) {
+    pub fn extend_to(&mut self, text: &str, offset: usize) {
         let covered = self.blocks.iter().map(|block| block.len).sum();
         if offset >= covered {
-            let end = offset.saturating_add(BLOCK).min(text.len());
+            let end = offset.saturating_add(BLOCK_BYTES).min(text.len());
             self.blocks.extend(blocks(text, covered..end));
         }
     }
@@ -40,7 +40,7 @@ impl LineIndex {
             start += block.len;
             lines += block.breaks;
         }
-        lines + breaks(text, start..offset)
+        lines + count_breaks(text, start..offset)
     }
 
     /// Updates the index to the text `after`, in which `range` of the text before was replaced by `new_len` bytes.
@@ -63,19 +63,19 @@ impl LineIndex {
 }
 
 /// Returns the blocks of a part of `text`. The last one takes the remainder, so none that follows another is shorter
-/// than `BLOCK`.
+/// than `BLOCK_BYTES`.
 fn blocks(text: &str, part: Range<usize>) -> impl Iterator<Item = Block> + '_ {
-    let count = (part.len() / BLOCK).max(usize::from(!part.is_empty()));
+    let count = (part.len() / BLOCK_BYTES).max(usize::from(!part.is_empty()));
     (0..count).map(move |index| {
-        let start = part.start + index * BLOCK;
-        let end = if index + 1 == count { part.end } else { start + BLOCK };
-        Block { len: end - start, breaks: breaks(text, start..end) }
+        let start = part.start + index * BLOCK_BYTES;
+        let end = if index + 1 == count { part.end } else { start + BLOCK_BYTES };
+        Block { len: end - start, breaks: count_breaks(text, start..end) }
     })
 }
 
 /// Counts the lines of `text` that end in `part`.
-pub(crate) fn breaks(text: &str, part: Range<usize>) -> usize {
-    lines::breaks(text.as_bytes(), part)
+pub(crate) fn count_breaks(text: &str, part: Range<usize>) -> usize {
+    lines::count_breaks(text.as_bytes(), part)
 }
 
 #[cfg(test)]
@@ -86,22 +86,25 @@ mod tests {
 
     #[test]
     fn what_was_asked_about_is_not_counted_again() {
-        let text = "a\n".repeat(10 * BLOCK);
+        let text = "a\n".repeat(10 * BLOCK_BYTES);
         let mut index = LineIndex::default();
         let covered = |index: &LineIndex| index.blocks.iter().map(|block| block.len).sum::<usize>();
-        for (offset, expected) in
-            [(0, BLOCK), (BLOCK - 1, BLOCK), (BLOCK, 2 * BLOCK), (7, 2 * BLOCK)]
-        {
-            index.reach(&text, offset);
+        for (offset, expected) in [
+            (0, BLOCK_BYTES),
+            (BLOCK_BYTES - 1, BLOCK_BYTES),
+            (BLOCK_BYTES, 2 * BLOCK_BYTES),
+            (7, 2 * BLOCK_BYTES),
+        ] {
+            index.extend_to(&text, offset);
             assert_eq!(covered(&index), expected, "{offset}");
         }
-        index.reach(&text, usize::MAX);
+        index.extend_to(&text, usize::MAX);
         assert_eq!(covered(&index), text.len());
         // Only the block that an edit touches is counted again.
         let before = index.blocks.clone();
         let mut after = text.clone();
-        after.replace_range(3 * BLOCK + 9..3 * BLOCK + 10, "\n\n");
-        index.splice(&after, &(3 * BLOCK + 9..3 * BLOCK + 10), 2);
+        after.replace_range(3 * BLOCK_BYTES + 9..3 * BLOCK_BYTES + 10, "\n\n");
+        index.splice(&after, &(3 * BLOCK_BYTES + 9..3 * BLOCK_BYTES + 10), 2);
         let changed: Vec<_> =
             (0..before.len()).filter(|at| before[*at] != index.blocks[*at]).collect();
         assert_eq!((changed, index.blocks.len()), (vec![3], before.len()));
@@ -118,7 +121,7 @@ mod tests {
             let mut text: String = pieces.iter().map(|(piece, times)| piece.repeat(*times)).collect();
             let mut index = LineIndex::default();
             for ((start, len, new), reached) in splices.into_iter().zip(reached) {
-                index.reach(&text, reached);
+                index.extend_to(&text, reached);
                 let start = start.min(text.len());
                 let range = start..(start + len).min(text.len());
                 text.replace_range(range.clone(), &new);

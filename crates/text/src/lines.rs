@@ -11,13 +11,13 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 /// The terminator of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum LineEnding {
     Lf,
     CrLf,
     Cr,
 }
 
-impl Ending {
+impl LineEnding {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -78,14 +78,14 @@ impl Iterator for Lines<'_> {
 
     /// Skips lines by counting their terminators, without finding them one by one.
     fn nth(&mut self, number: usize) -> Option<Line> {
-        let (passed, length) = skip(&self.bytes[self.at..], number);
+        let (passed, length) = skip_lines(&self.bytes[self.at..], number);
         self.at += length;
         if passed == number { self.next() } else { None }
     }
 }
 
 /// Counts the lines of `bytes` that end in `part`: `\r\n` ends one with its `\n`.
-pub(crate) fn breaks(bytes: &[u8], part: Range<usize>) -> usize {
+pub(crate) fn count_breaks(bytes: &[u8], part: Range<usize>) -> usize {
     let ends_a_line = |at: &usize| bytes.get(part.start + at + 1) != Some(&b'\n');
     memchr_iter(b'\n', &bytes[part.clone()]).count()
         + memchr_iter(b'\r', &bytes[part.clone()]).filter(ends_a_line).count()
@@ -104,18 +104,18 @@ pub fn count_bytes(bytes: &[u8]) -> usize {
 
 /// Counts the lines of `bytes` that are terminated.
 pub fn count_ends(bytes: &[u8]) -> usize {
-    let Tally { lf, crlf, cr } = Tally::of(bytes);
+    let EndingCounts { lf, crlf, cr } = EndingCounts::of(bytes);
     lf + crlf + cr
 }
 
 /// The number of lines that end in each way.
-struct Tally {
+struct EndingCounts {
     lf: usize,
     crlf: usize,
     cr: usize,
 }
 
-impl Tally {
+impl EndingCounts {
     /// Counts in two vectorised passes; only the `\r` are visited one at a time.
     fn of(bytes: &[u8]) -> Self {
         let (mut crlf, mut cr) = (0, 0);
@@ -135,7 +135,7 @@ pub struct LineRange {
 
 /// The part of a text a [`LineRange`] names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selected {
+pub struct SelectedLines {
     /// The lines with all their terminators.
     pub bytes: Range<usize>,
     pub first: usize,
@@ -148,28 +148,28 @@ pub struct Selected {
 /// Finds the lines of `range`. `None` when it starts past the last line, or ends before it starts.
 ///
 /// Keeps no index of lines, so the memory needed does not grow with their number.
-pub fn select(text: &str, range: LineRange) -> Option<Selected> {
+pub fn select(text: &str, range: LineRange) -> Option<SelectedLines> {
     let LineRange { first, last } = range;
     let more = last.checked_sub(first)?;
-    let (_, start) = skip(text.as_bytes(), first);
+    let (_, start) = skip_lines(text.as_bytes(), first);
     if start == text.len() {
         return None;
     }
-    let (taken, length) = skip(&text.as_bytes()[start..], more.saturating_add(1));
+    let (taken, length) = skip_lines(&text.as_bytes()[start..], more.saturating_add(1));
     let end = start + length;
     // `end` is after a whole terminator, so the rest can be counted separately.
     let total = first + taken + count(&text[end..]);
-    Some(Selected { bytes: start..end, first, last: first + taken - 1, total })
+    Some(SelectedLines { bytes: start..end, first, last: first + taken - 1, total })
 }
 
 /// Skips `count` lines, or all there are, and returns how many lines and bytes that is. Whole blocks of them are
 /// counted at once.
-fn skip(bytes: &[u8], count: usize) -> (usize, usize) {
+fn skip_lines(bytes: &[u8], count: usize) -> (usize, usize) {
     const BLOCK: usize = if cfg!(test) { 4 } else { 4096 };
     let (mut ends, mut at) = (0, 0);
     while ends < count && at < bytes.len() {
         let end = bytes.len().min(at + BLOCK);
-        let more = breaks(bytes, at..end);
+        let more = count_breaks(bytes, at..end);
         if ends + more >= count {
             // Lines after the last that ends here may continue in the next block.
             let last = Lines { bytes, at }.take(count - ends).last();
@@ -183,30 +183,30 @@ fn skip(bytes: &[u8], count: usize) -> (usize, usize) {
 
 /// Returns the most common ending of the lines of `text`; in a tie `\n` before `\r\n` before `\r`. `None` if no line is
 /// terminated.
-pub fn common_ending(text: &str) -> Option<Ending> {
-    let Tally { lf, crlf, cr } = Tally::of(text.as_bytes());
+pub fn common_ending(text: &str) -> Option<LineEnding> {
+    let EndingCounts { lf, crlf, cr } = EndingCounts::of(text.as_bytes());
     match lf.max(crlf).max(cr) {
         0 => None,
-        most if most == lf => Some(Ending::Lf),
-        most if most == crlf => Some(Ending::CrLf),
-        _ => Some(Ending::Cr),
+        most if most == lf => Some(LineEnding::Lf),
+        most if most == crlf => Some(LineEnding::CrLf),
+        _ => Some(LineEnding::Cr),
     }
 }
 
 /// Returns the ending that all terminated lines of `text` share. `None` if they differ or there are none.
-pub fn uniform_ending(text: &str) -> Option<Ending> {
+pub fn uniform_ending(text: &str) -> Option<LineEnding> {
     if memchr(b'\r', text.as_bytes()).is_none() {
-        return memchr(b'\n', text.as_bytes()).map(|_| Ending::Lf);
+        return memchr(b'\n', text.as_bytes()).map(|_| LineEnding::Lf);
     }
-    match Tally::of(text.as_bytes()) {
-        Tally { lf: 0, crlf: 1.., cr: 0 } => Some(Ending::CrLf),
-        Tally { lf: 0, crlf: 0, cr: 1.. } => Some(Ending::Cr),
+    match EndingCounts::of(text.as_bytes()) {
+        EndingCounts { lf: 0, crlf: 1.., cr: 0 } => Some(LineEnding::CrLf),
+        EndingCounts { lf: 0, crlf: 0, cr: 1.. } => Some(LineEnding::Cr),
         _ => None,
     }
 }
 
 /// Returns `text` with every line break written as `ending`; borrowed if they all are.
-pub fn with_ending(text: &str, ending: Ending) -> Cow<'_, str> {
+pub fn with_ending(text: &str, ending: LineEnding) -> Cow<'_, str> {
     let is_other =
         |line: Line| line.end < line.next && &text[line.end..line.next] != ending.as_str();
     if !lines(text).any(is_other) {
@@ -223,7 +223,7 @@ pub fn with_ending(text: &str, ending: Ending) -> Cow<'_, str> {
 }
 
 /// Returns the lines joined by `\n`, without a break after the last one.
-pub fn plain(text: &str) -> Cow<'_, str> {
+pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text.strip_suffix('\n').unwrap_or(text));
     }
@@ -297,13 +297,13 @@ mod tests {
         for (text, common, uniform) in [
             ("", None, None),
             ("a", None, None),
-            ("a\nb", Some(Ending::Lf), Some(Ending::Lf)),
-            ("a\r\nb\r\n", Some(Ending::CrLf), Some(Ending::CrLf)),
-            ("a\rb\r", Some(Ending::Cr), Some(Ending::Cr)),
-            ("\r\n\r\n\n", Some(Ending::CrLf), None),
-            ("\r\n\n", Some(Ending::Lf), None),
-            ("\r\n\r", Some(Ending::CrLf), None),
-            ("\n\r", Some(Ending::Lf), None),
+            ("a\nb", Some(LineEnding::Lf), Some(LineEnding::Lf)),
+            ("a\r\nb\r\n", Some(LineEnding::CrLf), Some(LineEnding::CrLf)),
+            ("a\rb\r", Some(LineEnding::Cr), Some(LineEnding::Cr)),
+            ("\r\n\r\n\n", Some(LineEnding::CrLf), None),
+            ("\r\n\n", Some(LineEnding::Lf), None),
+            ("\r\n\r", Some(LineEnding::CrLf), None),
+            ("\n\r", Some(LineEnding::Lf), None),
         ] {
             assert_eq!(common_ending(text), common, "{text:?}");
             assert_eq!(uniform_ending(text), uniform, "{text:?}");
@@ -323,9 +323,9 @@ mod tests {
             ("\ra", "\na"),
             ("a", "a"),
         ] {
-            assert_eq!(plain(text), expected, "{text:?}");
+            assert_eq!(with_line_feeds(text), expected, "{text:?}");
         }
-        assert!(matches!(plain("a\nb\n"), Cow::Borrowed(_)));
+        assert!(matches!(with_line_feeds("a\nb\n"), Cow::Borrowed(_)));
     }
 
     proptest! {
@@ -342,7 +342,7 @@ mod tests {
             }
             prop_assert_eq!(at, text.len());
             let contents: Vec<_> = walked.iter().map(|line| &text[line.start..line.end]).collect();
-            prop_assert_eq!(plain(&text), contents.join("\n"));
+            prop_assert_eq!(with_line_feeds(&text), contents.join("\n"));
         }
 
         #[test]
@@ -377,9 +377,11 @@ mod tests {
     #[test]
     fn line_breaks_are_written_anew_only_where_they_differ() {
         for text in ["", "a", "a\nb", "a\nb\n"] {
-            assert!(matches!(with_ending(text, Ending::Lf), Cow::Borrowed(same) if same == text));
+            assert!(
+                matches!(with_ending(text, LineEnding::Lf), Cow::Borrowed(same) if same == text)
+            );
         }
-        assert_eq!(with_ending("a\r\nb\rc\nd", Ending::CrLf), "a\r\nb\r\nc\r\nd");
-        assert_eq!(with_ending("a\r\n", Ending::Cr), "a\r");
+        assert_eq!(with_ending("a\r\nb\rc\nd", LineEnding::CrLf), "a\r\nb\r\nc\r\nd");
+        assert_eq!(with_ending("a\r\n", LineEnding::Cr), "a\r");
     }
 }

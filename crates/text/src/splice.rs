@@ -48,7 +48,7 @@ pub fn replace_each(text: &str, ranges: &[Range<usize>], new: &str) -> String {
 }
 
 /// Moves the splices by `by` bytes, for a text with that many more in front, such as a byte order mark.
-pub fn shift(mut splices: Vec<Splice>, by: usize) -> Vec<Splice> {
+pub fn offset_by(mut splices: Vec<Splice>, by: usize) -> Vec<Splice> {
     for Splice { range, .. } in &mut splices {
         *range = range.start + by..range.end + by;
     }
@@ -60,7 +60,7 @@ pub fn shift(mut splices: Vec<Splice>, by: usize) -> Vec<Splice> {
 ///
 /// Bytes that a splice removes from the ends of the range leave it; bytes that a splice puts inside it, or over part of
 /// it, belong to it.
-pub fn carry(range: Range<usize>, spliced: &[Range<usize>], new_len: usize) -> Range<usize> {
+pub fn map_range(range: Range<usize>, spliced: &[Range<usize>], new_len: usize) -> Range<usize> {
     let before = spliced.partition_point(|splice| splice.end <= range.start);
     let until = spliced.partition_point(|splice| splice.start < range.end).max(before);
     let moved = |at: usize, splices: usize| {
@@ -75,7 +75,7 @@ pub fn carry(range: Range<usize>, spliced: &[Range<usize>], new_len: usize) -> R
 
 /// A part of the old text and the part of the new text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Region {
+pub struct ChangedRange {
     pub old: Range<usize>,
     pub new: Range<usize>,
 }
@@ -83,11 +83,11 @@ pub struct Region {
 /// The combined effect of a sequence of splices: regions, sorted, touching neighbours merged. Between them old and new
 /// text are the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Composed {
-    regions: Vec<Region>,
+pub struct ComposedSplices {
+    regions: Vec<ChangedRange>,
 }
 
-impl Composed {
+impl ComposedSplices {
     pub fn new() -> Self {
         Self::default()
     }
@@ -97,13 +97,13 @@ impl Composed {
         let mut composed = Self::new();
         for Splice { range, text } in splices {
             let staged = composed.to_new(range.start..range.start).start;
-            composed.then(staged..staged + range.len(), text.len());
+            composed.add(staged..staged + range.len(), text.len());
         }
         composed
     }
 
     /// Adds a splice that addresses the text as staged so far.
-    pub fn then(&mut self, staged: Range<usize>, new_len: usize) {
+    pub fn add(&mut self, staged: Range<usize>, new_len: usize) {
         let Range { start, end } = staged.start..staged.end.max(staged.start);
         if start == end && new_len == 0 {
             return;
@@ -115,8 +115,8 @@ impl Composed {
         let new_start = merged.first().map_or(start, |first| first.new.start.min(start));
         let new_end = merged.last().map_or(end, |last| last.new.end.max(end));
         let moved = |at: usize| at - (end - start) + new_len;
-        let region = Region {
-            old: self.behind(from, new_start)..self.behind(to, new_end),
+        let region = ChangedRange {
+            old: self.old_offset_of(from, new_start)..self.old_offset_of(to, new_end),
             new: new_start..moved(new_end),
         };
         for later in &mut self.regions[to..] {
@@ -126,7 +126,7 @@ impl Composed {
     }
 
     /// Adds splices that all address the text as staged so far, sorted and disjoint, of `new_len` bytes each.
-    pub fn then_each(&mut self, staged: &[Range<usize>], new_len: usize) {
+    pub fn add_each(&mut self, staged: &[Range<usize>], new_len: usize) {
         let mut regions = Vec::with_capacity(self.regions.len() + staged.len());
         let mut known = self.regions.iter().peekable();
         let mut added = staged.iter().peekable();
@@ -152,22 +152,24 @@ impl Composed {
                     break;
                 }
             }
-            let region =
-                Region { old: old_start..end + old - before, new: new_start..end + put - taken };
+            let region = ChangedRange {
+                old: old_start..end + old - before,
+                new: new_start..end + put - taken,
+            };
             regions.push(region);
         }
         self.regions = regions;
     }
 
     /// Returns the old offset of `at`, which is at or after the end of the first `regions` and before the others.
-    fn behind(&self, regions: usize, at: usize) -> usize {
+    fn old_offset_of(&self, regions: usize, at: usize) -> usize {
         match regions.checked_sub(1).map(|last| &self.regions[last]) {
             Some(last) => at - last.new.end + last.old.end,
             None => at,
         }
     }
 
-    pub fn regions(&self) -> &[Region] {
+    pub fn regions(&self) -> &[ChangedRange] {
         &self.regions
     }
 
@@ -186,7 +188,7 @@ impl Composed {
     fn map(
         &self,
         range: Range<usize>,
-        sides: impl Fn(&Region) -> (&Range<usize>, &Range<usize>),
+        sides: impl Fn(&ChangedRange) -> (&Range<usize>, &Range<usize>),
     ) -> Range<usize> {
         let behind = |regions: usize, at: usize| match self.regions[..regions].last().map(&sides) {
             Some((from, to)) => at.saturating_sub(from.end) + to.end,
@@ -225,15 +227,15 @@ mod tests {
             assert_eq!(out, after);
             assert_eq!(out.capacity(), out.len());
         }
-        assert_eq!(apply("\u{feff}ab", &shift(vec![splice(1..2, "B")], 3)), "\u{feff}aB");
+        assert_eq!(apply("\u{feff}ab", &offset_by(vec![splice(1..2, "B")], 3)), "\u{feff}aB");
     }
 
     #[test]
     fn regions_that_touch_are_merged() {
         fn check(splices: &[(Range<usize>, usize)], regions: &[(Range<usize>, Range<usize>)]) {
-            let mut composed = Composed::new();
+            let mut composed = ComposedSplices::new();
             for (staged, new_len) in splices {
-                composed.then(staged.clone(), *new_len);
+                composed.add(staged.clone(), *new_len);
             }
             let found: Vec<_> =
                 composed.regions().iter().map(|r| (r.old.clone(), r.new.clone())).collect();
@@ -250,8 +252,11 @@ mod tests {
 
     #[test]
     fn ranges_are_mapped_through_regions() {
-        let composed =
-            Composed::from_splices(&[splice(2..4, "12345"), splice(6..6, "x"), splice(8..9, "")]);
+        let composed = ComposedSplices::from_splices(&[
+            splice(2..4, "12345"),
+            splice(6..6, "x"),
+            splice(8..9, ""),
+        ]);
         for (old, new) in
             [(0..2, 0..2), (4..6, 7..9), (6..8, 10..12), (4..8, 7..12), (9..11, 12..14)]
         {
@@ -277,7 +282,7 @@ mod tests {
             (5..25, 3, 5..8),
         ] {
             assert_eq!(
-                carry(10..20, std::slice::from_ref(&splice), new_len),
+                map_range(10..20, std::slice::from_ref(&splice), new_len),
                 expected,
                 "{splice:?} {new_len}"
             );
@@ -291,7 +296,7 @@ mod tests {
             edits in prop::collection::vec((0usize..30, 0usize..6, 0usize..6), 0..12),
         ) {
             let mut text: Vec<Option<usize>> = (0..20).map(Some).collect();
-            let mut composed = Composed::new();
+            let mut composed = ComposedSplices::new();
             for (start, len, new_len) in edits {
                 let start = start.min(text.len());
                 let end = (start + len).min(text.len());
@@ -300,12 +305,12 @@ mod tests {
                     prop_assert!(origin.contains(old));
                 }
                 text.splice(start..end, vec![None; new_len]);
-                composed.then(start..end, new_len);
+                composed.add(start..end, new_len);
             }
             let regions = composed.regions();
             prop_assert!(regions.is_sorted_by(|a, b| a.old.end < b.old.start && a.new.end < b.new.start));
             let mut at = (0, 0);
-            for region in regions.iter().chain([&Region { old: 20..20, new: text.len()..text.len() }]) {
+            for region in regions.iter().chain([&ChangedRange { old: 20..20, new: text.len()..text.len() }]) {
                 let kept: Vec<_> = (at.0..region.old.start).map(Some).collect();
                 prop_assert_eq!(&text[at.1..region.new.start], &kept);
                 if !kept.is_empty() {
@@ -324,9 +329,9 @@ mod tests {
             (len, new_len) in (1usize..4, 0usize..4),
             range in (0usize..40, 0usize..10),
         ) {
-            let mut composed = Composed::new();
+            let mut composed = ComposedSplices::new();
             for (start, len, new_len) in edits {
-                composed.then(start..start + len, new_len);
+                composed.add(start..start + len, new_len);
             }
             let mut at = 0;
             let splices: Vec<_> = gaps
@@ -340,12 +345,12 @@ mod tests {
             let mut carried = range.clone();
             let mut expected = composed.clone();
             for splice in splices.iter().rev() {
-                expected.then(splice.clone(), new_len);
-                carried = carry(carried, std::slice::from_ref(splice), new_len);
+                expected.add(splice.clone(), new_len);
+                carried = map_range(carried, std::slice::from_ref(splice), new_len);
             }
-            composed.then_each(&splices, new_len);
+            composed.add_each(&splices, new_len);
             prop_assert_eq!(composed, expected);
-            prop_assert_eq!(carry(range, &splices, new_len), carried);
+            prop_assert_eq!(map_range(range, &splices, new_len), carried);
         }
 
         #[test]
@@ -359,13 +364,13 @@ mod tests {
                 splices.push(Splice { range: at + gap..at + gap + len, text: replacement });
                 at += gap + len;
             }
-            let (mut staged, mut composed) = (text.to_string(), Composed::new());
+            let (mut staged, mut composed) = (text.to_string(), ComposedSplices::new());
             for Splice { range, text } in splices.iter().rev() {
                 staged.replace_range(range.clone(), text);
-                composed.then(range.clone(), text.len());
+                composed.add(range.clone(), text.len());
             }
             prop_assert_eq!(apply(text, &splices), staged);
-            prop_assert_eq!(Composed::from_splices(&splices), composed);
+            prop_assert_eq!(ComposedSplices::from_splices(&splices), composed);
         }
     }
 }

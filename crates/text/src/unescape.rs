@@ -1,9 +1,9 @@
 //! Unescapes JSON strings, and finds the quote that ends one.
 
-use crate::block::{self, Special, WINDOW, windows};
+use crate::block::{self, SpecialBytes, WINDOW, windows};
 
-const BACKSLASH: Special = Special::only(b'\\');
-const QUOTE: Special = Special::only(b'"');
+const BACKSLASH: SpecialBytes = SpecialBytes::only(b'\\');
+const QUOTE: SpecialBytes = SpecialBytes::only(b'"');
 
 /// Returns the offset of the quote that ends a JSON string, given the bytes after its opening quote.
 #[inline(never)]
@@ -37,7 +37,7 @@ fn escaped_bytes(backslashes: u64, is_first: &mut bool) -> u64 {
 #[inline(never)]
 pub fn unescape(json: &str) -> Option<String> {
     let mut text =
-        Unescaped { json: json.as_bytes(), seen: 0, out: vec![0; json.len() + WINDOW], at: 0 };
+        Unescaper { json: json.as_bytes(), read: 0, out: vec![0; json.len() + WINDOW], at: 0 };
     for (start, window) in windows(text.json) {
         let mut backslashes = block::find(&window, BACKSLASH);
         while backslashes != 0 {
@@ -49,34 +49,34 @@ pub fn unescape(json: &str) -> Option<String> {
 }
 
 /// A JSON string that is being unescaped.
-struct Unescaped<'a> {
+struct Unescaper<'a> {
     json: &'a [u8],
     /// Number of bytes of `json` that were read.
-    seen: usize,
+    read: usize,
     /// The unescaped text, never longer than the input; a window copied last may reach beyond its end.
     out: Vec<u8>,
     at: usize,
 }
 
-impl Unescaped<'_> {
+impl Unescaper<'_> {
     /// Reads the escape at a backslash, unless it is part of one that was read.
     #[inline]
     fn escape_at(&mut self, at: usize) -> Option<()> {
-        if at < self.seen {
+        if at < self.read {
             return Some(());
         }
         self.copy_until(at);
         let (character, length) = read_escape(&self.json[at..])?;
         self.at += character.encode_utf8(&mut self.out[self.at..]).len();
-        self.seen = at + length;
+        self.read = at + length;
         Some(())
     }
 
     #[inline]
     fn copy_until(&mut self, end: usize) {
-        let length = end - self.seen;
-        block::copy(&self.json[self.seen..], length, &mut self.out[self.at..]);
-        (self.seen, self.at) = (end, self.at + length);
+        let length = end - self.read;
+        block::copy(&self.json[self.read..], length, &mut self.out[self.at..]);
+        (self.read, self.at) = (end, self.at + length);
     }
 
     fn finish(mut self) -> Option<String> {

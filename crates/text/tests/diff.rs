@@ -11,12 +11,12 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use text::diff::{unified, unified_within};
-use text::{Composed, Names};
+use text::{ComposedSplices, DiffNames};
 
-const NAMES: Names<'_> = Names { old: "f.txt", new: "f.txt" };
+const NAMES: DiffNames<'_> = DiffNames { old: "f.txt", new: "f.txt" };
 
 fn check(old: &str, new: &str, expected: &Expect) {
-    let diff = unified(old, new, &Composed::new(), NAMES);
+    let diff = unified(old, new, &ComposedSplices::new(), NAMES);
     expected.assert_eq(&diff);
     assert_eq!(patch(old, &diff), new);
 }
@@ -58,7 +58,7 @@ fn contexts_that_touch_share_a_hunk() {
     let old = numbered(1..31);
     let hunks = |far: usize| {
         let new = old.replace("\n5\n", "\nfive\n").replace(&format!("\n{far}\n"), "\n");
-        let diff = unified(&old, &new, &Composed::new(), NAMES);
+        let diff = unified(&old, &new, &ComposedSplices::new(), NAMES);
         assert_eq!(patch(&old, &diff), new);
         diff.matches("@@ -").count()
     };
@@ -124,8 +124,8 @@ fn a_missing_last_break_is_noted_per_side() {
 #[test]
 fn a_diff_is_cut_at_the_limit_and_says_so() {
     let (old, new) = (numbered(1..9), numbered(3..12));
-    let within = |lines| unified_within(&old, &new, &Composed::new(), NAMES, lines);
-    let whole = unified(&old, &new, &Composed::new(), NAMES);
+    let within = |lines| unified_within(&old, &new, &ComposedSplices::new(), NAMES, lines);
+    let whole = unified(&old, &new, &ComposedSplices::new(), NAMES);
     assert_eq!(whole.lines().count(), 14);
     assert_eq!(within(14), whole);
     assert_eq!(within(0), "... (14 more lines: +3 -2)\n");
@@ -143,7 +143,7 @@ fn a_diff_is_cut_at_the_limit_and_says_so() {
 #[test]
 fn a_long_line_does_not_fit_into_a_limited_diff() {
     let old = "x".repeat(5_000);
-    let diff = unified_within(&old, "y", &Composed::new(), NAMES, 10);
+    let diff = unified_within(&old, "y", &ComposedSplices::new(), NAMES, 10);
     expect![[r"
         --- f.txt
         +++ f.txt
@@ -214,8 +214,8 @@ fn a_name_is_quoted_no_more_than_it_must_be() {
         (r"a\b", r#""a\\b""#),
         ("a\n\u{7f}é b", r#""a\012\177é b""#),
     ] {
-        let names = Names { old: name, new: name };
-        let diff = unified("", "x\n", &Composed::new(), names);
+        let names = DiffNames { old: name, new: name };
+        let diff = unified("", "x\n", &ComposedSplices::new(), names);
         assert_eq!(diff, format!("--- {written}\n+++ {written}\n@@ -0,0 +1,1 @@\n+x\n"));
     }
 }
@@ -224,7 +224,7 @@ fn a_name_is_quoted_no_more_than_it_must_be() {
 fn bytes_are_counted_to_the_last() {
     let ends_with = |bytes: usize, end: &str| {
         let new = "x".repeat(bytes) + "\n";
-        unified_within("", &new, &Composed::new(), NAMES, 4).ends_with(end)
+        unified_within("", &new, &ComposedSplices::new(), NAMES, 4).ends_with(end)
     };
     // Four lines of 400 bytes, less what is above it; a sign and a break are bytes too.
     let most = 4 * 400 - "--- f.txt\n+++ f.txt\n@@ -0,0 +1,1 @@\n".len() - "+\n".len();
@@ -232,28 +232,31 @@ fn bytes_are_counted_to_the_last() {
     assert!(ends_with(most + 1, "@@\n... (1 more line: +1 -0)\n"));
 }
 
-/// Of the places where a block that begins or ends like its neighbours may have been added, the one that a reader expects.
+/// Of the places where a block that begins or ends like its neighbours may have been added, the one that a reader
+/// expects.
 #[test]
 fn a_change_is_where_it_is_read_best() {
     let (a, b, c) = ("#\na\n\n", "#\nb\n\n", "#\nc\n");
     let (old, new) = (format!("{a}{c}"), format!("{a}{b}{c}"));
-    let diff = unified(&old, &new, &Composed::new(), NAMES);
+    let diff = unified(&old, &new, &ComposedSplices::new(), NAMES);
     assert!(diff.contains(" a\n \n+#\n+b\n+\n #\n c\n"), "{diff}");
 }
 
 #[test]
 fn git_reads_every_name() {
     for name in ["f", "my file.txt", "qu\"ote", "back\\slash", "tab\tand\nbreak", "ñ", " ", "-"] {
-        let plain = unified("a\n", "b\n", &Composed::new(), Names { old: name, new: name });
+        let plain =
+            unified("a\n", "b\n", &ComposedSplices::new(), DiffNames { old: name, new: name });
         assert_eq!(git_apply(name, "-p0", "a\n", &plain), "b\n", "{name:?}");
         let (old, new) = (format!("a/{name}"), format!("b/{name}"));
-        let prefixed = unified("a\n", "b\n", &Composed::new(), Names { old: &old, new: &new });
+        let prefixed =
+            unified("a\n", "b\n", &ComposedSplices::new(), DiffNames { old: &old, new: &new });
         assert_eq!(git_apply(name, "-p1", "a\n", &prefixed), "b\n", "{name:?}");
     }
 }
 
 /// An old text, and a new one with the regions that lead there.
-fn edited() -> impl Strategy<Value = (String, String, Composed)> {
+fn edited() -> impl Strategy<Value = (String, String, ComposedSplices)> {
     let line = "(a|b|é|-|\\+|\\\\| |)(\n|\n|\n|\r\n|\r)";
     let text = (
         "\u{feff}?",
@@ -263,15 +266,15 @@ fn edited() -> impl Strategy<Value = (String, String, Composed)> {
     let text = text.prop_map(|(bom, lines, end)| bom + &lines.concat() + &end);
     let edit = (any::<prop::sample::Index>(), 0usize..20, "(a|b|é|\n|\r){0,6}");
     (text, prop::collection::vec(edit, 0..5), any::<bool>()).prop_map(|(old, edits, all)| {
-        let (mut new, mut changed) = (old.clone(), Composed::new());
+        let (mut new, mut changed) = (old.clone(), ComposedSplices::new());
         for (start, len, text) in edits {
             let start = new.floor_char_boundary(start.index(new.len() + 1));
             let end = new.floor_char_boundary(start + len);
             new.replace_range(start..end, &text);
-            changed.then(start..end, text.len());
+            changed.add(start..end, text.len());
         }
         if all && old.len() % 4 == 0 {
-            changed.then(0..new.len(), 0);
+            changed.add(0..new.len(), 0);
             new.clear();
         }
         (old, new, changed)
@@ -307,7 +310,7 @@ proptest! {
         }
         let plain = unified(&old, &new, &changed, NAMES);
         prop_assert_eq!(&git_apply("f.txt", "-p0", &old, &plain), &new);
-        let names = Names { old: "a/f.txt", new: "b/f.txt" };
+        let names = DiffNames { old: "a/f.txt", new: "b/f.txt" };
         let prefixed = unified(&old, &new, &changed, names);
         prop_assert_eq!(&git_apply("f.txt", "-p1", &old, &prefixed), &new);
     }

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use text::diff::{self, Names};
-use text::exact::{Applied, Found, Matching, Mismatch, Pick, Staged};
-use text::{LineSpan, Shift, StringEdit, StringError, Text, lines};
+use text::diff::{self, DiffNames};
+use text::exact::{Ambiguity, AppliedEdit, MatchKind, Matching, Pick, StagedText};
+use text::{IndentShift, LineSpan, StringEdit, StringError, Text, lines};
 
 fn decode(text: &str) -> Text {
     Text::decode(Arc::new(text.as_bytes().to_vec())).unwrap()
@@ -26,12 +26,12 @@ fn near<'a>(line: usize, old: &'a str, new: &'a str) -> StringEdit<'a> {
 }
 
 fn loosely<'a>(old: &'a str, new: &'a str) -> StringEdit<'a> {
-    StringEdit { matching: Matching::IgnoreBlanks, ..replace(old, new) }
+    StringEdit { matching: Matching::IgnoreWhitespace, ..replace(old, new) }
 }
 
-fn run(text: &str, edits: &[StringEdit]) -> Result<(String, Vec<Applied>), StringError> {
+fn run(text: &str, edits: &[StringEdit]) -> Result<(String, Vec<AppliedEdit>), StringError> {
     let original = decode(text);
-    let mut staged = Staged::new(&original, 1 << 20);
+    let mut staged = StagedText::new(&original, 1 << 20);
     edits.iter().try_for_each(|edit| staged.apply(*edit))?;
     let (new, composed, applied) = staged.finish();
     // Between the regions nothing has changed.
@@ -73,20 +73,20 @@ fn edits_see_what_the_ones_before_left() {
 
 #[test]
 fn several_matches_are_no_match() {
-    let several = |why, count, named: &[LineSpan]| StringError::Ambiguous {
+    let several = |reason, count, named: &[LineSpan]| StringError::Ambiguous {
         edit: 0,
         count,
         named: named.to_vec(),
-        why,
+        reason,
     };
-    let overlapping = |named: &[LineSpan]| several(Mismatch::Overlapping, 2, named);
+    let overlapping = |named: &[LineSpan]| several(Ambiguity::Overlapping, 2, named);
     refused("aaa", &[replace("aa", "b")], &overlapping(&[lines(0, 0), lines(0, 0)]));
     refused("}\n}\n}\n", &[replace("}\n}", "]")], &overlapping(&[lines(0, 1), lines(1, 2)]));
     refused(
         &"x\n".repeat(50),
         &[replace("x\n", "y")],
         &several(
-            Mismatch::Several,
+            Ambiguity::Several,
             50,
             &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|line| lines(line, line)),
         ),
@@ -103,7 +103,7 @@ fn one_of_several_can_be_picked() {
         edit: 0,
         count: 2,
         named: vec![lines(0, 0), lines(2, 2)],
-        why: Mismatch::Tie,
+        reason: Ambiguity::Tie,
     };
     refused("a\nb\na\n", &[near(1, "a", "c")], &tie);
     check("aaaa a", &[all("aa", "b")], "bb a");
@@ -114,7 +114,7 @@ fn one_of_several_can_be_picked() {
         edit: 0,
         count: 2,
         named: vec![lines(0, 0), lines(0, 0)],
-        why: Mismatch::Count,
+        reason: Ambiguity::Count,
     };
     refused("a a", &[counted(3)], &other);
     refused("a a", &[StringEdit { count: Some(3), ..near(0, "a", "b") }], &other);
@@ -122,7 +122,7 @@ fn one_of_several_can_be_picked() {
         edit: 0,
         count: 1,
         named: vec![lines(0, 0)],
-        why: Mismatch::Count,
+        reason: Ambiguity::Count,
     };
     refused("a", &[StringEdit { count: Some(2), ..replace("a", "b") }], &one);
     // Nothing is once in nothing.
@@ -141,7 +141,7 @@ fn the_line_to_be_near_is_one_before_all_edits() {
 
 #[test]
 fn what_an_edit_took_another_cannot_have() {
-    let conflict = |edit, prior, now| StringError::Overtaken { edit, prior, now };
+    let conflict = |edit, prior, now| StringError::Conflict { edit, prior, now };
     refused(
         "one two three",
         &[replace("one two", "1"), replace("two three", "2")],
@@ -178,12 +178,12 @@ fn half_a_crlf_that_is_found_exactly_is_replaced_alone() {
     // What completes the other half is no line break of its own.
     check("a\r\nb", &[replace("\n", "\n\n")], "a\r\n\r\nb");
     check("a\r\nb", &[replace("\nb", "\nc\nd")], "a\r\nc\r\nd");
-    let found = |old, new| run("a\r\nb", &[replace(old, new)]).unwrap().1.remove(0).found;
+    let found = |old, new| run("a\r\nb", &[replace(old, new)]).unwrap().1.remove(0).match_kind;
     for (old, new) in [("\n", ""), ("\r", "x"), ("\nb", "b"), ("a\r", "a")] {
-        assert_eq!(found(old, new), Found::WithinBreak, "{old:?} {new:?}");
+        assert_eq!(found(old, new), MatchKind::SplitLineBreak, "{old:?} {new:?}");
     }
     for (old, new) in [("\n", "\n\n"), ("a\r", "b\r"), ("\r\n", "\n"), ("b", "\nc")] {
-        assert_eq!(found(old, new), Found::Exactly, "{old:?} {new:?}");
+        assert_eq!(found(old, new), MatchKind::Exact, "{old:?} {new:?}");
     }
 }
 
@@ -217,13 +217,16 @@ fn mixed_files_are_taken_literally() {
 
 #[test]
 fn how_it_was_found_is_told() {
-    let found = |text: &str, edit| run(text, &[edit]).unwrap().1.remove(0).found;
-    assert_eq!(found("a\n", replace("a", "b")), Found::Exactly);
-    assert_eq!(found("a\r\nb\r\n", replace("a\nb", "c")), Found::WithEndings(lines::Ending::CrLf));
-    assert_eq!(found("  a\n", loosely("a\n", "b\n")), Found::Exactly);
+    let found = |text: &str, edit| run(text, &[edit]).unwrap().1.remove(0).match_kind;
+    assert_eq!(found("a\n", replace("a", "b")), MatchKind::Exact);
+    assert_eq!(
+        found("a\r\nb\r\n", replace("a\nb", "c")),
+        MatchKind::ConvertedEndings(lines::LineEnding::CrLf)
+    );
+    assert_eq!(found("  a\n", loosely("a\n", "b\n")), MatchKind::Exact);
     assert_eq!(
         found("\ta\n\tb\n", loosely("a\nb", "c")),
-        Found::WithBlanks(Shift::Deeper("\t".into()))
+        MatchKind::IgnoredWhitespace(IndentShift::Deeper("\t".into()))
     );
 }
 
@@ -238,13 +241,13 @@ fn blanks_can_be_set_aside() {
     refused(
         "  a\n   b\n",
         &[loosely("a\nb", "c")],
-        &StringError::Uneven { edit: 0, place: lines(0, 1) },
+        &StringError::UnevenIndent { edit: 0, lines: lines(0, 1) },
     );
     let twice = StringError::Ambiguous {
         edit: 0,
         count: 2,
         named: vec![lines(0, 1), lines(2, 3)],
-        why: Mismatch::SeveralButForBlanks,
+        reason: Ambiguity::SeveralIgnoringWhitespace,
     };
     refused(" a\n b\n  a\n  b\n", &[loosely("a\nb", "c")], &twice);
     check(
@@ -263,7 +266,7 @@ fn lines_are_those_before_the_edit_and_those_after_all() {
     .unwrap();
     assert_eq!(text, "1\n2\n3\nx\n");
     let places: Vec<_> =
-        applied.iter().map(|edit| (edit.places[0].before, edit.places[0].after)).collect();
+        applied.iter().map(|edit| (edit.replaced[0].before, edit.replaced[0].after)).collect();
     assert_eq!(
         places,
         [(lines(1, 2), lines(3, 3)), (lines(0, 0), lines(0, 2)), (lines(4, 4), lines(3, 3))]
@@ -280,7 +283,7 @@ fn a_byte_order_mark_is_out_of_reach() {
 #[test]
 fn a_text_that_would_burst_is_refused_before_it_is_made() {
     let original = decode(&"a".repeat(1000));
-    let mut staged = Staged::new(&original, 5000);
+    let mut staged = StagedText::new(&original, 5000);
     staged.apply(all("a", "bb")).unwrap();
     let burst = "x".repeat(1_000_000);
     assert_eq!(
@@ -294,7 +297,7 @@ fn a_text_that_would_burst_is_refused_before_it_is_made() {
 #[test]
 fn an_indentation_that_would_burst_is_refused_before_it_is_made() {
     let original = decode(&format!("{}a\n", " ".repeat(1 << 20)));
-    let mut staged = Staged::new(&original, 10 << 20);
+    let mut staged = StagedText::new(&original, 10 << 20);
     let new = "b\n".repeat(1_000_000);
     let size = 1_048_578 - 1_048_577 + 1_000_000 * (1_048_576 + 2);
     assert_eq!(staged.apply(loosely("a ", &new)), Err(StringError::TooLong { edit: 0, size }));
@@ -305,7 +308,7 @@ fn a_conflict_is_found_among_many_places() {
     let text: Vec<_> = (0..500).map(|number| format!("x{number}\n")).collect();
     let text = text.concat();
     let taken = [all("x", "y"), replace("x400\n", "z")];
-    refused(&text, &taken, &StringError::Overtaken { edit: 1, prior: 0, now: lines(400, 400) });
+    refused(&text, &taken, &StringError::Conflict { edit: 1, prior: 0, now: lines(400, 400) });
 }
 
 #[test]
@@ -314,7 +317,7 @@ fn of_very_many_places_one_change_is_remembered() {
     check(&text, &[all("a", "bb")], &text.replace('a', "bb"));
     check(&text, &[all("xa", "")], "<>");
     let original = decode(&text);
-    let mut staged = Staged::new(&original, 1 << 20);
+    let mut staged = StagedText::new(&original, 1 << 20);
     staged.apply(all("a", "bb")).unwrap();
     let (new, composed, _) = staged.finish();
     let [region] = composed.regions() else { panic!("{} regions", composed.regions().len()) };
@@ -329,7 +332,7 @@ fn as_many_places_are_told_as_anybody_reads() {
     let text: String = letters.iter().map(|letter| letter.repeat(150) + "\n").collect();
     let edits: Vec<_> = letters.iter().map(|letter| all(letter, "x")).collect();
     let (_, applied) = run(&text, &edits).unwrap();
-    let told: Vec<_> = applied.iter().map(|applied| applied.places.len()).collect();
+    let told: Vec<_> = applied.iter().map(|applied| applied.replaced.len()).collect();
     assert_eq!(told, [100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 11, 1]);
     assert!(applied.iter().all(|applied| applied.count == 150));
 }
@@ -337,7 +340,7 @@ fn as_many_places_are_told_as_anybody_reads() {
 #[test]
 fn what_was_there_before_and_what_took_it_is_known() {
     let original = decode("one\r\ntwo\r\n");
-    let mut staged = Staged::new(&original, 1 << 20);
+    let mut staged = StagedText::new(&original, 1 << 20);
     staged.apply(replace("one", "1")).unwrap();
     staged.apply(replace("two", "2")).unwrap();
     assert_eq!(
@@ -345,7 +348,7 @@ fn what_was_there_before_and_what_took_it_is_known() {
         [Some(0), Some(1), None]
     );
     assert_eq!(
-        ["one\ntwo", "three", "two", "2"].map(|old| staged.was_there(old)),
+        ["one\ntwo", "three", "two", "2"].map(|old| staged.was_in_original(old)),
         [true, false, true, false]
     );
 }
@@ -367,7 +370,7 @@ proptest! {
         edits in prop::collection::vec(("[ab\n]{1,3}", "[abc\n]{0,4}", any::<bool>()), 1..5),
     ) {
         let original = decode(&text);
-        let mut staged = Staged::new(&original, 1 << 20);
+        let mut staged = StagedText::new(&original, 1 << 20);
         let mut expected = text.clone();
         for (old, new, every) in &edits {
             let pick = if *every { Pick::All } else { Pick::Only };
@@ -381,17 +384,17 @@ proptest! {
                     let spans: Vec<_> = all.map(|at| lines(line(at), line(at + old.len() - 1))).take(10).collect();
                     prop_assert_eq!(named, spans);
                 }
-                (Err(StringError::NoMatch { .. } | StringError::Overtaken { .. }), Err(0)) => {}
+                (Err(StringError::NoMatch { .. } | StringError::Conflict { .. }), Err(0)) => {}
                 other => prop_assert!(false, "{other:?}"),
             }
             prop_assert_eq!(staged.text(), &expected);
         }
         let (new, composed, applied) = staged.finish();
         let total = lines::count(&new).max(1);
-        for place in applied.iter().flat_map(|edit| &edit.places) {
+        for place in applied.iter().flat_map(|edit| &edit.replaced) {
             prop_assert!(place.after.first <= place.after.last && place.after.last < total);
         }
-        let diff = diff::unified(&text, &new, &composed, Names { old: "a", new: "a" });
+        let diff = diff::unified(&text, &new, &composed, DiffNames { old: "a", new: "a" });
         prop_assert_eq!(diff.is_empty(), text == new);
     }
 
@@ -405,10 +408,10 @@ proptest! {
         let text = text.replace('\0', "");
         let original = decode(&text);
         let slice: String = original.as_str().chars().skip(from).take(len).collect();
-        let mut staged = Staged::new(&original, 1 << 20);
+        let mut staged = StagedText::new(&original, 1 << 20);
         for (old, new, pick, loose) in &edits {
             let pick = [Pick::Only, Pick::All, Pick::Near(3)][*pick];
-            let matching = if *loose { Matching::IgnoreBlanks } else { Matching::Exact };
+            let matching = if *loose { Matching::IgnoreWhitespace } else { Matching::Exact };
             for old in [old, &slice] {
                 let _ = staged.apply(StringEdit { old, new, pick, count: None, matching });
             }

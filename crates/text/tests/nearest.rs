@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use text::Ending;
-use text::nearest::{HINT_BYTES, PLACES, Reason, Side, explain, places};
+use text::LineEnding;
+use text::nearest::{
+    Difference, HINT_BYTES_MAX, NEAR_MATCHES_MAX, TextSide, explain, near_matches,
+};
 
 const RUST: &str = "\
 use std::fs;
@@ -30,47 +32,52 @@ fn main() {
 
 /// The lines of the best place, from 1 as a hint has them, and why it did not fit.
 #[track_caller]
-fn check(text: &str, needle: &str, lines: std::ops::RangeInclusive<usize>, reasons: &[Reason]) {
+fn check(text: &str, needle: &str, lines: std::ops::RangeInclusive<usize>, reasons: &[Difference]) {
     assert!(!text.contains(needle));
-    let places = places(text, needle);
+    let places = near_matches(text, needle);
     let Some(best) = places.first() else { panic!("nothing near {needle:?}") };
-    assert_eq!(best.reasons, reasons, "{:?} for {needle:?}", &text[best.bytes.clone()]);
+    assert_eq!(best.differences, reasons, "{:?} for {needle:?}", &text[best.bytes.clone()]);
     assert_eq!((best.lines.start + 1, best.lines.end), lines.into_inner(), "{needle:?}");
 }
 
 #[test]
 fn blanks() {
-    let file = Side::File;
-    let needle = Side::Needle;
-    check("a {\n\tb\n}\n", "a {\n    b\n}", 1..=3, &[Reason::Tabs { side: file }]);
-    check("a {\n    b\n}\n", "a {\n\tb\n}", 1..=3, &[Reason::Tabs { side: needle }]);
-    let depth = |side, by, tabs| [Reason::Depth { side, by, tabs }];
+    let file = TextSide::File;
+    let needle = TextSide::Needle;
+    check("a {\n\tb\n}\n", "a {\n    b\n}", 1..=3, &[Difference::TabsForSpaces { side: file }]);
+    check("a {\n    b\n}\n", "a {\n\tb\n}", 1..=3, &[Difference::TabsForSpaces { side: needle }]);
+    let depth = |side, by, tabs| [Difference::IndentDepth { side, by, tabs }];
     check("x\n    a {\n        b\n    }\n", "a {\n    b\n}", 2..=4, &depth(file, 4, false));
     check("x\n    a\n    b\n", "  a\n  b\n", 2..=3, &depth(file, 2, false));
     check("\ta\n\tb\n", "\t\ta\n\t\tb\n", 1..=2, &depth(needle, 1, true));
-    check("a:\n  b\n   c\n", "a:\n b\n c\n", 1..=3, &[Reason::Indentation]);
-    check("x\n\t foo bar\n", " \tfoo bar\n", 2..=2, &[Reason::Indentation]);
-    check("let a  = 1;\n", "let a = 1;", 1..=1, &[Reason::InnerBlanks]);
-    check("f( a, b )\n", "f(a, b)", 1..=1, &[Reason::InnerBlanks]);
-    check("one  \ntwo\n", "one\ntwo", 1..=2, &[Reason::TrailingBlanks { side: file }]);
-    check("one\ntwo\n", "one \ntwo", 1..=2, &[Reason::TrailingBlanks { side: needle }]);
-    check("one\ntwo\n", "one\ntwo ", 1..=2, &[Reason::TrailingBlanks { side: needle }]);
-    check("one\n\n\ntwo\n", "one\ntwo", 1..=4, &[Reason::BlankLines { side: file, by: 2 }]);
-    check("one\n\ntwo\n", "one\n\n\ntwo\n", 1..=3, &[Reason::BlankLines { side: needle, by: 1 }]);
-    check("call(a, b)\n", "call(a,\n    b)", 1..=1, &[Reason::LineBreaks]);
-    check("one\nlast", "last\n", 2..=2, &[Reason::NoFinalBreak]);
+    check("a:\n  b\n   c\n", "a:\n b\n c\n", 1..=3, &[Difference::Indentation]);
+    check("x\n\t foo bar\n", " \tfoo bar\n", 2..=2, &[Difference::Indentation]);
+    check("let a  = 1;\n", "let a = 1;", 1..=1, &[Difference::InnerWhitespace]);
+    check("f( a, b )\n", "f(a, b)", 1..=1, &[Difference::InnerWhitespace]);
+    check("one  \ntwo\n", "one\ntwo", 1..=2, &[Difference::TrailingWhitespace { side: file }]);
+    check("one\ntwo\n", "one \ntwo", 1..=2, &[Difference::TrailingWhitespace { side: needle }]);
+    check("one\ntwo\n", "one\ntwo ", 1..=2, &[Difference::TrailingWhitespace { side: needle }]);
+    check("one\n\n\ntwo\n", "one\ntwo", 1..=4, &[Difference::BlankLines { side: file, by: 2 }]);
+    check(
+        "one\n\ntwo\n",
+        "one\n\n\ntwo\n",
+        1..=3,
+        &[Difference::BlankLines { side: needle, by: 1 }],
+    );
+    check("call(a, b)\n", "call(a,\n    b)", 1..=1, &[Difference::LineBreaks]);
+    check("one\nlast", "last\n", 2..=2, &[Difference::NoFinalBreak]);
     check(
         "a {\n\tb \n}\n",
         "a {\n    b\n}",
         1..=3,
-        &[Reason::TrailingBlanks { side: file }, Reason::Tabs { side: file }],
+        &[Difference::TrailingWhitespace { side: file }, Difference::TabsForSpaces { side: file }],
     );
 }
 
 #[test]
 fn blanks_and_escapes_at_the_ends() {
     let found = |text, needle| {
-        let places = places(text, needle);
+        let places = near_matches(text, needle);
         assert_eq!(places.len(), 1, "{places:?}");
         &text[places[0].bytes.clone()]
     };
@@ -86,38 +93,40 @@ fn blanks_and_escapes_at_the_ends() {
 #[test]
 fn the_place_with_fewer_differences_is_nearer() {
     let text = "Send Mail to all\nx\nsend Mail to all\n";
-    check(text, "send mail to all", 3..=3, &[Reason::Case]);
+    check(text, "send mail to all", 3..=3, &[Difference::Case]);
 }
 
 #[test]
 fn characters() {
-    let (file, needle) = (Side::File, Side::Needle);
-    let blank = |side, character| [Reason::UnusualBlank { side, character }];
+    let (file, needle) = (TextSide::File, TextSide::Needle);
+    let blank = |side, character| [Difference::UnusualWhitespace { side, character }];
     check("a = 1;\nb\u{a0}= 2;\n", "b = 2;", 2..=2, &blank(file, '\u{a0}'));
     check("b = 2;\n", "b\u{202f}= 2;", 1..=1, &blank(needle, '\u{202f}'));
     check("wo\u{200b}rd\n", "word", 1..=1, &blank(file, '\u{200b}'));
-    check("first\n", "\u{feff}first", 1..=1, &[Reason::ByteOrderMark]);
-    let typed =
-        |file: &str, needle: &str| Reason::Typography { file: file.into(), needle: needle.into() };
+    check("first\n", "\u{feff}first", 1..=1, &[Difference::ByteOrderMark]);
+    let typed = |file: &str, needle: &str| Difference::Typography {
+        file: file.into(),
+        needle: needle.into(),
+    };
     check("say “hi”\n", "say \"hi\"", 1..=1, &[typed("“", "\""), typed("”", "\"")]);
     check("it's\n", "it’s", 1..=1, &[typed("'", "’")]);
     check("say('hi')\n", "say(\"hi\")", 1..=1, &[typed("'", "\"")]);
     check("a – b\n", "a - b", 1..=1, &[typed("–", "-")]);
     check("and so on…\n", "and so on...", 1..=1, &[typed("…", "...")]);
-    check("x\ncafe\u{301} noir\n", "caf\u{e9} noir", 2..=2, &[Reason::Composition]);
-    check("\u{d55c}글\n", "\u{1112}\u{1161}\u{11ab}글", 1..=1, &[Reason::Composition]);
-    check("const MAX_SIZE: u8;\n", "const max_size: u8;", 1..=1, &[Reason::Case]);
-    check("ÄRGER\n", "ärger", 1..=1, &[Reason::Case]);
-    check("A\u{308}RGER\n", "ärger", 1..=1, &[Reason::Case, Reason::Composition]);
-    let ends = Reason::LineEnds { file: Ending::CrLf, needle: Ending::Lf };
+    check("x\ncafe\u{301} noir\n", "caf\u{e9} noir", 2..=2, &[Difference::Composition]);
+    check("\u{d55c}글\n", "\u{1112}\u{1161}\u{11ab}글", 1..=1, &[Difference::Composition]);
+    check("const MAX_SIZE: u8;\n", "const max_size: u8;", 1..=1, &[Difference::Case]);
+    check("ÄRGER\n", "ärger", 1..=1, &[Difference::Case]);
+    check("A\u{308}RGER\n", "ärger", 1..=1, &[Difference::Case, Difference::Composition]);
+    let ends = Difference::LineEndings { file: LineEnding::CrLf, needle: LineEnding::Lf };
     check("x\na\r\nb\r\n", "a\nb\n", 2..=3, &[ends]);
-    let ends = Reason::LineEnds { file: Ending::Lf, needle: Ending::CrLf };
+    let ends = Difference::LineEndings { file: LineEnding::Lf, needle: LineEnding::CrLf };
     check("x\r\na\nb\n", "a\r\nb", 2..=3, &[ends]);
 }
 
 #[test]
 fn copied_along() {
-    let (file, needle) = (Side::File, Side::Needle);
+    let (file, needle) = (TextSide::File, TextSide::Needle);
     let numbered = [
         "     9\t    0\n    10\t}\n",
         "  9→    0\n 10→}",
@@ -125,9 +134,9 @@ fn copied_along() {
         " 9 |     0\n10 | }\n",
     ];
     for needle in numbered {
-        check(RUST, needle, 9..=10, &[Reason::LineNumbers]);
+        check(RUST, needle, 9..=10, &[Difference::LineNumbers]);
     }
-    let escape = |side, escape: &str| Reason::Escapes { side, escape: escape.into() };
+    let escape = |side, escape: &str| Difference::Escapes { side, escape: escape.into() };
     check("a\nb\n", "a\\nb", 1..=2, &[escape(needle, "\\n")]);
     check(
         "if x {\n\ty(\"z\")\n}\n",
@@ -138,7 +147,7 @@ fn copied_along() {
     check("let a = \"\\d\";\n", "let a = \"\\\\d\";", 1..=1, &[escape(needle, "\\\\")]);
     check("print(\"a\\n\")\nx\n", "print(\"a\n\")\nx", 1..=2, &[escape(file, "\\n")]);
     check("print(\"a\\tb\")\n", "print(\"a\tb\")", 1..=1, &[escape(file, "\\t")]);
-    let entity = |side, entity: &str| Reason::Entities { side, entity: entity.into() };
+    let entity = |side, entity: &str| Difference::Entities { side, entity: entity.into() };
     check(
         "if a < b && c > d\n",
         "if a &lt; b &amp;&amp; c &gt; d",
@@ -147,20 +156,25 @@ fn copied_along() {
     );
     check("a(&quot;b&quot;)\n", "a(\"b\")", 1..=1, &[entity(file, "&quot;")]);
     check("<p>a &lt; b</p>\n", "<p>a < b</p>", 1..=1, &[entity(file, "&lt;")]);
-    check(RUST, "-    0\n-}\n", 9..=10, &[Reason::DiffMarkers]);
+    check(RUST, "-    0\n-}\n", 9..=10, &[Difference::DiffMarkers]);
     check(
         RUST,
         " fn main() {\n-    let text = fs::read_to_string(\"prices.txt\").unwrap_or_default();\n+    let text = String::new();\n",
         12..=13,
-        &[Reason::DiffMarkers],
+        &[Difference::DiffMarkers],
     );
-    check(RUST, "```rust\nfn main() {\n```", 12..=12, &[Reason::Fence]);
-    check(RUST, "```\n 9\t    0\n10\t}\n```\n", 9..=10, &[Reason::Fence, Reason::LineNumbers]);
+    check(RUST, "```rust\nfn main() {\n```", 12..=12, &[Difference::Fence]);
+    check(
+        RUST,
+        "```\n 9\t    0\n10\t}\n```\n",
+        9..=10,
+        &[Difference::Fence, Difference::LineNumbers],
+    );
 }
 
 #[test]
 fn dots() {
-    let elided = |dots, lines| [Reason::Elided { dots, lines }];
+    let elided = |dots, lines| [Difference::ElidedLines { dots, lines }];
     let head = "fn total(prices: &[u64], discount: u64) -> u64 {";
     for dots in [
         "...",
@@ -177,20 +191,20 @@ fn dots() {
     check("a(1)\nx\n\ta(1)\ny\nz\n", "a(1)\n...\n\tz", 3..=5, &elided(1, 3..4));
     // What begins with too little could be anywhere; and dots beside words are words.
     check("Alpha\nx\ny\nFoo bar\n", "alpha\n...\nfoo bar", 1..=4, &elided(1, 1..3));
-    let told = [Reason::Lines { file: 1..3, needle: 1..2 }, Reason::Case];
+    let told = [Difference::DifferentLines { file: 1..3, needle: 1..2 }, Difference::Case];
     check("A\nx\ny\nFoo bar\n", "a\n...\nfoo bar", 1..=4, &told);
     let text = "first line here\nmiddle\nlast line here\n";
     check(
         text,
         "first line here\n... and so on\nlast line here\n",
         1..=3,
-        &[Reason::Lines { file: 1..2, needle: 1..2 }],
+        &[Difference::DifferentLines { file: 1..2, needle: 1..2 }],
     );
 }
 
 #[test]
 fn lines_that_differ() {
-    let lines = |file, needle| Reason::Lines { file, needle };
+    let lines = |file, needle| Difference::DifferentLines { file, needle };
     check(
         RUST,
         "fn total(prices: &[u64], discount: u64) -> u64 {\n    let sum = prices.iter().sum();\n    if sum > discount {\n",
@@ -213,7 +227,7 @@ fn lines_that_differ() {
         6..=12,
         &[lines(6..7, 1..2)],
     );
-    let extra = |at_start, text: &str| [Reason::Extra { at_start, text: text.into() }];
+    let extra = |at_start, text: &str| [Difference::ExtraWord { at_start, text: text.into() }];
     check(RUST, "pub fn total(prices: &[u64]", 4..=4, &extra(true, "pub"));
     check(RUST, "/// Adds up what is paid. Twice.", 3..=3, &extra(false, "Twice."));
     check(
@@ -227,7 +241,7 @@ fn lines_that_differ() {
 /// Few lines of which one has a word changed: that one differs and no other, and no line is too many or too few.
 #[test]
 fn a_word_changed_in_few_lines() {
-    let lines = |file, needle| [Reason::Lines { file, needle }];
+    let lines = |file, needle| [Difference::DifferentLines { file, needle }];
     let python = "def handler(request):\n    return None\n";
     check(python, "def handler(req):\n    return None\n", 1..=2, &lines(0..1, 0..1));
     check(
@@ -250,7 +264,7 @@ fn a_word_changed_in_few_lines() {
         &lines(2..3, 1..2),
     );
     // Quotes are not indentation, and a line is no word too many.
-    let escape = Reason::Escapes { side: Side::Needle, escape: "\\\"".into() };
+    let escape = Difference::Escapes { side: TextSide::Needle, escape: "\\\"".into() };
     check(
         "    call(\n        \"tools/call\",\n        id,\n    );\n",
         "        \\\"tools/call\\\",\n        7,",
@@ -281,15 +295,15 @@ fn each_kind_of_reason_is_named_once() {
         "alpha one\nbeta two\ngamma three\nextra\ndelta four",
         1..=7,
         &[
-            Reason::Lines { file: 5..5, needle: 3..4 },
-            Reason::BlankLines { side: Side::File, by: 3 },
+            Difference::DifferentLines { file: 5..5, needle: 3..4 },
+            Difference::BlankLines { side: TextSide::File, by: 3 },
         ],
     );
     check(
         "one\n\ntwo\n\nthree\n",
         "one\ntwo\nthree",
         1..=5,
-        &[Reason::BlankLines { side: Side::File, by: 2 }],
+        &[Difference::BlankLines { side: TextSide::File, by: 2 }],
     );
 }
 
@@ -300,8 +314,8 @@ fn line_ends_are_named_beside_lines_that_differ() {
         "let alphas = 1;\nlet betta = 2;\n",
         1..=2,
         &[
-            Reason::Lines { file: 0..2, needle: 0..2 },
-            Reason::LineEnds { file: Ending::CrLf, needle: Ending::Lf },
+            Difference::DifferentLines { file: 0..2, needle: 0..2 },
+            Difference::LineEndings { file: LineEnding::CrLf, needle: LineEnding::Lf },
         ],
     );
 }
@@ -323,22 +337,22 @@ fn what_is_not_near_is_not_called_near() {
         "\u{301}",
         "日本語のテキスト",
     ] {
-        assert_eq!(places(RUST, needle), [], "{needle:?}");
+        assert_eq!(near_matches(RUST, needle), [], "{needle:?}");
         expect!["nothing in the file is near enough to name; read the file again and copy the text from it"]
             .assert_eq(&explain(RUST, needle));
     }
-    assert_eq!(places("", "a"), []);
+    assert_eq!(near_matches("", "a"), []);
     assert_eq!(explain("", "a"), "the file is empty");
     // Too many to name.
-    assert_eq!(places("f(1);\nf(2);\nf(3);\nf(4);\n", "f(9);"), []);
+    assert_eq!(near_matches("f(1);\nf(2);\nf(3);\nf(4);\n", "f(9);"), []);
     assert_eq!(explain("a", ""), "old_string is empty");
-    assert_eq!(places(RUST, "\n\n\n\n"), []);
+    assert_eq!(near_matches(RUST, "\n\n\n\n"), []);
 }
 
 #[track_caller]
 fn hint(text: &str, needle: &str, expected: &Expect) {
     let hint = explain(text, needle);
-    assert!(hint.len() <= HINT_BYTES);
+    assert!(hint.len() <= HINT_BYTES_MAX);
     expected.assert_eq(&hint);
 }
 
@@ -577,9 +591,12 @@ fn long_places_are_cut() {
 fn a_late_difference_is_found() {
     let long = (0..9000).fold(String::new(), |text, n| format!("{text}    call_{n}(a, b);\n"));
     let needle = long.replace("call_8000(", "call_8oo0(").replace("    ", "\t");
-    let lines = Reason::Lines { file: 8000..8001, needle: 8000..8001 };
-    let places = places(&long, &needle);
-    assert_eq!(places[0].reasons, [lines, Reason::Tabs { side: Side::Needle }]);
+    let lines = Difference::DifferentLines { file: 8000..8001, needle: 8000..8001 };
+    let places = near_matches(&long, &needle);
+    assert_eq!(
+        places[0].differences,
+        [lines, Difference::TabsForSpaces { side: TextSide::Needle }]
+    );
 }
 
 /// Anything quadratic would not come back.
@@ -609,7 +626,7 @@ fn vast_and_repetitive_texts_are_no_trouble() {
     ];
     for text in &texts {
         for needle in &needles {
-            assert!(explain(text, needle).len() <= HINT_BYTES);
+            assert!(explain(text, needle).len() <= HINT_BYTES_MAX);
         }
     }
 }
@@ -676,12 +693,12 @@ fn many_misquotes() {
     for number in 0..400 {
         let text = texts[number % texts.len()];
         let needle = misquoted(text, 1 + number % 4, &mut chance);
-        let places: Vec<_> = places(text, &needle)
+        let places: Vec<_> = near_matches(text, &needle)
             .iter()
             .map(|near| {
                 format!(
                     "{:?} {:?} from {}: {:?}",
-                    near.lines, near.bytes, near.first_difference, near.reasons
+                    near.lines, near.bytes, near.first_difference, near.differences
                 )
             })
             .collect();
@@ -702,7 +719,7 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 /// A needle made from whole lines by one mutation, and how to know its reason.
-type Mutation = (fn(&str) -> String, fn(&Reason) -> bool);
+type Mutation = (fn(&str) -> String, fn(&Difference) -> bool);
 
 fn mutations() -> Vec<Mutation> {
     vec![
@@ -711,23 +728,29 @@ fn mutations() -> Vec<Mutation> {
             |r| {
                 matches!(
                     r,
-                    Reason::Tabs { .. }
-                        | Reason::Depth { .. }
-                        | Reason::Indentation
-                        | Reason::InnerBlanks
+                    Difference::TabsForSpaces { .. }
+                        | Difference::IndentDepth { .. }
+                        | Difference::Indentation
+                        | Difference::InnerWhitespace
                 )
             },
         ),
-        (|s| s.replace('\n', "  \n"), |r| *r == Reason::TrailingBlanks { side: Side::Needle }),
+        (
+            |s| s.replace('\n', "  \n"),
+            |r| *r == Difference::TrailingWhitespace { side: TextSide::Needle },
+        ),
         (
             |s| s.replace(" q", "\u{a0}q"),
-            |r| *r == Reason::UnusualBlank { side: Side::Needle, character: '\u{a0}' },
+            |r| *r == Difference::UnusualWhitespace { side: TextSide::Needle, character: '\u{a0}' },
         ),
-        (|s| s.replace('"', "”").replace('\'', "’"), |r| matches!(r, Reason::Typography { .. })),
-        (|s| s.to_uppercase(), |r| *r == Reason::Case),
+        (
+            |s| s.replace('"', "”").replace('\'', "’"),
+            |r| matches!(r, Difference::Typography { .. }),
+        ),
+        (|s| s.to_uppercase(), |r| *r == Difference::Case),
         (
             |s| s.replace('\n', "\r\n"),
-            |r| *r == Reason::LineEnds { file: Ending::Lf, needle: Ending::CrLf },
+            |r| *r == Difference::LineEndings { file: LineEnding::Lf, needle: LineEnding::CrLf },
         ),
         (
             |s| {
@@ -735,13 +758,16 @@ fn mutations() -> Vec<Mutation> {
                     .zip(7..)
                     .fold(String::new(), |s, (line, n)| format!("{s}{n:>5}\t{line}\n"))
             },
-            |r| *r == Reason::LineNumbers,
+            |r| *r == Difference::LineNumbers,
         ),
-        (|s| s.replace('\n', "\\n"), |r| matches!(r, Reason::Escapes { side: Side::Needle, .. })),
-        (|s| s.replace('é', "e\u{301}"), |r| *r == Reason::Composition),
+        (
+            |s| s.replace('\n', "\\n"),
+            |r| matches!(r, Difference::Escapes { side: TextSide::Needle, .. }),
+        ),
+        (|s| s.replace('é', "e\u{301}"), |r| *r == Difference::Composition),
         (
             |s| s.lines().fold(String::new(), |s, line| format!("{s}-{line}\n")),
-            |r| *r == Reason::DiffMarkers,
+            |r| *r == Difference::DiffMarkers,
         ),
     ]
 }
@@ -750,11 +776,11 @@ proptest! {
     #[test]
     fn any_strings_give_a_hint(text in any_text(), needle in any_text()) {
         let hint = explain(&text, &needle);
-        prop_assert!(!hint.is_empty() && hint.len() <= HINT_BYTES);
-        for near in places(&text, &needle) {
+        prop_assert!(!hint.is_empty() && hint.len() <= HINT_BYTES_MAX);
+        for near in near_matches(&text, &needle) {
             prop_assert!(text.get(near.bytes.clone()).is_some());
             prop_assert!(near.lines.end <= text::lines::count(&text));
-            prop_assert!(near.reasons.is_empty() == (text[near.bytes.clone()] == needle));
+            prop_assert!(near.differences.is_empty() == (text[near.bytes.clone()] == needle));
         }
     }
 
@@ -768,13 +794,13 @@ proptest! {
         let (mutate, is_reason) = mutations()[which];
         let needle = mutate(&lines[from..until].concat());
         prop_assume!(!text.contains(&needle));
-        let places = places(&text, &needle);
-        prop_assert!(places.len() <= PLACES);
+        let places = near_matches(&text, &needle);
+        prop_assert!(places.len() <= NEAR_MATCHES_MAX);
         let found = places.iter().find(|near| near.lines == (from..until));
         let Some(found) = found else {
             return Err(TestCaseError::fail(format!("{places:?}")));
         };
-        prop_assert!(found.reasons.iter().any(is_reason), "{:?}", found.reasons);
+        prop_assert!(found.differences.iter().any(is_reason), "{:?}", found.differences);
         let line = if until - from == 1 { format!("line {until}") } else { format!("lines {}-{until}", from + 1) };
         prop_assert!(explain(&text, &needle).contains(&line));
     }

@@ -150,11 +150,11 @@ impl From<&EditError> for FailureKind {
 impl From<&StringError> for FailureKind {
     fn from(error: &StringError) -> Self {
         match error {
-            StringError::Overtaken { .. } => Self::Conflict,
+            StringError::Conflict { .. } => Self::Conflict,
             StringError::EmptyString { .. } => Self::Unusable,
             StringError::NoMatch { .. }
-            | StringError::Uneven { .. }
-            | StringError::TooShallow { .. } => Self::NoMatch,
+            | StringError::UnevenIndent { .. }
+            | StringError::IndentTooShallow { .. } => Self::NoMatch,
             StringError::Ambiguous { .. } => Self::Ambiguous,
             StringError::TooLong { .. } => Self::TooLarge,
         }

@@ -14,8 +14,8 @@ use files::{
     Version,
 };
 use sha2::{Digest as _, Sha256};
-use text::diff::{self, Names};
-use text::{Composed, Text};
+use text::diff::{self, DiffNames};
+use text::{ComposedSplices, Text};
 
 use crate::{Context, Dialect, Effect, Failure, FailureKind, Prepared, ToolOutput};
 
@@ -228,9 +228,9 @@ pub fn question(tool: &str, target: &str, FileChange { before, after }: FileChan
     });
     let new = String::from_utf8_lossy(&after);
     let name = target.rsplit(['/', '\\']).next().unwrap_or(target);
-    let mut changed = Composed::new();
-    changed.then(0..old.whole().len(), new.len());
-    let names = Names { old: name, new: name };
+    let mut changed = ComposedSplices::new();
+    changed.add(0..old.whole().len(), new.len());
+    let names = DiffNames { old: name, new: name };
     let diff = diff::unified_within(old.whole(), &new, &changed, names, DIFF_LINES);
     for line in shown_lines(&diff) {
         let _ = write!(question, "\n{line}");

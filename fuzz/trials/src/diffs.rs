@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use text::diff::{unified, unified_within};
-use text::{Composed, Names};
+use text::{ComposedSplices, DiffNames};
 
 use crate::parts::Parts;
 use crate::patch::patch;
@@ -30,7 +30,7 @@ fn try_diff(bytes: &[u8], is_gits: bool) {
     let mut parts = Parts::of(bytes);
     let how = parts.byte();
     let old = parts.text();
-    let (mut new, mut changed) = (old.clone(), Composed::new());
+    let (mut new, mut changed) = (old.clone(), ComposedSplices::new());
     if how % 4 == 3 {
         new = parts.text();
     }
@@ -42,11 +42,11 @@ fn try_diff(bytes: &[u8], is_gits: bool) {
         let end = new.floor_char_boundary(start + usize::from(parts.byte()));
         let text = parts.text();
         new.replace_range(start..end, &text);
-        changed.then(start..end, text.len());
+        changed.add(start..end, text.len());
     }
     match how % 4 {
-        1 => changed = Composed::new(),
-        2 => changed.then(0..new.len() / 2, new.len()),
+        1 => changed = ComposedSplices::new(),
+        2 => changed.add(0..new.len() / 2, new.len()),
         _ => {}
     }
     let diff = check(&old, &new, &changed);
@@ -58,9 +58,9 @@ fn try_diff(bytes: &[u8], is_gits: bool) {
     }
 }
 
-const NAMES: Names<'_> = Names { old: "f.txt", new: "f.txt" };
+const NAMES: DiffNames<'_> = DiffNames { old: "f.txt", new: "f.txt" };
 
-fn check(old: &str, new: &str, changed: &Composed) -> String {
+fn check(old: &str, new: &str, changed: &ComposedSplices) -> String {
     let diff = unified(old, new, changed, NAMES);
     assert_eq!(diff.is_empty(), old == new);
     assert_eq!(patch(old, &diff), new);

@@ -5,7 +5,7 @@
 mod model;
 
 use text::diff::unified;
-use text::{Composed, LineEdit, LineOp, Names, by_line, lines, splice};
+use text::{ComposedSplices, DiffNames, LineEdit, LineOp, by_line, lines, splice};
 
 use crate::parts::Parts;
 use crate::patch::patch;
@@ -44,7 +44,7 @@ pub fn line_edits(bytes: &[u8]) {
     assert_eq!(Ok(&after), expected.as_ref());
     assert_eq!(plan.total_lines, lines::count(&after));
     assert!(plan.lines_modified >= plan.total_lines.abs_diff(total));
-    let changed = Composed::from_splices(&plan.splices);
-    let diff = unified(&before, &after, &changed, Names { old: "f", new: "f" });
+    let changed = ComposedSplices::from_splices(&plan.splices);
+    let diff = unified(&before, &after, &changed, DiffNames { old: "f", new: "f" });
     assert_eq!(patch(&before, &diff), after);
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use text::exact::{Matching, Pick, Staged};
-use text::nearest::{HINT_BYTES, Near, PLACES, explain, places};
+use text::exact::{Matching, Pick, StagedText};
+use text::nearest::{HINT_BYTES_MAX, NEAR_MATCHES_MAX, NearMatch, explain, near_matches};
 use text::{StringEdit, StringError, Text};
 
 use crate::decode::split;
@@ -21,9 +21,9 @@ pub fn near_misses(bytes: &[u8]) {
     let text = parts.text();
     let needle = if how & 1 == 0 { parts.text() } else { misquoted(&text, &mut parts) };
     let hint = explain(&text, &needle);
-    assert!(!hint.is_empty() && hint.len() <= HINT_BYTES);
-    let places = places(&text, &needle);
-    assert!(places.len() <= PLACES);
+    assert!(!hint.is_empty() && hint.len() <= HINT_BYTES_MAX);
+    let places = near_matches(&text, &needle);
+    assert!(places.len() <= NEAR_MATCHES_MAX);
     for near in &places {
         check(&text, &needle, near);
     }
@@ -41,9 +41,9 @@ fn misquoted(text: &str, parts: &mut Parts<'_>) -> String {
     quote
 }
 
-fn check(text: &str, needle: &str, near: &Near) {
+fn check(text: &str, needle: &str, near: &NearMatch) {
     let there = text.get(near.bytes.clone()).expect("a place is in the text");
-    assert_eq!(near.reasons.is_empty(), there == needle);
+    assert_eq!(near.differences.is_empty(), there == needle);
     assert!(near.first_difference <= text.len());
     assert!(near.lines.start < near.lines.end);
     let lines = split(text);
@@ -58,16 +58,16 @@ fn check_loosely(text: &str, needle: &str) {
     if text.has_bom() {
         return;
     }
-    let mut staged = Staged::new(&text, usize::MAX);
+    let mut staged = StagedText::new(&text, usize::MAX);
     let edit = StringEdit {
         old: needle,
         new: needle,
         pick: Pick::Only,
         count: None,
-        matching: Matching::IgnoreBlanks,
+        matching: Matching::IgnoreWhitespace,
     };
     let outcome = staged.apply(edit);
     let is_missed =
-        matches!(outcome, Err(StringError::NoMatch { .. } | StringError::Uneven { .. }));
+        matches!(outcome, Err(StringError::NoMatch { .. } | StringError::UnevenIndent { .. }));
     assert!(!is_missed, "{outcome:?}");
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use text::exact::{Matching, Pick, Staged};
-use text::{Composed, Names, StringEdit, StringError, Text, diff, lines};
+use text::exact::{Matching, Pick, StagedText};
+use text::{ComposedSplices, DiffNames, StringEdit, StringError, Text, diff, lines};
 
 use crate::decode::split;
 use crate::parts::Parts;
@@ -31,7 +31,7 @@ pub fn string_edits(bytes: &[u8]) {
     let mut parts = Parts::of(bytes);
     let Ok(original) = Text::decode(Arc::new(parts.text().into_bytes())) else { return };
     let edits = planned(&mut parts, original.as_str());
-    let mut staged = Staged::new(&original, LONGEST);
+    let mut staged = StagedText::new(&original, LONGEST);
     let mut model = Model::of(&original);
     for edit in &edits {
         let Planned { old, new, pick, count, matching } = edit;
@@ -42,17 +42,17 @@ pub fn string_edits(bytes: &[u8]) {
     let (new, changed, applied) = staged.finish();
     assert_eq!(new.strip_prefix(model.bom()), Some(model.text.as_str()));
     check_regions(original.whole(), &new, &changed);
-    let diff = diff::unified(original.whole(), &new, &changed, Names { old: "f", new: "f" });
+    let diff = diff::unified(original.whole(), &new, &changed, DiffNames { old: "f", new: "f" });
     assert_eq!(patch(original.whole(), &diff), new);
     assert_eq!(applied.len(), model.done.len());
     let total = lines::count(&new).max(1);
     for (applied, done) in applied.iter().zip(&model.done) {
-        assert!(!applied.places.is_empty() && applied.places.len() <= applied.count);
-        assert!(applied.places.iter().all(|place| place.after.first <= place.after.last));
-        assert!(applied.places.iter().all(|place| place.after.last < total));
+        assert!(!applied.replaced.is_empty() && applied.replaced.len() <= applied.count);
+        assert!(applied.replaced.iter().all(|place| place.after.first <= place.after.last));
+        assert!(applied.replaced.iter().all(|place| place.after.last < total));
         let Some(Replaced { count, lines }) = done else { continue };
         assert_eq!(applied.count, *count);
-        let before = &applied.places[0].before;
+        let before = &applied.replaced[0].before;
         assert_eq!((before.first, before.last), *lines, "the lines before the edit");
     }
 }
@@ -69,7 +69,8 @@ fn planned(parts: &mut Parts<'_>, text: &str) -> Vec<Planned> {
             _ => Pick::Near(usize::from(how >> 6)),
         };
         let count = (how >> 3 & 3 == 3).then(|| usize::from(how >> 6));
-        let matching = if how & 0b10_0000 == 0 { Matching::Exact } else { Matching::IgnoreBlanks };
+        let matching =
+            if how & 0b10_0000 == 0 { Matching::Exact } else { Matching::IgnoreWhitespace };
         edits.push(Planned { old, new, pick, count, matching });
     }
     edits
@@ -216,7 +217,7 @@ impl<'a> Model<'a> {
     /// Compares what became of an edit, and goes on with the text that it made.
     fn compare(&mut self, edit: &Planned, outcome: Result<(), StringError>, text: &str) {
         let index = self.done.len();
-        let is_loose = edit.matching == Matching::IgnoreBlanks;
+        let is_loose = edit.matching == Matching::IgnoreWhitespace;
         let outcome = match outcome {
             Err(error) => {
                 assert_eq!(text, self.text, "an edit that is refused changes nothing");
@@ -261,12 +262,15 @@ impl<'a> Model<'a> {
                 };
                 return assert!(longest + self.bom().len() > LONGEST);
             }
-            (Err(StringError::Overtaken { edit: at, prior, now }), Expected::Missing) => {
+            (Err(StringError::Conflict { edit: at, prior, now }), Expected::Missing) => {
                 assert!(at == index && prior < index && now.first <= now.last);
                 let old = self.styled_old(edit);
                 return assert_eq!(places(self.original.as_str(), &old).len(), 1);
             }
-            (Err(StringError::Uneven { .. } | StringError::TooShallow { .. }), expected) => {
+            (
+                Err(StringError::UnevenIndent { .. } | StringError::IndentTooShallow { .. }),
+                expected,
+            ) => {
                 return assert!(is_loose && matches!(expected, Expected::Missing));
             }
             (outcome, _) => panic!("not as expected: {outcome:?}"),
@@ -283,7 +287,7 @@ fn places(text: &str, old: &str) -> Vec<Range<usize>> {
 }
 
 /// Between the regions both texts are the same.
-fn check_regions(old: &str, new: &str, changed: &Composed) {
+fn check_regions(old: &str, new: &str, changed: &ComposedSplices) {
     let (mut old_at, mut new_at) = (0, 0);
     for region in changed.regions() {
         assert_eq!(old.get(old_at..region.old.start), new.get(new_at..region.new.start));

@@ -11,7 +11,7 @@ use files::{
     StoreError, Version, machine,
 };
 use server::terminal;
-use text::{Composed, Names, Text, diff, printable, printable_line};
+use text::{ComposedSplices, DiffNames, Text, diff, printable, printable_line};
 
 use super::client::Client;
 use super::entry::{Entry, Fault, Field};
@@ -273,7 +273,7 @@ impl Configuration {
             return Ok(format!("{client}: nothing to do\n{notes}"));
         }
         let name = self.path.display().to_string();
-        let names = Names {
+        let names = DiffNames {
             old: if old.is_some() { &name } else { "/dev/null" },
             new: if new.is_some() { &name } else { "/dev/null" },
         };
@@ -281,7 +281,7 @@ impl Configuration {
         let new = new.as_deref().unwrap_or_default();
         // `patch` skips lines before the diff.
         let notes: String = notes.iter().map(|note| [client, ": ", note, "\n"].concat()).collect();
-        Ok(notes + &diff::unified(old, new, &Composed::new(), names))
+        Ok(notes + &diff::unified(old, new, &ComposedSplices::new(), names))
     }
 
     /// Changes the file so that it is as wished.

@@ -23,21 +23,22 @@ pub(super) fn model(
             edits.iter().filter(|edit| edit.line == number).map(|edit| &edit.op).collect();
         for op in &here {
             if let LineOp::Insert(content) = op {
-                new.extend(pieces(content).into_iter().map(|piece| (piece, ending.clone())));
+                new.extend(content_lines(content).into_iter().map(|piece| (piece, ending.clone())));
             }
         }
         match here.into_iter().find(|op| op.name() != "insert") {
             None => new.push(line.clone()),
             Some(LineOp::Replace(content)) => {
                 let inner = if line.1.is_empty() { &ending } else { &line.1 };
-                new.extend(pieces(content).into_iter().map(|piece| (piece, inner.clone())));
+                new.extend(content_lines(content).into_iter().map(|piece| (piece, inner.clone())));
                 new.last_mut().unwrap().1.clone_from(&line.1);
             }
             Some(_) => {}
         }
     }
     let ending = ending_at(&old, old.len());
-    let tail = tail(&old, edits).into_iter().flat_map(|edit| pieces(edit.op.content().unwrap()));
+    let tail =
+        tail(&old, edits).into_iter().flat_map(|edit| content_lines(edit.op.content().unwrap()));
     let appended = split(append).into_iter().map(|(content, _)| content);
     new.extend(tail.chain(appended).map(|content| (content, ending.clone())));
 
@@ -67,7 +68,7 @@ fn split(text: &str) -> Vec<Line> {
     found
 }
 
-fn pieces(content: &str) -> Vec<String> {
+fn content_lines(content: &str) -> Vec<String> {
     match content {
         "" => vec![String::new()],
         _ => split(content).into_iter().map(|(content, _)| content).collect(),
@@ -104,7 +105,7 @@ fn refuse(old: &[Line], edits: &[LineEdit]) -> Result<(), EditError> {
                 tail(old, edits).into_iter().take_while(|other| !std::ptr::eq(*other, edit))
             {
                 if before.line < valid {
-                    valid += pieces(before.op.content().unwrap()).len();
+                    valid += content_lines(before.op.content().unwrap()).len();
                 }
             }
         }

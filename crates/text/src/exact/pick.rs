@@ -5,17 +5,17 @@ use std::ops::Range;
 use super::{LineSpan, Pick, StringEdit, StringError};
 
 /// Most matches named when an edit is refused.
-pub(super) const NAMED: usize = 10;
+pub(super) const NAMED_MAX: usize = 10;
 
 /// The reason why matches do not say what is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mismatch {
+pub enum Ambiguity {
     /// There is more than one.
     Several,
     /// There is more than one, and they overlap.
     Overlapping,
     /// There is more than one with whitespace ignored, where only one is allowed.
-    SeveralButForBlanks,
+    SeveralIgnoringWhitespace,
     /// There are not as many as expected.
     Count,
     /// Several are equally near.
@@ -27,7 +27,7 @@ pub enum Mismatch {
 pub(super) fn pick(
     edit: StringEdit<'_>,
     index: usize,
-    several: Mismatch,
+    several: Ambiguity,
     places: impl Iterator<Item = Range<usize>>,
     mut span: impl FnMut(&Range<usize>) -> LineSpan,
 ) -> Result<Range<usize>, StringError> {
@@ -43,30 +43,30 @@ pub(super) fn pick(
                 let lines = span(&place);
                 (lines.first.saturating_sub(line).max(line.saturating_sub(lines.last)), lines)
             }
-            Pick::Only | Pick::All if count <= NAMED => (0, span(&place)),
+            Pick::Only | Pick::All if count <= NAMED_MAX => (0, span(&place)),
             Pick::Only | Pick::All => continue,
         };
-        if count <= NAMED {
+        if count <= NAMED_MAX {
             named.push(lines);
         }
         let best = nearest.as_ref().map_or(usize::MAX, |(best, _)| *best);
         if distance < best {
             tied = vec![lines];
             nearest = Some((distance, place));
-        } else if distance == best && tied.len() < NAMED {
+        } else if distance == best && tied.len() < NAMED_MAX {
             tied.push(lines);
         }
     }
-    let (named, why) = match edit.pick {
-        _ if edit.count.is_some_and(|wanted| wanted != count) => (named, Mismatch::Count),
-        Pick::Near(_) => (tied, Mismatch::Tie),
-        Pick::Only | Pick::All if overlap && several == Mismatch::Several => {
-            (named, Mismatch::Overlapping)
+    let (named, reason) = match edit.pick {
+        _ if edit.count.is_some_and(|wanted| wanted != count) => (named, Ambiguity::Count),
+        Pick::Near(_) => (tied, Ambiguity::Tie),
+        Pick::Only | Pick::All if overlap && several == Ambiguity::Several => {
+            (named, Ambiguity::Overlapping)
         }
         Pick::Only | Pick::All => (named, several),
     };
     match nearest {
-        Some((_, place)) if named.len() == 1 && why != Mismatch::Count => Ok(place),
-        _ => Err(StringError::Ambiguous { edit: index, count, named, why }),
+        Some((_, place)) if named.len() == 1 && reason != Ambiguity::Count => Ok(place),
+        _ => Err(StringError::Ambiguous { edit: index, count, named, reason }),
     }
 }

@@ -1,16 +1,16 @@
 //! The result of comparing a place with a needle: the kinds of differences, the number of places that differ, and the
 //! first of them.
 
-use super::Reason;
+use super::Difference;
 
 /// Most spots compared closely, and most kinds of differences kept; so many are enough to report.
-const SPOTS: usize = 4096;
-const KINDS: usize = 32;
+const COMPARED_SPOTS_MAX: usize = 4096;
+const KINDS_MAX: usize = 32;
 
 /// Differences between a place and a needle, as far as they were compared.
 #[derive(Default)]
 pub(super) struct Comparison {
-    pub(super) reasons: Vec<Reason>,
+    pub(super) differences: Vec<Difference>,
     /// Number of places where something differs.
     pub(super) spots: usize,
     /// Offset of the first difference in the text.
@@ -19,11 +19,11 @@ pub(super) struct Comparison {
 
 impl Comparison {
     /// Keeps a kind of difference, once.
-    pub(super) fn note(&mut self, reason: Reason) {
+    pub(super) fn note(&mut self, difference: Difference) {
         // Blank lines are counted together.
-        if let Reason::BlankLines { side, by } = reason {
-            let known = self.reasons.iter_mut().find_map(|known| match known {
-                Reason::BlankLines { side: same, by } if *same == side => Some(by),
+        if let Difference::BlankLines { side, by } = difference {
+            let known = self.differences.iter_mut().find_map(|known| match known {
+                Difference::BlankLines { side: same, by } if *same == side => Some(by),
                 _ => None,
             });
             if let Some(known) = known {
@@ -31,8 +31,8 @@ impl Comparison {
                 return;
             }
         }
-        if self.reasons.len() < KINDS && !self.reasons.contains(&reason) {
-            self.reasons.push(reason);
+        if self.differences.len() < KINDS_MAX && !self.differences.contains(&difference) {
+            self.differences.push(difference);
         }
     }
 
@@ -40,6 +40,6 @@ impl Comparison {
     pub(super) fn spot(&mut self, at: usize) -> bool {
         self.spots += 1;
         self.first = Some(self.first.map_or(at, |first| first.min(at)));
-        self.spots <= SPOTS
+        self.spots <= COMPARED_SPOTS_MAX
     }
 }

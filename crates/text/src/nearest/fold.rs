@@ -10,13 +10,13 @@ use unicode_normalization::char::decompose_canonical;
 
 /// Appends what the character, escape or entity at `at` folds to, nothing if it is dropped, and returns where the next
 /// one starts. `at` must be a character boundary before the end.
-pub(super) fn step(text: &str, at: usize, folded: &mut Vec<u8>) -> usize {
+pub(super) fn fold_character_at(text: &str, at: usize, folded: &mut Vec<u8>) -> usize {
     let bytes = text.as_bytes();
     match bytes[at] {
         b'\t' | b'\n' | b'\x0b' | b'\x0c' | b'\r' | b' ' => at + 1,
         b'\\' => at + 1 + usize::from(matches!(bytes.get(at + 1), Some(b'n' | b't' | b'r'))),
         b'&' => {
-            let (plain, len) = entity(&bytes[at..]);
+            let (plain, len) = decode_entity(&bytes[at..]);
             folded.push(if plain == b'"' { b'\'' } else { plain });
             at + len
         }
@@ -42,7 +42,7 @@ pub(super) fn fold(text: &str) -> Vec<u8> {
     let mut folded = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        at = step(text, at, &mut folded);
+        at = fold_character_at(text, at, &mut folded);
     }
     folded
 }
@@ -56,7 +56,7 @@ pub(super) fn unfold(text: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut folded = Vec::new();
     while at < text.len() && found.len() < ranges.len() {
         folded.clear();
-        let next = step(text, at, &mut folded);
+        let next = fold_character_at(text, at, &mut folded);
         let made = done..done + folded.len();
         while let Some(range) = ranges.get(found.len()) {
             if made.contains(&range.start) {
@@ -74,12 +74,12 @@ pub(super) fn unfold(text: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
 }
 
 /// Returns the range of `text` from the first character that is not dropped to the last one.
-pub(super) fn kept(text: &str) -> Option<Range<usize>> {
+pub(super) fn significant_range(text: &str) -> Option<Range<usize>> {
     let mut kept: Option<Range<usize>> = None;
     let mut folded = Vec::new();
     let mut at = 0;
     while at < text.len() {
-        let next = step(text, at, &mut folded);
+        let next = fold_character_at(text, at, &mut folded);
         if !folded.is_empty() {
             kept = Some(kept.map_or(at, |kept| kept.start)..next);
             folded.clear();
@@ -91,7 +91,7 @@ pub(super) fn kept(text: &str) -> Option<Range<usize>> {
 
 /// Returns the character that the entity at the start of `bytes` stands for, however often its `&` was escaped again,
 /// and the length of the entity.
-pub(super) fn entity(bytes: &[u8]) -> (u8, usize) {
+pub(super) fn decode_entity(bytes: &[u8]) -> (u8, usize) {
     let mut at = 1;
     while bytes[at..].starts_with(b"amp;") {
         at += 4;
@@ -103,10 +103,10 @@ pub(super) fn entity(bytes: &[u8]) -> (u8, usize) {
 }
 
 fn fold_character(character: char, folded: &mut Vec<u8>) {
-    if is_blank(character) {
+    if is_dropped(character) {
         return;
     }
-    if let Some(plain) = plain(character) {
+    if let Some(plain) = ascii_equivalent(character) {
         return folded.extend_from_slice(if plain == "\"" { b"'" } else { plain.as_bytes() });
     }
     decompose_canonical(character, |part| {
@@ -117,7 +117,7 @@ fn fold_character(character: char, folded: &mut Vec<u8>) {
 }
 
 /// True for whitespace and characters of no width.
-pub(super) fn is_blank(character: char) -> bool {
+pub(super) fn is_dropped(character: char) -> bool {
     character.is_whitespace() || is_zero_width(character)
 }
 
@@ -130,7 +130,7 @@ pub(super) fn is_zero_width(character: char) -> bool {
 }
 
 /// Returns the plain characters that are typed for a typographic one.
-pub(super) fn plain(character: char) -> Option<&'static str> {
+pub(super) fn ascii_equivalent(character: char) -> Option<&'static str> {
     match character {
         '\u{2018}'..='\u{201b}' | '\u{2032}' => Some("'"),
         '\u{201c}'..='\u{201f}' | '\u{2033}' => Some("\""),

@@ -1,35 +1,35 @@
 //! Variants of a needle without what agents copy along with a text: line numbers, diff markers, code fences, an extra
 //! word.
 
-use super::Reason;
+use super::Difference;
 use super::fold::fold;
 use crate::lines::lines;
 
 /// Shortest rest of a needle, folded: a shorter one could be anywhere.
-const SHORTEST_REST: usize = 8;
+const REST_BYTES_MIN: usize = 8;
 
 /// A needle as it may have been meant, and the reasons undone to get it.
-pub(super) struct Variant<'a> {
+pub(super) struct NeedleVariant<'a> {
     pub(super) needle: std::borrow::Cow<'a, str>,
-    pub(super) undone: Vec<Reason>,
+    pub(super) undone: Vec<Difference>,
 }
 
 /// Returns the variants of a needle, the needle itself first.
-pub(super) fn variants(needle: &str) -> Vec<Variant<'_>> {
-    let mut variants = vec![Variant { needle: needle.into(), undone: Vec::new() }];
-    if let Some(inside) = unfenced(needle) {
-        variants.push(Variant { needle: inside.into(), undone: vec![Reason::Fence] });
+pub(super) fn variants(needle: &str) -> Vec<NeedleVariant<'_>> {
+    let mut variants = vec![NeedleVariant { needle: needle.into(), undone: Vec::new() }];
+    if let Some(inside) = without_fence(needle) {
+        variants.push(NeedleVariant { needle: inside.into(), undone: vec![Difference::Fence] });
     }
     for base in 0..variants.len() {
         let more =
             |reason| variants[base].undone.iter().cloned().chain([reason]).collect::<Vec<_>>();
-        let (numbered, marked) = (more(Reason::LineNumbers), more(Reason::DiffMarkers));
+        let (numbered, marked) = (more(Difference::LineNumbers), more(Difference::DiffMarkers));
         let base = variants[base].needle.clone();
-        let unnumbered = each_line(&base, after_number);
-        variants.extend(unnumbered.map(|it| Variant { needle: it.into(), undone: numbered }));
+        let unnumbered = change_each_line(&base, without_line_number);
+        variants.extend(unnumbered.map(|it| NeedleVariant { needle: it.into(), undone: numbered }));
         for other in ['+', '-'] {
-            if let Some(side) = one_side_of_a_diff(&base, other) {
-                variants.push(Variant { needle: side.into(), undone: marked.clone() });
+            if let Some(side) = one_side_of_diff(&base, other) {
+                variants.push(NeedleVariant { needle: side.into(), undone: marked.clone() });
             }
         }
     }
@@ -37,28 +37,28 @@ pub(super) fn variants(needle: &str) -> Vec<Variant<'_>> {
 }
 
 /// Returns the needle without the first or last of several words, if that leaves most of it.
-pub(super) fn shorter<'a>(needle: &'a str) -> Vec<Variant<'a>> {
+pub(super) fn without_outer_word<'a>(needle: &'a str) -> Vec<NeedleVariant<'a>> {
     let blanks = [' ', '\t'];
     let first = needle.trim_start().split_once(blanks);
     let first = first.map(|(word, rest)| (word, rest.trim_start_matches(blanks), true));
     let last = needle.trim_end().rsplit_once(blanks);
     let last = last.map(|(rest, word)| (word, rest.trim_end_matches(blanks), false));
-    let shortest = SHORTEST_REST.max(fold(needle).len() / 2);
+    let shortest = REST_BYTES_MIN.max(fold(needle).len() / 2);
     let variants = first.into_iter().chain(last).filter(|(word, rest, at_start)| {
         // A whole line that is missing is left to the comparison by lines.
         let breaks = ['\n', '\r'];
         let alone = if *at_start { rest.starts_with(breaks) } else { rest.ends_with(breaks) };
         !alone && !word.contains(breaks) && fold(rest).len() >= shortest
     });
-    let variant = |(word, rest, at_start): (&str, &'a str, bool)| Variant {
+    let variant = |(word, rest, at_start): (&str, &'a str, bool)| NeedleVariant {
         needle: rest.into(),
-        undone: vec![Reason::Extra { at_start, text: word.into() }],
+        undone: vec![Difference::ExtraWord { at_start, text: word.into() }],
     };
     variants.map(variant).collect()
 }
 
 /// Returns the text between a line that opens a code fence and one that closes it.
-fn unfenced(needle: &str) -> Option<&str> {
+fn without_fence(needle: &str) -> Option<&str> {
     let trimmed = needle.trim();
     let (opening, rest) = trimmed.split_once('\n')?;
     let (inside, closing) = rest.rsplit_once('\n')?;
@@ -66,7 +66,7 @@ fn unfenced(needle: &str) -> Option<&str> {
 }
 
 /// Returns `needle` with `change` made to the lines that are not blank; `None` if one of them has nothing to change.
-fn each_line(needle: &str, change: impl Fn(&str) -> Option<&str>) -> Option<String> {
+fn change_each_line(needle: &str, change: impl Fn(&str) -> Option<&str>) -> Option<String> {
     let mut changed = String::with_capacity(needle.len());
     for line in lines(needle) {
         let content = &needle[line.start..line.end];
@@ -77,7 +77,7 @@ fn each_line(needle: &str, change: impl Fn(&str) -> Option<&str>) -> Option<Stri
 }
 
 /// Returns the rest of a line after a line number and its separator.
-fn after_number(line: &str) -> Option<&str> {
+fn without_line_number(line: &str) -> Option<&str> {
     let number = line.trim_start();
     let rest = number.trim_start_matches(|character: char| character.is_ascii_digit());
     if rest.len() == number.len() {
@@ -93,7 +93,7 @@ fn after_number(line: &str) -> Option<&str> {
 
 /// Returns the lines of a diff that do not start with `other`, without their markers. `None` if it is not a diff, or if
 /// no line is marked as belonging to that side.
-fn one_side_of_a_diff(needle: &str, other: char) -> Option<String> {
+fn one_side_of_diff(needle: &str, other: char) -> Option<String> {
     let own = if other == '+' { '-' } else { '+' };
     let mut side = String::with_capacity(needle.len());
     let mut marked = false;

@@ -10,9 +10,9 @@ use model::{Loss, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use text::diff::{self, Names};
+use text::diff::{self, DiffNames};
 use text::lines::count;
-use text::{Composed, LineEdit, LineOp, LineRange, Text, by_line, splice};
+use text::{ComposedSplices, LineEdit, LineOp, LineRange, Text, by_line, splice};
 
 use super::conflict;
 use crate::answer::{self, Mode, Outcome, short};
@@ -353,8 +353,8 @@ impl AiEditCode {
                 ));
             }
             Some(written) => {
-                let mut changed = Composed::new();
-                changed.then(0..old.whole().len(), written.text.len());
+                let mut changed = ComposedSplices::new();
+                changed.add(0..old.whole().len(), written.text.len());
                 (written.text.to_string(), changed)
             }
             None => self.edit(&old)?,
@@ -366,7 +366,7 @@ impl AiEditCode {
             return Err(super::refused(&self.target_file, &error, cx.limits));
         }
         let [a, b] = ["a", "b"].map(|side| format!("{side}/{}", self.target_file));
-        let names = Names { old: &a, new: &b };
+        let names = DiffNames { old: &a, new: &b };
         let diff = diff::unified_within(old.whole(), &new, &changed, names, cx.limits.diff_lines);
         let outcome = Outcome {
             before: Some(before),
@@ -411,11 +411,11 @@ impl AiEditCode {
     }
 
     /// Returns the new text, and the changes made to the old one.
-    fn edit(&self, old: &Text) -> Result<(String, Composed), Failure> {
+    fn edit(&self, old: &Text) -> Result<(String, ComposedSplices), Failure> {
         let total = count(old.as_str());
         let lines = self.check_lines(self.lines().unwrap_or(total..total + 1), total)?;
         let mark = old.whole().len() - old.as_str().len();
-        let mut changed = Composed::new();
+        let mut changed = ComposedSplices::new();
         // Several lines are joined to one, with the last one's break, and that is edited. It holds a placeholder, since
         // a blank line may not be a line without those around it.
         let joined = match self.edit_type() {
@@ -424,7 +424,7 @@ impl AiEditCode {
                 let (Some(first), Some(last)) = (line(lines.start), line(lines.end - 1)) else {
                     return Err(Failure::new(FailureKind::Internal, "Internal error"));
                 };
-                changed.then(mark + first.start..mark + last.end, LEFT.len());
+                changed.add(mark + first.start..mark + last.end, LEFT.len());
                 let (above, below) = (&old.as_str()[..first.start], &old.as_str()[last.end..]);
                 Cow::Owned([above, LEFT, below].concat())
             }
@@ -439,8 +439,8 @@ impl AiEditCode {
         let plan = by_line::plan(&joined, &[LineEdit { line: lines.start, op }], None)
             .map_err(|error| Failure::new(FailureKind::Internal, error.to_string()))?;
         let new = splice::apply(&joined, &plan.splices);
-        for splice in splice::shift(plan.splices, mark).iter().rev() {
-            changed.then(splice.range.clone(), splice.text.len());
+        for splice in splice::offset_by(plan.splices, mark).iter().rev() {
+            changed.add(splice.range.clone(), splice.text.len());
         }
         Ok(([&old.whole()[..mark], &new].concat(), changed))
     }

@@ -7,8 +7,8 @@ use files::{Change, Hash, Stage, StageError, StoreError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use text::diff::{self, Names};
-use text::{Composed, EditError, LineEdit, LineOp, Text, by_line, splice};
+use text::diff::{self, DiffNames};
+use text::{ComposedSplices, EditError, LineEdit, LineOp, Text, by_line, splice};
 
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
@@ -308,17 +308,17 @@ fn change(
     };
     let plan = by_line::plan(old.as_str(), &request.edits, request.append.as_deref())
         .map_err(|error| misplaced(&error, request.base))?;
-    let splices = splice::shift(plan.splices, old.whole().len() - old.as_str().len());
+    let splices = splice::offset_by(plan.splices, old.whole().len() - old.as_str().len());
     let new = splice::apply(old.whole(), &splices);
     if new.len() as u64 > cx.limits.max_size {
         let error = StoreError::TooLarge { size: new.len() as u64, max: cx.limits.max_size };
         return Err(super::refused(&request.name, &error, cx.limits));
     }
-    let names = Names { old: &request.name, new: &request.name };
+    let names = DiffNames { old: &request.name, new: &request.name };
     let diff = diff::unified_within(
         old.whole(),
         &new,
-        &Composed::from_splices(&splices),
+        &ComposedSplices::from_splices(&splices),
         names,
         cx.limits.diff_lines,
     );

@@ -7,9 +7,9 @@ use files::{Change, Hash, Stage, StageError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use text::diff::{self, Names};
-use text::exact::{Applied, Found, Matching, Pick, Staged};
-use text::{Shift, StringEdit, Text};
+use text::diff::{self, DiffNames};
+use text::exact::{AppliedEdit, MatchKind, Matching, Pick, StagedText};
+use text::{IndentShift, StringEdit, Text};
 
 use super::{Act, refusal};
 use crate::answer::{self, ErrorShape, Mode, Outcome};
@@ -190,7 +190,7 @@ impl Tool for MultiEditTextFile {
 
 /// The effect of the edits, made or in a dry run.
 struct Edited {
-    applied: Vec<Applied>,
+    applied: Vec<AppliedEdit>,
     diff: String,
     changed: bool,
     /// See [`answer::hash_before`].
@@ -208,7 +208,7 @@ impl MultiEditTextFile {
         let old = Text::decode(version.bytes.clone())
             .map_err(|reason| super::not_text(&self.path, &reason, Act::Edit))?;
         let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
-        let mut staged = Staged::new(&old, max_size);
+        let mut staged = StagedText::new(&old, max_size);
         for edit in &self.edits {
             // A list can be long, and every edit searches the whole text.
             cx.call.check().map_err(|error| Self::refused(&self.path, &error, cx.limits))?;
@@ -219,7 +219,7 @@ impl MultiEditTextFile {
         }
         let (new, composed, applied) = staged.finish();
         let name = super::file_name(&self.path);
-        let diff = diff::unified(old.whole(), &new, &composed, Names { old: name, new: name });
+        let diff = diff::unified(old.whole(), &new, &composed, DiffNames { old: name, new: name });
         let (changed, after) = (!diff.is_empty(), Hash::of(new.as_bytes()));
         Ok((new, Edited { applied, diff, changed, before, after }))
     }
@@ -232,7 +232,7 @@ impl MultiEditTextFile {
             None => Pick::Only,
         };
         let matching = match edit.matching.or(self.matching) {
-            Some(Match::IgnoreWhitespace) => Matching::IgnoreBlanks,
+            Some(Match::IgnoreWhitespace) => Matching::IgnoreWhitespace,
             Some(Match::Exact) | None => Matching::Exact,
         };
         StringEdit { old: &edit.old_string, new: &edit.new_string, pick, count, matching }
@@ -252,7 +252,7 @@ impl MultiEditTextFile {
         data.insert("diff".into(), diff.clone().into());
         data.insert("applied_count".into(), count.into());
         data.insert("line_ranges".into(), line_ranges(&applied));
-        if applied.iter().any(|edit| matches!(edit.found, Found::WithEndings(_))) {
+        if applied.iter().any(|edit| matches!(edit.match_kind, MatchKind::ConvertedEndings(_))) {
             data.insert("eol_adjusted".into(), true.into());
         }
         outcome.add_to(&mut data);
@@ -262,9 +262,9 @@ impl MultiEditTextFile {
     }
 }
 
-fn line_ranges(applied: &[Applied]) -> Value {
+fn line_ranges(applied: &[AppliedEdit]) -> Value {
     let places = applied.iter().enumerate().flat_map(|(index, edit)| {
-        edit.places.iter().map(move |place| {
+        edit.replaced.iter().map(move |place| {
             json!({
                 "edit_index": index,
                 "start": place.before.first + 1,
@@ -278,10 +278,10 @@ fn line_ranges(applied: &[Applied]) -> Value {
 }
 
 /// Returns notes on what an agent would not expect of edits; a note on several of them is given once.
-fn notes(applied: &[Applied]) -> Vec<String> {
+fn notes(applied: &[AppliedEdit]) -> Vec<String> {
     let mut notes: Vec<(String, Vec<usize>)> = Vec::new();
     for (index, note) in applied.iter().enumerate().flat_map(|(index, edit)| {
-        let found = found_note(&edit.found).into_iter();
+        let found = match_note(&edit.match_kind).into_iter();
         found.chain(count_note(edit)).map(move |note| (index, note))
     }) {
         let is_full = notes.len() >= MAX_NOTES;
@@ -309,23 +309,31 @@ fn numbers(edits: &[usize]) -> String {
     format!("edit{plural} {}{more}", runs[..runs.len().min(MAX_RUNS)].join(", "))
 }
 
-fn found_note(found: &Found) -> Option<String> {
+fn match_note(found: &MatchKind) -> Option<String> {
     let moved = match found {
-        Found::Exactly => return None,
-        Found::WithinBreak => {
+        MatchKind::Exact => return None,
+        MatchKind::SplitLineBreak => {
             return Some("half of a CRLF line break was replaced; the other half is left".into());
         }
-        Found::WithEndings(ending) => {
+        MatchKind::ConvertedEndings(ending) => {
             let ending = ending.as_str();
             return Some(format!(
                 "the line breaks of old_string were taken as {ending:?}, as in the file"
             ));
         }
-        Found::WithBlanks(Shift::Same) => "as it is".into(),
-        Found::WithBlanks(Shift::Deeper(more)) => format!("with {} more in front", blanks(more)),
-        Found::WithBlanks(Shift::Shallower(less)) => format!("with {} less in front", blanks(less)),
-        Found::WithBlanks(Shift::Tabs(width)) => format!("with a tab for every {width} spaces"),
-        Found::WithBlanks(Shift::Spaces(width)) => format!("with {width} spaces for every tab"),
+        MatchKind::IgnoredWhitespace(IndentShift::Same) => "as it is".into(),
+        MatchKind::IgnoredWhitespace(IndentShift::Deeper(more)) => {
+            format!("with {} more in front", blanks(more))
+        }
+        MatchKind::IgnoredWhitespace(IndentShift::Shallower(less)) => {
+            format!("with {} less in front", blanks(less))
+        }
+        MatchKind::IgnoredWhitespace(IndentShift::Tabs(width)) => {
+            format!("with a tab for every {width} spaces")
+        }
+        MatchKind::IgnoredWhitespace(IndentShift::Spaces(width)) => {
+            format!("with {width} spaces for every tab")
+        }
     };
     Some(format!("matched with whitespace ignored; new_string was put in {moved}"))
 }
@@ -341,8 +349,8 @@ fn blanks(indentation: &str) -> String {
     counts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
-fn count_note(edit: &Applied) -> Option<String> {
-    let (count, shown) = (edit.count, edit.places.len());
+fn count_note(edit: &AppliedEdit) -> Option<String> {
+    let (count, shown) = (edit.count, edit.replaced.len());
     match shown < count {
         _ if count == 1 => None,
         true => Some(format!("{count} matches; line_ranges has the first {shown}")),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use files::{Hash, StoreError};
-use text::exact::{Mismatch, Pick, Staged};
+use text::exact::{Ambiguity, Pick, StagedText};
 use text::{LineSpan, StringEdit, StringError, lines, nearest};
 
 use super::{Act, cut};
@@ -14,13 +14,13 @@ const STRING_SHOWN: usize = 200;
 /// Most characters of a line that a hint shows.
 const LINE_SHOWN: usize = 80;
 /// Largest hint, in bytes.
-const HINT_BYTES: usize = nearest::HINT_BYTES;
+const HINT_BYTES: usize = nearest::HINT_BYTES_MAX;
 
 /// Makes the failure for an edit that does not apply to what the edits before it left.
 pub(super) fn of(
     error: &StringError,
     edit: StringEdit<'_>,
-    staged: &Staged<'_>,
+    staged: &StagedText<'_>,
     path: &str,
     cx: &Context,
 ) -> Failure {
@@ -36,27 +36,27 @@ pub(super) fn of(
             format!("Edit {index}: String not found: {shown}"),
             missed(staged, edit.old),
         ),
-        StringError::Uneven { edit: index, place } => (
+        StringError::UnevenIndent { edit: index, lines } => (
             format!("Edit {index}: String not found: {shown}"),
             format!(
                 "but for blanks it fits {}, though not by one and the same indentation, so that new_string cannot be indented; copy from there exactly:\n{}",
-                named(*place),
-                passage(text, *place),
+                named(*lines),
+                passage(text, *lines),
             ),
         ),
-        StringError::TooShallow { edit: index, place } => (
+        StringError::IndentTooShallow { edit: index, lines } => (
             format!("Edit {index}: String not found: {shown}"),
             format!(
                 "but for blanks it fits {}, where the indentation is less than in old_string; new_string cannot be moved by as much, since it is not indented as old_string is; indent both as the file is:\n{}",
-                named(*place),
-                passage(text, *place),
+                named(*lines),
+                passage(text, *lines),
             ),
         ),
-        StringError::Ambiguous { edit: index, count, named: places, why } => (
+        StringError::Ambiguous { edit: index, count, named: places, reason } => (
             format!("Edit {index}: String appears {count} times: {shown}"),
-            several(text, places, *count, *why, edit),
+            several(text, places, *count, *reason, edit),
         ),
-        StringError::Overtaken { edit, prior, now } => (
+        StringError::Conflict { edit, prior, now } => (
             format!("Edit {edit} conflicts with edit {prior}"),
             format!(
                 "edit {prior} changed part of what edit {edit} was to replace; put both into one edit, or write old_string as it stands now, at {}:\n{}",
@@ -82,14 +82,14 @@ pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) ->
     Failure::stale(&super::short(path), current).with_hint(within(why))
 }
 
-fn missed(staged: &Staged<'_>, old: &str) -> String {
+fn missed(staged: &StagedText<'_>, old: &str) -> String {
     const IN_ORDER: &str =
         "edits are applied one after another, each to what the ones before it left";
     if let Some(prior) = staged.replaced_by(old) {
         return format!("edit {prior} of this call has replaced it: {IN_ORDER}");
     }
     let nearest = nearest::explain(staged.text(), old);
-    if staged.was_there(old) {
+    if staged.was_in_original(old) {
         return format!("the edits before this one have changed it: {IN_ORDER}\n{nearest}");
     }
     nearest
@@ -99,19 +99,19 @@ fn several(
     text: &str,
     places: &[LineSpan],
     count: usize,
-    why: Mismatch,
+    reason: Ambiguity,
     edit: StringEdit<'_>,
 ) -> String {
     let wanted = edit.count.unwrap_or_default();
-    let mut hint = match why {
-        Mismatch::Several => "make old_string longer, so that it means one place, or say which by near_line, replace_all or expected_count".to_owned(),
-        Mismatch::Overlapping => "its matches overlap; make old_string longer, so that it means one place, or set replace_all to replace them from left to right".to_owned(),
-        Mismatch::SeveralButForBlanks => "with whitespace ignored one place can be replaced; make old_string longer, or say which by near_line".to_owned(),
-        Mismatch::Tie => "these are equally near; make old_string longer, or give another near_line".to_owned(),
-        Mismatch::Count if edit.pick == Pick::All => {
+    let mut hint = match reason {
+        Ambiguity::Several => "make old_string longer, so that it means one place, or say which by near_line, replace_all or expected_count".to_owned(),
+        Ambiguity::Overlapping => "its matches overlap; make old_string longer, so that it means one place, or set replace_all to replace them from left to right".to_owned(),
+        Ambiguity::SeveralIgnoringWhitespace => "with whitespace ignored one place can be replaced; make old_string longer, or say which by near_line".to_owned(),
+        Ambiguity::Tie => "these are equally near; make old_string longer, or give another near_line".to_owned(),
+        Ambiguity::Count if edit.pick == Pick::All => {
             format!("expected_count is {wanted}; matches are counted from left to right, without overlap")
         }
-        Mismatch::Count => format!("expected_count is {wanted}"),
+        Ambiguity::Count => format!("expected_count is {wanted}"),
     };
     hint.push_str("; it is at");
     for on_line in places.chunk_by(|one, other| one == other) {
@@ -127,7 +127,7 @@ fn several(
             let _ = write!(hint, " below `{}`", cut(above, LINE_SHOWN));
         }
     }
-    if places.len() < count && why != Mismatch::Tie {
+    if places.len() < count && reason != Ambiguity::Tie {
         let _ = write!(hint, "\n... and {} more", count - places.len());
     }
     hint

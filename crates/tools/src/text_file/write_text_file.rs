@@ -8,8 +8,8 @@ use files::{Change, DirPath, Folders, Hash, Stage, StageError, StoreError, Versi
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use text::diff::{self, Names};
-use text::{Composed, Text};
+use text::diff::{self, DiffNames};
+use text::{ComposedSplices, Text};
 
 use super::Act;
 use crate::answer::{self, ErrorShape, Mode, Outcome};
@@ -229,9 +229,9 @@ impl WriteTextFile {
         // Bytes that are not text have no lines that could differ.
         let (Ok(old), Ok(new)) = (old, str::from_utf8(new)) else { return String::new() };
         let name = super::file_name(&self.path);
-        let mut changed = Composed::new();
-        changed.then(0..old.whole().len(), new.len());
-        let names = Names { old: name, new: name };
+        let mut changed = ComposedSplices::new();
+        changed.add(0..old.whole().len(), new.len());
+        let names = DiffNames { old: name, new: name };
         diff::unified_within(old.whole(), new, &changed, names, limits.diff_lines)
     }
 }

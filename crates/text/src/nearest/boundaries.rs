@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use memchr::{memchr2, memrchr2};
 
-use crate::lines::{Ending, count};
+use crate::lines::{LineEnding, count};
 
 /// Longest word, in bytes; a longer one is cut.
-const WORD_BYTES: usize = 64;
+const WORD_BYTES_MAX: usize = 64;
 /// Fewest characters that two lines must have in common besides a word that differs.
-const LEFT_OVER: usize = 3;
+const COMMON_CHARACTERS_MIN: usize = 3;
 
 /// Returns the number of the line that has the byte `at`.
 pub(super) fn line_at(text: &str, at: usize) -> usize {
@@ -17,7 +17,7 @@ pub(super) fn line_at(text: &str, at: usize) -> usize {
     // Between `\r` and `\n` the line has not ended yet.
     let within = before.strip_suffix('\r').filter(|_| text[at..].starts_with('\n'));
     let before = within.unwrap_or(before);
-    count(before) - usize::from(!before.is_empty() && Ending::closing(before).is_none())
+    count(before) - usize::from(!before.is_empty() && LineEnding::closing(before).is_none())
 }
 
 pub(super) fn line_start(text: &str, at: usize) -> usize {
@@ -45,25 +45,25 @@ pub(super) fn lines_around(text: &str, bytes: &Range<usize>) -> Range<usize> {
     line_start(text, bytes.start)..line_end(text, bytes.start + inside)
 }
 
-fn is_word(character: char) -> bool {
+fn is_word_character(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
 pub(super) fn word_start(text: &str, at: usize) -> usize {
-    let from = text.ceil_char_boundary(at.saturating_sub(WORD_BYTES));
-    from + text[from..at].trim_end_matches(is_word).len()
+    let from = text.ceil_char_boundary(at.saturating_sub(WORD_BYTES_MAX));
+    from + text[from..at].trim_end_matches(is_word_character).len()
 }
 
 pub(super) fn word_end(text: &str, at: usize) -> usize {
-    let until = text.floor_char_boundary(at + WORD_BYTES);
-    until - text[at..until].trim_start_matches(is_word).len()
+    let until = text.floor_char_boundary(at + WORD_BYTES_MAX);
+    until - text[at..until].trim_start_matches(is_word_character).len()
 }
 
 /// True if `place` neither starts nor ends within a word.
 pub(super) fn is_whole_words(text: &str, place: &Range<usize>) -> bool {
     let joined = |at: usize| {
-        text[..at].chars().next_back().is_some_and(is_word)
-            && text[at..].chars().next().is_some_and(is_word)
+        text[..at].chars().next_back().is_some_and(is_word_character)
+            && text[at..].chars().next().is_some_and(is_word_character)
     };
     !joined(place.start) && !joined(place.end)
 }
@@ -81,5 +81,5 @@ pub(super) fn differ_in_a_word(left: &str, right: &str) -> bool {
     let beside = |text: &str| text.chars().filter(|one| !one.is_whitespace()).count();
     start < ends.0.min(ends.1)
         && left[ends.0..] == right[ends.1..]
-        && beside(&left[..start]) + beside(&left[ends.0..]) >= LEFT_OVER
+        && beside(&left[..start]) + beside(&left[ends.0..]) >= COMMON_CHARACTERS_MIN
 }

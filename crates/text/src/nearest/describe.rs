@@ -3,44 +3,48 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Reason, Side};
-use crate::lines::Ending;
+use super::{Difference, TextSide};
+use crate::lines::LineEnding;
 
 /// Most bytes quoted of a line that differs, and how many of them precede the difference.
-pub(super) const QUOTE: usize = 120;
-pub(super) const QUOTE_BEFORE: usize = 40;
+pub(super) const QUOTE_BYTES_MAX: usize = 120;
+pub(super) const QUOTE_BEFORE_MAX: usize = 40;
 
-impl Reason {
-    pub(super) fn words(&self) -> String {
+impl Difference {
+    pub(super) fn describe(&self) -> String {
         match self {
-            Self::Tabs { side } => {
+            Self::TabsForSpaces { side } => {
                 format!("{side} indents with tabs, {} with spaces", side.other())
             }
-            Self::Depth { side, by, tabs } => {
+            Self::IndentDepth { side, by, tabs } => {
                 let unit = if *tabs { "tab" } else { "space" };
                 format!("{side} indents by {}", counted(*by, "more ", unit))
             }
             Self::Indentation => "the indentation differs".into(),
-            Self::InnerBlanks => "blanks within a line differ".into(),
-            Self::TrailingBlanks { side } => format!("{side} has blanks at the end of a line"),
+            Self::InnerWhitespace => "blanks within a line differ".into(),
+            Self::TrailingWhitespace { side } => format!("{side} has blanks at the end of a line"),
             Self::BlankLines { side, by } => {
                 format!("{side} has {}", counted(*by, "more blank ", "line"))
             }
             Self::LineBreaks => "a line break is on one side only".into(),
             Self::NoFinalBreak => "the file ends without a line break".into(),
-            Self::LineEnds { file, needle } => {
+            Self::LineEndings { file, needle } => {
                 let [file, needle] = [file, needle].map(|ending| match ending {
-                    Ending::Lf => "LF",
-                    Ending::CrLf => "CRLF",
-                    Ending::Cr => "CR",
+                    LineEnding::Lf => "LF",
+                    LineEnding::CrLf => "CRLF",
+                    LineEnding::Cr => "CR",
                 });
                 format!("the file has {file} line ends where old_string has {needle} line ends")
             }
-            Self::UnusualBlank { side, character } => {
+            Self::UnusualWhitespace { side, character } => {
                 format!("{side} has {} that {} has not", code_point(*character), side.other())
             }
             Self::Typography { file, needle } => {
-                format!("the file has {} where old_string has {}", typed(file), typed(needle))
+                format!(
+                    "the file has {} where old_string has {}",
+                    quoted_characters(file),
+                    quoted_characters(needle)
+                )
             }
             Self::Composition => "the same letters, composed differently (NFC against NFD)".into(),
             Self::Case => "upper and lower case differ".into(),
@@ -57,33 +61,37 @@ impl Reason {
                 "old_string has the markers of a diff in front of its lines".into()
             }
             Self::Fence => "old_string has a code fence around it".into(),
-            Self::Extra { at_start, text } => {
+            Self::ExtraWord { at_start, text } => {
                 let end = if *at_start { "start" } else { "end" };
                 format!("old_string has {} more at its {end}", quoted(text, 0))
             }
-            Self::Elided { dots, lines } => {
+            Self::ElidedLines { dots, lines } => {
                 let what = match lines.len() {
                     0 => "nothing".into(),
-                    len => format!("{} ({})", counted(len, "", "line"), named(lines)),
+                    len => format!("{} ({})", counted(len, "", "line"), line_numbers(lines)),
                 };
                 format!("the dots in line {} of old_string stand for {what}", dots + 1)
             }
-            Self::Lines { file, needle } if file.is_empty() => {
+            Self::DifferentLines { file, needle } if file.is_empty() => {
                 let is = if needle.len() == 1 { "is" } else { "are" };
-                format!("{} of old_string {is} not there", named(needle))
+                format!("{} of old_string {is} not there", line_numbers(needle))
             }
-            Self::Lines { file, needle } if needle.is_empty() => {
-                format!("old_string lacks {}", named(file))
+            Self::DifferentLines { file, needle } if needle.is_empty() => {
+                format!("old_string lacks {}", line_numbers(file))
             }
-            Self::Lines { file, needle } => {
+            Self::DifferentLines { file, needle } => {
                 let differ = if file.len() == 1 { "differs" } else { "differ" };
-                format!("{} {differ} from {} of old_string", named(file), named(needle))
+                format!(
+                    "{} {differ} from {} of old_string",
+                    line_numbers(file),
+                    line_numbers(needle)
+                )
             }
         }
     }
 }
 
-impl Side {
+impl TextSide {
     fn other(self) -> Self {
         match self {
             Self::File => Self::Needle,
@@ -92,7 +100,7 @@ impl Side {
     }
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for TextSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::File => "the file",
@@ -118,14 +126,14 @@ fn code_point(character: char) -> String {
 }
 
 /// Quotes typographic characters, with the code point of the first.
-fn typed(text: &str) -> String {
+fn quoted_characters(text: &str) -> String {
     match text.chars().next() {
         Some(character) if !character.is_ascii() => format!("`{text}` ({})", code_point(character)),
         _ => format!("`{text}`"),
     }
 }
 
-pub(super) fn named(lines: &Range<usize>) -> String {
+pub(super) fn line_numbers(lines: &Range<usize>) -> String {
     match lines.len() {
         0 | 1 => format!("line {}", lines.start + 1),
         _ => format!("lines {}-{}", lines.start + 1, lines.end),
@@ -134,11 +142,12 @@ pub(super) fn named(lines: &Range<usize>) -> String {
 
 /// Returns `line` between backticks, cut to the part around `at` if it is long.
 pub(super) fn quoted(line: &str, at: usize) -> String {
-    if line.len() <= QUOTE {
+    if line.len() <= QUOTE_BYTES_MAX {
         return format!("`{line}`");
     }
-    let start = line.floor_char_boundary(at.saturating_sub(QUOTE_BEFORE).min(line.len() - QUOTE));
-    let end = line.floor_char_boundary(start + QUOTE);
+    let start = line
+        .floor_char_boundary(at.saturating_sub(QUOTE_BEFORE_MAX).min(line.len() - QUOTE_BYTES_MAX));
+    let end = line.floor_char_boundary(start + QUOTE_BYTES_MAX);
     let cut = |cut: bool| if cut { "…" } else { "" };
     format!("{}`{}`{}", cut(start > 0), &line[start..end], cut(end < line.len()))
 }

@@ -10,7 +10,7 @@ use crate::positions::positions;
 
 /// The difference between the indentation in the text and in the edit, the same for every line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shift {
+pub enum IndentShift {
     Same,
     /// The text has this much more in front.
     Deeper(String),
@@ -23,15 +23,15 @@ pub enum Shift {
 }
 
 /// Finds the lines (from 0) that match `old` with whitespace ignored.
-pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> {
-    // FNV-1a; two different lines with the same key are told apart by `measure`.
+pub(crate) fn find_lines(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> {
+    // FNV-1a; two different lines with the same key are told apart by `match_at`.
     let key = |text: &str, line: Line| {
-        bare(&text[line.start..line.end]).fold(0xcbf2_9ce4_8422_2325_u64, |key, byte| {
+        normalized(&text[line.start..line.end]).fold(0xcbf2_9ce4_8422_2325_u64, |key, byte| {
             (key ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         })
     };
     let mut needle: Vec<u64> = lines::lines(old).map(|line| key(old, line)).collect();
-    if bare(old).all(|byte| matches!(byte, b'\r' | b'\n' | b' ')) {
+    if normalized(old).all(|byte| matches!(byte, b'\r' | b'\n' | b' ')) {
         needle.clear(); // Blank lines alone would match anywhere.
     }
     let count = needle.len();
@@ -43,56 +43,56 @@ pub(crate) fn fits(text: &str, old: &str) -> impl Iterator<Item = Range<usize>> 
     positions(keys, needle).map(move |first| first..first + count).filter(move |fit| fit.end <= end)
 }
 
-/// The reason why lines that `fits` found do not match after all.
+/// The reason why lines that `find_lines` found do not match after all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Misfit {
+pub(crate) enum WhitespaceMismatch {
     /// Their line breaks differ, and line breaks are not ignored.
-    Breaks,
+    LineBreaks,
     /// Their indentation does not differ by the same amount in every line.
-    Uneven,
+    UnevenIndent,
 }
 
 /// Returns the bytes of `text` that `old` matches from line `first` on, and the shift of their indentation.
-pub(crate) fn measure(
+pub(crate) fn match_at(
     text: &str,
     old: &str,
     first: usize,
-) -> Result<(Range<usize>, Shift), Misfit> {
+) -> Result<(Range<usize>, IndentShift), WhitespaceMismatch> {
     let count = lines::count(old);
     let place: Vec<Line> = lines::lines(text).skip(first).take(count).collect();
-    let [Line { start, .. }, ..] = place[..] else { return Err(Misfit::Breaks) };
+    let [Line { start, .. }, ..] = place[..] else { return Err(WhitespaceMismatch::LineBreaks) };
     let mut end = start;
     let mut indents = Vec::with_capacity(count);
     for (there, here) in place.iter().zip(lines::lines(old)) {
         let broken = here.next > here.end;
         if broken && text[there.end..there.next] != old[here.end..here.next] {
-            return Err(Misfit::Breaks);
+            return Err(WhitespaceMismatch::LineBreaks);
         }
         end = if broken { there.next } else { there.end };
         let (there, here) = (&text[there.start..there.end], &old[here.start..here.end]);
-        if !bare(there).eq(bare(here)) {
-            return Err(Misfit::Breaks); // Two different lines with the same key.
+        if !normalized(there).eq(normalized(here)) {
+            return Err(WhitespaceMismatch::LineBreaks); // Two different lines with the same key.
         }
         if !is_blank(there) {
-            indents.push((indent(here), indent(there)));
+            indents.push((indentation(here), indentation(there)));
         }
     }
-    let shift = Shift::between(&indents).ok_or(Misfit::Uneven)?;
+    let shift = IndentShift::between(&indents).ok_or(WhitespaceMismatch::UnevenIndent)?;
     Ok((start..end, shift))
 }
 
 /// True if `old` matches at exactly one place with whitespace ignored, and by one shift.
-pub(crate) fn fits_once(text: &str, old: &str) -> bool {
+pub(crate) fn matches_once(text: &str, old: &str) -> bool {
     let old =
         lines::uniform_ending(text).map_or(old.into(), |ending| lines::with_ending(old, ending));
-    let mut fits = fits(text, &old);
+    let mut fits = find_lines(text, &old);
     match (fits.next(), fits.next()) {
-        (Some(lines), None) => measure(text, &old, lines.start).is_ok(),
+        (Some(lines), None) => match_at(text, &old, lines.start).is_ok(),
         _ => false,
     }
 }
 
-impl Shift {
+impl IndentShift {
     /// Returns the shift that leads from the first indentation of every pair to the second, if one shift does.
     fn between(indents: &[(&str, &str)]) -> Option<Self> {
         let (here, there) = indents.first()?;
@@ -130,7 +130,7 @@ impl Shift {
     /// removed.
     pub(crate) fn size_of(&self, new: &str) -> Option<usize> {
         lines::lines(new).try_fold(0_usize, |size, line| {
-            let indent = indent(&new[line.start..line.end]);
+            let indent = indentation(&new[line.start..line.end]);
             let (more, less) = match self {
                 _ if is_blank(&new[line.start..line.end]) => (0, 0),
                 Self::Same => (0, 0),
@@ -140,12 +140,13 @@ impl Shift {
                     (0, less.len())
                 }
                 Self::Tabs(width) => {
-                    let tabs = run(indent, ' ') / width;
+                    let tabs = count_at_start(indent, ' ') / width;
                     (tabs, tabs * width)
                 }
-                Self::Spaces(width) => {
-                    (run(indent, '\t').saturating_mul(*width), run(indent, '\t'))
-                }
+                Self::Spaces(width) => (
+                    count_at_start(indent, '\t').saturating_mul(*width),
+                    count_at_start(indent, '\t'),
+                ),
             };
             Some(size.saturating_add(line.next - line.start - less).saturating_add(more))
         })
@@ -160,7 +161,7 @@ impl Shift {
                 moved.push_str(whole);
                 continue;
             }
-            let indent = indent(whole);
+            let indent = indentation(whole);
             match self {
                 Self::Same => moved.push_str(indent),
                 Self::Deeper(more) => moved.extend([more, indent]),
@@ -168,13 +169,13 @@ impl Shift {
                     moved.push_str(indent.strip_prefix(less.as_str()).unwrap_or(indent));
                 }
                 Self::Tabs(width) => {
-                    let spaces = run(indent, ' ');
+                    let spaces = count_at_start(indent, ' ');
                     moved.push_str(&"\t".repeat(spaces / width));
                     moved.push_str(&" ".repeat(spaces % width));
                     moved.push_str(&indent[spaces..]);
                 }
                 Self::Spaces(width) => {
-                    let tabs = run(indent, '\t');
+                    let tabs = count_at_start(indent, '\t');
                     moved.push_str(&" ".repeat(tabs * width));
                     moved.push_str(&indent[tabs..]);
                 }
@@ -186,15 +187,15 @@ impl Shift {
 }
 
 /// Counts how many times the indentation begins with the character `blank`.
-fn run(indent: &str, blank: char) -> usize {
+fn count_at_start(indent: &str, blank: char) -> usize {
     indent.len() - indent.trim_start_matches(blank).len()
 }
 
-const BLANKS: [char; 2] = [' ', '\t'];
+const WHITESPACE: [char; 2] = [' ', '\t'];
 
 /// Iterates over the bytes of a line, without whitespace at its ends and with one space for each run inside.
-fn bare(line: &str) -> impl Iterator<Item = u8> {
-    let mut bytes = line.trim_matches(BLANKS).bytes().peekable();
+fn normalized(line: &str) -> impl Iterator<Item = u8> {
+    let mut bytes = line.trim_matches(WHITESPACE).bytes().peekable();
     std::iter::from_fn(move || {
         let byte = bytes.next()?;
         if byte != b' ' && byte != b'\t' {
@@ -206,11 +207,11 @@ fn bare(line: &str) -> impl Iterator<Item = u8> {
 }
 
 fn is_blank(line: &str) -> bool {
-    line.trim_matches(BLANKS).is_empty()
+    line.trim_matches(WHITESPACE).is_empty()
 }
 
-fn indent(line: &str) -> &str {
-    &line[..line.len() - line.trim_start_matches(BLANKS).len()]
+fn indentation(line: &str) -> &str {
+    &line[..line.len() - line.trim_start_matches(WHITESPACE).len()]
 }
 
 #[cfg(test)]
@@ -220,7 +221,7 @@ mod tests {
     #[test]
     fn lines_fit_blanks_aside() {
         let check = |text: &str, old: &str, expected: &[usize]| {
-            let found: Vec<_> = fits(text, old).map(|lines| lines.start).collect();
+            let found: Vec<_> = find_lines(text, old).map(|lines| lines.start).collect();
             assert_eq!(found, expected, "{old:?} in {text:?}");
         };
         check("  a  b \nc\n", "a b\nc", &[0]);
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn the_replacement_moves_as_the_lines_do() {
         fn check(text: &str, old: &str, new: &str, expected: Option<(Range<usize>, &str)>) {
-            let found = measure(text, old, 0).ok().and_then(|(range, shift)| {
+            let found = match_at(text, old, 0).ok().and_then(|(range, shift)| {
                 let moved = shift.apply(new);
                 assert!(shift.size_of(new).is_none_or(|size| size == moved.len()), "{new:?}");
                 shift.size_of(new).map(|_| (range, moved))

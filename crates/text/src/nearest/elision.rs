@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::bounds::line_at;
+use super::boundaries::line_at;
 use super::fold::{fold, unfold};
-use super::{Near, Reason};
+use super::{Difference, NearMatch};
 use crate::lines::lines;
 
 /// Shortest first piece of a needle, folded: a shorter one could be anywhere.
-const SHORTEST_PIECE: usize = 4;
+const FIRST_PIECE_BYTES_MIN: usize = 4;
 
 /// Finds the place where the pieces of `needle` between lines of dots occur in order, as close together as they do.
-pub(super) fn elided(text: &str, folded: &[u8], needle: &str) -> Option<Near> {
+pub(super) fn find_elided(text: &str, folded: &[u8], needle: &str) -> Option<NearMatch> {
     let (pieces, dots) = pieces(needle);
     if dots.is_empty() || pieces.iter().any(|piece| piece.trim().is_empty()) {
         return None;
@@ -29,29 +29,31 @@ pub(super) fn elided(text: &str, folded: &[u8], needle: &str) -> Option<Near> {
             format!("{before}{piece}{}", if at == last { "" } else { "\n" })
         })
         .collect();
-    let exact = in_order(text.as_bytes(), exact.iter().map(String::as_bytes)).map(|mut found| {
-        // The line breaks added around the pieces are not part of them.
-        for range in &mut found[1..] {
-            range.start += 1;
-        }
-        for range in &mut found[..last] {
-            range.end -= 1;
-        }
-        found
-    });
+    let exact =
+        find_in_order(text.as_bytes(), exact.iter().map(String::as_bytes)).map(|mut found| {
+            // The line breaks added around the pieces are not part of them.
+            for range in &mut found[1..] {
+                range.start += 1;
+            }
+            for range in &mut found[..last] {
+                range.end -= 1;
+            }
+            found
+        });
     let found = exact.or_else(|| {
         let pieces: Vec<_> = pieces.iter().map(|piece| fold(piece)).collect();
-        if pieces[0].len() < SHORTEST_PIECE || pieces.iter().any(Vec::is_empty) {
+        if pieces[0].len() < FIRST_PIECE_BYTES_MIN || pieces.iter().any(Vec::is_empty) {
             return None;
         }
-        let found = in_order(folded, pieces.iter().map(Vec::as_slice))?;
+        let found = find_in_order(folded, pieces.iter().map(Vec::as_slice))?;
         Some(unfold(text, &found)).filter(|unfolded| unfolded.len() == found.len())
     })?;
-    let mut near = Near::new(text, found[0].start..found[last].end);
+    let mut near = NearMatch::new(text, found[0].start..found[last].end);
     near.first_difference = found[0].end;
     for (dots, between) in dots.into_iter().zip(found.windows(2)) {
         let first = line_at(text, between[0].end) + 1;
-        near.reasons.push(Reason::Elided { dots, lines: first..line_at(text, between[1].start) });
+        near.differences
+            .push(Difference::ElidedLines { dots, lines: first..line_at(text, between[1].start) });
     }
     Some(near)
 }
@@ -82,7 +84,10 @@ fn is_dots(line: &str) -> bool {
 }
 
 /// Finds `pieces` in `text` one after another: the first that match, then each as close to the next as it occurs.
-fn in_order<'a>(text: &[u8], pieces: impl Iterator<Item = &'a [u8]>) -> Option<Vec<Range<usize>>> {
+fn find_in_order<'a>(
+    text: &[u8],
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> Option<Vec<Range<usize>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let pieces: Vec<&[u8]> = pieces.collect();
     for piece in &pieces {

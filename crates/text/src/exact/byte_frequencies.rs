@@ -5,9 +5,9 @@ use memchr::arch::all::packedpair::HeuristicFrequencyRank;
 /// The frequency rank of each byte in a text, going by samples of it. A search looks for the two rarest bytes of a
 /// string first; a byte that is rare in texts at large may be in every line of this one.
 #[derive(Debug)]
-pub(super) struct Rarity([u8; 256]);
+pub(super) struct ByteFrequencies([u8; 256]);
 
-impl Rarity {
+impl ByteFrequencies {
     pub fn of(text: &str) -> Self {
         const SAMPLES: usize = 64;
         const SAMPLE: usize = 32;
@@ -22,7 +22,7 @@ impl Rarity {
     }
 }
 
-impl HeuristicFrequencyRank for Rarity {
+impl HeuristicFrequencyRank for ByteFrequencies {
     fn rank(&self, byte: u8) -> u8 {
         self.0[usize::from(byte)]
     }

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::glob::{self, ByName, Glob, Invalid};
+use super::{
+    EntryKind,
+    glob::{self, Glob, GlobSyntaxError, LookupKey},
+};
 
 /// Globs that select files, as with ripgrep's `-g`. The last one that matches a file decides: one with `!` leaves the
 /// file out, one without selects it. If there is one without `!`, files that none matches are left out. Globs are
@@ -12,23 +15,23 @@ use super::glob::{self, ByName, Glob, Invalid};
 pub struct Globs {
     set: Arc<GlobSet>,
     /// True if there is a glob without `!`.
-    wants: bool,
+    has_positive: bool,
 }
 
 /// An error of globs that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("in `{}`: {reason}", shown(.glob))]
+#[error("in `{}`: {reason}", shortened(.glob))]
 pub struct GlobError {
     glob: String,
-    reason: Reason,
+    reason: GlobErrorReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Reason {
+enum GlobErrorReason {
     #[error(transparent)]
-    Invalid(#[from] Invalid),
+    Syntax(#[from] GlobSyntaxError),
     #[error(
-        "together with the globs before it, it expands to more than {GLOBS_MAX} globs or {TRIED_MAX} bytes"
+        "together with the globs before it, it expands to more than {GLOBS_MAX} globs or {UNINDEXED_BYTES_MAX} bytes"
     )]
     TooMany,
 }
@@ -37,56 +40,56 @@ enum Reason {
 pub(super) const GLOBS_MAX: usize = 10_000;
 /// Maximum number of bytes of globs that are tried one by one, since no table finds those that match: each byte is
 /// a step for each byte of a path, at worst.
-pub(super) const TRIED_MAX: usize = 32 * 1024;
+pub(super) const UNINDEXED_BYTES_MAX: usize = 32 * 1024;
 /// Number of characters of a glob that an error shows.
-const SHOWN: usize = 80;
+const SHOWN_CHARACTERS_MAX: usize = 80;
 
 impl Globs {
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Globs, GlobError> {
-        let (mut set, mut wants) = (GlobSet::default(), false);
-        let mut size = Size::default();
+        let (mut set, mut has_positive) = (GlobSet::default(), false);
+        let mut size = GlobSetSize::default();
         for glob in globs {
             let failed = |reason| GlobError { glob: glob.to_owned(), reason };
-            for one in glob::alternatives(glob).map_err(|error| failed(error.into()))? {
+            for one in glob::expand_braces(glob).map_err(|error| failed(error.into()))? {
                 let parsed = Glob::parse(&one).map_err(|error| failed(error.into()))?;
                 let Some(parsed) = parsed else { continue };
-                wants |= !parsed.is_negated;
+                has_positive |= !parsed.is_negated;
                 if !set.add(parsed, one.len(), &mut size) {
-                    return Err(failed(Reason::TooMany));
+                    return Err(failed(GlobErrorReason::TooMany));
                 }
             }
         }
-        Ok(Globs { set: Arc::new(set), wants })
+        Ok(Globs { set: Arc::new(set), has_positive })
     }
 
     /// Returns true if the path is left out, false if it is selected, and `None` if no glob decides.
-    pub(super) fn leave_out(&self, path: &str, is_folder: bool) -> Option<bool> {
-        match self.set.last(path, is_folder) {
-            Some(fitting) => Some(fitting.is_negated),
-            None => (self.wants && !is_folder).then_some(true),
+    pub(super) fn is_excluded(&self, path: &str, kind: EntryKind) -> Option<bool> {
+        match self.set.last_match(path, kind) {
+            Some(numbered) => Some(numbered.is_negated),
+            None => (self.has_positive && kind == EntryKind::File).then_some(true),
         }
     }
 }
 
 /// Amounts of its bounds that a set has used up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Size {
+pub(super) struct GlobSetSize {
     globs: usize,
-    tried: usize,
+    unindexed: usize,
 }
 
 /// A set of globs, in their order.
 #[derive(Debug, Default)]
 pub(super) struct GlobSet {
     count: usize,
-    by_name: HashMap<Box<str>, Vec<Fitting>>,
-    by_extension: HashMap<Box<str>, Vec<Fitting>>,
-    tried: Vec<(Glob, Fitting)>,
+    by_name: HashMap<Box<str>, Vec<NumberedGlob>>,
+    by_extension: HashMap<Box<str>, Vec<NumberedGlob>>,
+    unindexed: Vec<(Glob, NumberedGlob)>,
 }
 
 /// A glob that matches a name, unless it is for folders only and the name is a file's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fitting {
+pub(super) struct NumberedGlob {
     index: usize,
     pub is_negated: bool,
     folders_only: bool,
@@ -94,24 +97,24 @@ pub(super) struct Fitting {
 
 impl GlobSet {
     /// Adds a glob. False if that would exceed a bound.
-    pub fn add(&mut self, glob: Glob, length: usize, size: &mut Size) -> bool {
+    pub fn add(&mut self, glob: Glob, length: usize, size: &mut GlobSetSize) -> bool {
         let Glob { is_negated, folders_only, .. } = glob;
-        let fitting = Fitting { index: self.count, is_negated, folders_only };
-        let by_name = glob.by_name();
-        let tried = size.tried + if by_name.is_none() { length } else { 0 };
-        if size.globs == GLOBS_MAX || tried > TRIED_MAX {
+        let numbered = NumberedGlob { index: self.count, is_negated, folders_only };
+        let key = glob.lookup_key();
+        let unindexed = size.unindexed + if key.is_none() { length } else { 0 };
+        if size.globs == GLOBS_MAX || unindexed > UNINDEXED_BYTES_MAX {
             return false;
         }
-        *size = Size { globs: size.globs + 1, tried };
+        *size = GlobSetSize { globs: size.globs + 1, unindexed };
         self.count += 1;
-        match by_name {
-            Some(ByName::Name(name)) => {
-                self.by_name.entry(name.into()).or_default().push(fitting);
+        match key {
+            Some(LookupKey::Name(name)) => {
+                self.by_name.entry(name.into()).or_default().push(numbered);
             }
-            Some(ByName::Extension(extension)) => {
-                self.by_extension.entry(extension.into()).or_default().push(fitting);
+            Some(LookupKey::Extension(extension)) => {
+                self.by_extension.entry(extension.into()).or_default().push(numbered);
             }
-            None => self.tried.push((glob, fitting)),
+            None => self.unindexed.push((glob, numbered)),
         }
         true
     }
@@ -121,27 +124,27 @@ impl GlobSet {
     }
 
     /// Returns the last glob that matches.
-    pub fn last(&self, path: &str, is_folder: bool) -> Option<Fitting> {
+    pub fn last_match(&self, path: &str, kind: EntryKind) -> Option<NumberedGlob> {
         let name = glob::name_of(path);
         let extension = name.rfind('.').and_then(|point| self.by_extension.get(&name[point..]));
         let found = [self.by_name.get(name), extension].into_iter().flatten();
-        let counts = |fitting: &&Fitting| is_folder || !fitting.folders_only;
+        let counts = |glob: &&NumberedGlob| kind == EntryKind::Folder || !glob.folders_only;
         let last = found.filter_map(|found| found.iter().rev().find(counts));
-        let last = last.max_by_key(|fitting| fitting.index);
+        let last = last.max_by_key(|numbered| numbered.index);
         let later = self
-            .tried
+            .unindexed
             .iter()
             .rev()
-            .take_while(|(_, fitting)| last.is_none_or(|last| fitting.index > last.index));
-        let mut later = later.filter(|(_, fitting)| counts(&fitting));
-        later.find(|(glob, _)| glob.fits(path)).map(|(_, fitting)| fitting).or(last).copied()
+            .take_while(|(_, numbered)| last.is_none_or(|last| numbered.index > last.index));
+        let mut later = later.filter(|(_, numbered)| counts(&numbered));
+        later.find(|(glob, _)| glob.matches(path)).map(|(_, numbered)| numbered).or(last).copied()
     }
 }
 
-fn shown(glob: &str) -> String {
+fn shortened(glob: &str) -> String {
     let mut characters = glob.chars();
-    let shown: String = characters.by_ref().take(SHOWN).collect();
-    if characters.next().is_some() { shown + "…" } else { shown }
+    let start: String = characters.by_ref().take(SHOWN_CHARACTERS_MAX).collect();
+    if characters.next().is_some() { start + "…" } else { start }
 }
 
 #[cfg(test)]
@@ -149,9 +152,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_that_fits_decides_however_it_is_found() {
+    fn the_last_match_decides_however_it_is_found() {
         let left_out = |globs: &[&str], path| {
-            Globs::new(globs.iter().copied()).unwrap().leave_out(path, false)
+            Globs::new(globs.iter().copied()).unwrap().is_excluded(path, EntryKind::File)
         };
         for (globs, path, expected) in [
             (&["a.c"][..], "a.c", Some(false)),

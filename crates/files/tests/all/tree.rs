@@ -15,7 +15,7 @@ use std::{
 use crate::common::{call, call_for, make_deeper_than_paths};
 use files::{
     Call, Cancel, DirPath, PathError, Root, StoreError,
-    tree::{Globs, Skipped, TreeFile, TreeOptions, Visited, visit},
+    tree::{Globs, Skipped, TreeFile, TreeOptions, VisitResult, visit},
 };
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -371,7 +371,7 @@ fn a_file_that_does_not_tell_its_size_is_read_to_its_end() {
             text.push_str(file.text().unwrap_or_default());
             ControlFlow::Continue(())
         });
-        let Visited { states, skipped } = visited.unwrap();
+        let VisitResult { states, skipped } = visited.unwrap();
         assert_eq!(states[0].contains("Name:") && states[0].contains("ctxt_switches:"), is_read);
         assert_eq!(skipped.too_large, u64::from(!is_read));
     };

@@ -1,4 +1,4 @@
-//! The tasks of a walk that its threads share, and the signal that it is over.
+//! The queue of tasks that the threads of a walk share, and the signal that the walk is over.
 
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -21,7 +21,7 @@ pub(super) enum Task<'w> {
         name: Box<str>,
         rules: Option<Arc<Rules>>,
     },
-    Rest(Rest<'w>),
+    PartlyRead(PartlyReadFolder<'w>),
     Files {
         folder: Arc<OpenFolder<'w>>,
         path: Box<str>,
@@ -30,7 +30,7 @@ pub(super) enum Task<'w> {
 }
 
 /// An open folder, with the entries that were not read yet.
-pub(super) struct Rest<'w> {
+pub(super) struct PartlyReadFolder<'w> {
     pub folder: Arc<OpenFolder<'w>>,
     pub path: Arc<str>,
     pub entries: ReadDir,
@@ -38,23 +38,23 @@ pub(super) struct Rest<'w> {
 }
 
 #[derive(Default)]
-pub(super) struct Work<'w> {
-    state: Mutex<State<'w>>,
+pub(super) struct TaskQueue<'w> {
+    state: Mutex<QueueState<'w>>,
     changed: Condvar,
     is_stopped: AtomicBool,
 }
 
 #[derive(Default)]
-struct State<'w> {
+struct QueueState<'w> {
     /// Folders to read. The last one is read first, so that a walk reaches deep folders early, and few folders wait.
     folders: Vec<Task<'w>>,
     files: Vec<Task<'w>>,
-    workers: usize,
+    threads: usize,
     idle: usize,
     failure: Option<StoreError>,
 }
 
-impl<'w> Work<'w> {
+impl<'w> TaskQueue<'w> {
     /// Adds folders; the last one is read first.
     pub fn add(&self, folders: impl IntoIterator<Item = Task<'w>>) {
         let mut state = self.state();
@@ -62,7 +62,7 @@ impl<'w> Work<'w> {
         state.folders.extend(folders);
         match state.folders.len() - before {
             0 => {}
-            1 => self.tell(&state),
+            1 => self.notify_if_idle(&state),
             _ => self.changed.notify_all(),
         }
     }
@@ -74,7 +74,7 @@ impl<'w> Work<'w> {
             return Some(files);
         }
         state.files.push(files);
-        self.tell(&state);
+        self.notify_if_idle(&state);
         None
     }
 
@@ -98,51 +98,51 @@ impl<'w> Work<'w> {
     }
 
     /// Registers one more thread.
-    pub fn enter(&self) -> Place<'_, 'w> {
-        self.state().workers += 1;
-        Place(self)
+    pub fn register(&self) -> TaskReceiver<'_, 'w> {
+        self.state().threads += 1;
+        TaskReceiver(self)
     }
 
-    fn tell(&self, state: &State<'_>) {
+    fn notify_if_idle(&self, state: &QueueState<'_>) {
         if state.idle > 0 {
             self.changed.notify_one();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<'w>> {
+    fn state(&self) -> MutexGuard<'_, QueueState<'w>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Registration of a thread with the walk.
-pub(super) struct Place<'p, 'w>(&'p Work<'w>);
+/// Registration of a thread that takes tasks from the queue.
+pub(super) struct TaskReceiver<'p, 'w>(&'p TaskQueue<'w>);
 
-impl<'w> Place<'_, 'w> {
+impl<'w> TaskReceiver<'_, 'w> {
     /// Waits for a task; `None` once there will be no more.
     pub fn next(&self) -> Option<Task<'w>> {
-        let work = self.0;
-        let mut state = work.state();
+        let queue = self.0;
+        let mut state = queue.state();
         loop {
-            if work.is_stopped() {
+            if queue.is_stopped() {
                 return None;
             }
             if let Some(task) = state.files.pop().or_else(|| state.folders.pop()) {
                 return Some(task);
             }
             // No other thread is left that could find more.
-            if state.idle + 1 == state.workers {
-                work.is_stopped.store(true, Ordering::Relaxed);
-                work.changed.notify_all();
+            if state.idle + 1 == state.threads {
+                queue.is_stopped.store(true, Ordering::Relaxed);
+                queue.changed.notify_all();
                 return None;
             }
             state.idle += 1;
-            state = work.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
     }
 }
 
-impl Drop for Place<'_, '_> {
+impl Drop for TaskReceiver<'_, '_> {
     /// Stops the walk if the thread panicked: it handles no more tasks, and the others must not wait for it.
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -161,25 +161,25 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_told_while_others_are_at_work() {
-        let work = Work::default();
-        let (done, told) = mpsc::channel();
-        let (busy, waiting) = (work.enter(), work.enter());
+    fn a_thread_that_waits_is_notified_while_others_work() {
+        let queue = TaskQueue::default();
+        let (sent, received) = mpsc::channel();
+        let (busy, waiting) = (queue.register(), queue.register());
         thread::scope(|scope| {
             scope.spawn(move || {
                 while let Some(Task::Folder { parent, .. }) = waiting.next() {
-                    done.send(parent).unwrap();
+                    sent.send(parent).unwrap();
                 }
             });
             // If this thread fails, dropping `busy` ends the other one as well.
             let busy = busy;
             for path in ["one", "two"] {
-                while work.state().idle == 0 && !work.is_stopped() {
+                while queue.state().idle == 0 && !queue.is_stopped() {
                     thread::yield_now();
                 }
-                work.add([folder(path)]);
-                let told = told.recv_timeout(Duration::from_secs(20));
-                assert_eq!(told.as_deref(), Ok(path));
+                queue.add([folder(path)]);
+                let path_received = received.recv_timeout(Duration::from_secs(20));
+                assert_eq!(path_received.as_deref(), Ok(path));
             }
             assert!(busy.next().is_none());
         });
@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn no_more_files_wait_than_may() {
-        let work = Work::default();
-        let _busy = work.enter();
-        assert!((0..BATCHES_MAX).all(|_| work.offer(folder("a")).is_none()));
-        assert!(work.offer(folder("b")).is_some());
+        let queue = TaskQueue::default();
+        let _busy = queue.register();
+        assert!((0..BATCHES_MAX).all(|_| queue.offer(folder("a")).is_none()));
+        assert!(queue.offer(folder("b")).is_some());
     }
 }

@@ -44,9 +44,9 @@ impl Events {
         id: &str,
         call: &CallInfo,
         outcome: Result<&ToolOutput, &Failure>,
-        change: Option<&FileChange>,
+        changes: &[FileChange],
     ) -> Value {
-        self.finish(id, shown(call, outcome, change), contracted(call, outcome))
+        self.finish(id, shown(outcome, changes), contracted(call, outcome))
     }
 
     /// Returns the update for the end of a call whose outcome is not known.
@@ -113,17 +113,25 @@ impl Events {
 }
 
 /// Returns the tool call for a permission request.
-pub fn question(id: &str, call: &CallInfo, change: &FileChange) -> Value {
-    let path = call.path.as_deref().unwrap_or_default();
-    let act = if change.before.is_some() { "Edit" } else { "Create" };
+pub fn question(id: &str, changes: &[FileChange]) -> Value {
+    let titles: Vec<_> = changes.iter().map(described).collect();
     json!({
         "toolCallId": id,
-        "title": format!("{act} {path}"),
+        "title": titles.join(", "),
         "kind": "edit",
         "status": "pending",
-        "locations": [{ "path": path, "line": first_line(change) }],
-        "content": [diff(path, change)],
+        "locations": changes.iter().map(location).collect::<Value>(),
+        "content": changes.iter().map(diff).collect::<Value>(),
     })
+}
+
+fn described(FileChange { path, before, after }: &FileChange) -> String {
+    let verb = match (before, after) {
+        (_, None) => "Delete",
+        (Some(_), Some(_)) => "Edit",
+        (None, Some(_)) => "Create",
+    };
+    format!("{verb} {path}")
 }
 
 fn title(tool: &str, arguments: &Value) -> String {
@@ -151,11 +159,7 @@ fn shortened(arguments: &Value) -> Value {
 }
 
 /// Returns the end of a call in the shape of ACP: the whole answer of the tool, and the change.
-fn shown(
-    call: &CallInfo,
-    outcome: Result<&ToolOutput, &Failure>,
-    change: Option<&FileChange>,
-) -> Value {
+fn shown(outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]) -> Value {
     let reply = match outcome {
         Ok(reply) => reply,
         Err(failure) => {
@@ -169,10 +173,9 @@ fn shown(
         None => json!({ "content": text(reply), "_meta": reply.meta }),
     };
     let mut fields = json!({ "status": "completed", "rawOutput": output });
-    if let Some(change) = change {
-        let path = call.path.as_deref().unwrap_or_default();
-        fields["content"] = json!([diff(path, change)]);
-        fields["locations"] = json!([{ "path": path, "line": first_line(change) }]);
+    if !changes.is_empty() {
+        fields["content"] = changes.iter().map(diff).collect();
+        fields["locations"] = changes.iter().map(location).collect();
     }
     fields
 }
@@ -222,10 +225,15 @@ fn words(text: &str) -> Value {
     json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
-/// Returns the diff of a file, whole if it is not large.
-fn diff(path: &str, change: &FileChange) -> Value {
-    let before = change.before.as_deref().map(|bytes| String::from_utf8_lossy(bytes));
-    let after = String::from_utf8_lossy(&change.after);
+fn location(change: &FileChange) -> Value {
+    json!({ "path": change.path, "line": first_line(change) })
+}
+
+/// Returns the diff of a file, whole if it is not large. A file that is removed becomes empty: ACP cannot say more.
+fn diff(change: &FileChange) -> Value {
+    let text = |bytes| String::from_utf8_lossy(bytes);
+    let before = change.before.as_deref().map(|bytes| text(bytes));
+    let after = change.after.as_deref().map(|bytes| text(bytes)).unwrap_or_default();
     let large = before.as_deref().map_or(0, str::len) + after.len() > LARGEST_WHOLE;
     let (old, new) = match before.as_deref() {
         Some(before) if large => {
@@ -234,7 +242,7 @@ fn diff(path: &str, change: &FileChange) -> Value {
         }
         old => (old, &*after),
     };
-    json!({ "type": "diff", "path": path, "oldText": old, "newText": new })
+    json!({ "type": "diff", "path": change.path, "oldText": old, "newText": new })
 }
 
 /// Returns the lines of two texts that differ, with a few lines around them.
@@ -263,8 +271,9 @@ fn forward_lines(text: &str, at: usize, lines: usize) -> usize {
 /// Returns the first changed line, counted from 1 in the new file.
 fn first_line(change: &FileChange) -> usize {
     let before = change.before.as_deref().map(Vec::as_slice).unwrap_or_default();
-    let same = common(before.iter().copied(), change.after.iter().copied());
-    1 + change.after[..same].split(|byte| *byte == b'\n').skip(1).count()
+    let after = change.after.as_deref().map(Vec::as_slice).unwrap_or_default();
+    let same = common(before.iter().copied(), after.iter().copied());
+    1 + after[..same].split(|byte| *byte == b'\n').skip(1).count()
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use tools::{
 
 use crate::cancel::CancelSignal;
 use crate::log::Log;
-use crate::memory_budget::{MemoryBudgets, Permit, UNCOUNTED};
+use crate::memory_budget::{MemoryBudgets, Permit, UNCOUNTED_MAX};
 use crate::observer::{self, CallInfo, ObservedCall};
 use crate::options::{Confirm, Options};
 use confirmations::PendingConfirmations;
@@ -144,13 +144,14 @@ impl Calls {
         let copy = (reads || asks).then(|| arguments.clone());
         let prepared = tool.prepare(arguments).and_then(|prepared| self.check(prepared, asks));
 
-        let target = prepared.as_ref().ok().and_then(|prepared| prepared.target.clone());
+        let targets =
+            prepared.as_ref().map_or_else(|_| Vec::new(), |prepared| prepared.targets.clone());
         let needs_generation = prepared.as_ref().is_ok_and(Prepared::needs_generation);
         let digested = copy.as_ref().filter(|_| asks && needs_generation);
         let digest = digested.map(|arguments| Hash::of(in_order(arguments).to_string().as_bytes()));
         let observed_call = observer.zip(copy.as_ref()).map(|(observer, arguments)| {
             let named = || arguments.get("path")?.as_str().map(String::from);
-            let path = target.clone().or_else(named);
+            let path = targets.first().cloned().or_else(named);
             let (id, tool, effect) = (call_id.map(String::from), tool.name, tool.effect);
             let number = observer::next_number();
             ObservedCall::begin(observer, CallInfo { number, id, tool, effect, path }, arguments)
@@ -167,7 +168,7 @@ impl Calls {
             }
         };
         let request =
-            CallRequest { tool, target, folder, digest, memory_bytes, id: request_id, since };
+            CallRequest { tool, targets, folder, digest, memory_bytes, id: request_id, since };
         let control = CallControl { observed: observed_call, ..CallControl::default() };
         PendingCall::new(request, control, prepared, work)
     }
@@ -198,14 +199,15 @@ impl Calls {
         !asks && (tool.effect == Effect::Reads || works())
     }
 
-    /// A slot in the queue of the file that a call would edit.
+    /// A slot in the queues of the files that a call would edit.
     fn join_queue(
         &self,
         folder: usize,
         prepared: Result<&Prepared, &Failure>,
     ) -> Option<QueueSlot> {
         let prepared = prepared.ok().filter(|prepared| !prepared.needs_generation())?;
-        self.folders.key(folder, prepared).map(|key| self.queue.join(key))
+        let keys = self.folders.keys(folder, prepared);
+        (!keys.is_empty()).then(|| self.queue.join(keys))
     }
 
     /// Gives a call that left its file's queue the last slot there.
@@ -229,7 +231,7 @@ impl Calls {
     pub async fn rehearse<T: Send + 'static>(
         self: &Arc<Self>,
         mut pending: PendingCall,
-        show: impl FnOnce(&ToolSpec, &str, FileChange) -> T + Send + 'static,
+        show: impl FnOnce(&ToolSpec, Vec<FileChange>) -> T + Send + 'static,
     ) -> (PendingCall, Option<(ChangeDigest, Option<T>)>) {
         let Some((prepared, mut slot)) = pending.take_rehearsal() else {
             // It is refused already, with its reason.
@@ -246,11 +248,10 @@ impl Calls {
             Ok(thread) => thread.ok(),
             Err(error) => return (pending.refuse_by(&error, &self.limits), None),
         };
-        let target = pending.request.target.clone().unwrap_or_default();
         let work = move |cx: &Context, _: &Self| {
             let tool = prepared.tool;
-            let Rehearsal { seen, changed } = prepared.rehearse(cx)?;
-            Ok((seen, changed.map(|changed| show(tool, &target, changed))))
+            let Rehearsal { digest, changes } = prepared.rehearse(cx)?;
+            Ok((digest, (!changes.is_empty()).then(|| show(tool, changes))))
         };
         match self.on_thread(thread, &limits, work).await {
             Ok((rehearsed, _)) => (pending, Some(rehearsed)),
@@ -274,7 +275,7 @@ impl Calls {
             Err(failure) => (Err(failure), None),
         };
         if let Some(observed) = &limits.control.observed {
-            observed.end(outcome.as_ref(), None);
+            observed.end(outcome.as_ref(), &[]);
         }
         self.log_call(&request, limits.call.lock_wait(), &outcome);
         CallResult { outcome, permit }
@@ -338,10 +339,11 @@ impl Calls {
         if !self.answer_memory.have_waiters() {
             return None;
         }
-        let size = cx.store.size(&prepared.path(cx.root)?)?;
+        let sizes = prepared.paths(cx.root).into_iter().map(|path| cx.store.size(&path));
+        let size = sizes.collect::<Option<Vec<_>>>()?.into_iter().reduce(|sum, size| sum + size)?;
         let size = usize::try_from(size).ok().filter(|_| size <= self.limits.max_size)?;
         // Beside the file's text an answer has little.
-        self.answer_memory.of(size)?.has_waiters().then_some(size + UNCOUNTED)
+        self.answer_memory.of(size)?.has_waiters().then_some(size + UNCOUNTED_MAX)
     }
 
     /// Runs an edit. One that was made must be answered: if there is no memory for the answer, it keeps its thread until
@@ -370,8 +372,8 @@ impl Calls {
             match (observed, approved) {
                 // And so does its end.
                 (Some(observed), approved) => {
-                    let (outcome, changed) = prepared.run_recorded(cx, approved.as_deref());
-                    observed.end(outcome.as_ref(), changed.as_ref());
+                    let (outcome, changes) = prepared.run_recorded(cx, approved.as_deref());
+                    observed.end(outcome.as_ref(), &changes);
                     outcome
                 }
                 (None, Some(approved)) => prepared.run_approved(cx, &approved),
@@ -496,15 +498,15 @@ fn lock_timeout(error: StoreError) -> StoreError {
 
 fn run(prepared: Prepared, cx: &Context) -> Result<ToolOutput, Failure> {
     #[cfg(debug_assertions)]
-    panic_if_asked(prepared.target.as_deref());
+    panic_if_asked(&prepared.targets);
     prepared.run(cx)
 }
 
 /// A test hook of development builds: a call about this file panics.
 #[cfg(debug_assertions)]
-fn panic_if_asked(target: Option<&str>) {
+fn panic_if_asked(targets: &[String]) {
     let asked = std::env::var("FILE_EDITOR_TEST_PANIC").ok();
-    assert!(asked.is_none() || asked.as_deref() != target, "asked to panic");
+    assert!(!asked.is_some_and(|asked| targets.contains(&asked)), "asked to panic");
 }
 
 /// Sorts the members of every object: a client may send them in another order the next time.

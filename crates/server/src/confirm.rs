@@ -133,8 +133,7 @@ async fn ask_client(calls: &Arc<Calls>, pending: PendingCall, ask_method: AskMet
         AskMethod::Request(channel) => Some(channel),
         AskMethod::Response => None,
     };
-    let show =
-        |tool: &ToolSpec, target: &str, change| rehearsal::question(tool.name, target, change);
+    let show = |tool: &ToolSpec, changes| rehearsal::question(tool.name, changes);
     let (pending, change, question) = match rehearse(calls, pending, show).await {
         Ok(rehearsed) => rehearsed,
         Err(pending) => return Decision::Run(pending),
@@ -187,14 +186,14 @@ async fn ask_observer(
         Permission::Ask => {}
         Permission::Refused(reason) => return refuse(pending, reason),
     }
-    let show = |_: &ToolSpec, _: &str, changed: FileChange| changed;
-    let (pending, change, changed) = match rehearse(calls, pending, show).await {
+    let show = |_: &ToolSpec, changes: Vec<FileChange>| changes;
+    let (pending, change, changes) = match rehearse(calls, pending, show).await {
         Ok(rehearsed) => rehearsed,
         Err(pending) => return pending,
     };
-    let size = changed.after.len() + changed.before.as_ref().map_or(0, |bytes| bytes.len());
+    let size: usize = changes.iter().map(FileChange::memory_bytes).sum();
     let memory_bytes = pending.request.memory_bytes + size;
-    let ask = observer.ask(info, &changed);
+    let ask = observer.ask(info, &changes);
     let pending = decide(calls, pending, change, memory_bytes, ask).await;
     if pending.is_refused() {
         return pending;
@@ -212,7 +211,7 @@ async fn ask_observer(
 async fn rehearse<T: Send + 'static>(
     calls: &Arc<Calls>,
     pending: PendingCall,
-    show: impl FnOnce(&ToolSpec, &str, FileChange) -> T + Send + 'static,
+    show: impl FnOnce(&ToolSpec, Vec<FileChange>) -> T + Send + 'static,
 ) -> Result<(PendingCall, ChangeDigest, T), PendingCall> {
     match calls.rehearse(pending, show).await {
         (pending, None) => Err(pending),
@@ -306,12 +305,11 @@ fn is_accepted(answer: &Value) -> Option<bool> {
     }
 }
 
-/// The subject of a sealed question: tool, file, and the digest of what a model was told to write.
+/// The subject of a sealed question: tool, files, and the digest of what a model was told to write.
 fn sealed_subject(pending: &PendingCall) -> Vec<u8> {
     let request = &pending.request;
     let digest = request.digest.map(|digest| digest.to_string()).unwrap_or_default();
-    let target = request.target.as_deref().unwrap_or_default();
-    [request.tool.name, "\0", &digest, "\0", target].concat().into_bytes()
+    [request.tool.name, "\0", &digest, "\0", &request.targets.join("\0")].concat().into_bytes()
 }
 
 /// The state and the reply that a client calls again with.

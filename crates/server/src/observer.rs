@@ -28,22 +28,17 @@ pub trait CallObserver: Send + Sync {
     /// may be long after.
     fn permission(&self, call: &CallInfo) -> Permission;
 
-    /// Asks about a change. After a yes an edit by exact strings is made on what is there then, if it still fits; what
-    /// replaces a whole file is written as it was shown, or not at all. Meanwhile the call holds no lock and no slot in a
-    /// queue, and the time does not count. The future is dropped when the call is cancelled.
+    /// Asks about the changes of a call, at least one. After a yes an edit by exact strings is made on what is there then,
+    /// if it still fits; what replaces a whole file is written as it was shown, or not at all. Meanwhile the call holds no
+    /// lock and no slot in a queue, and the time does not count. The future is dropped when the call is cancelled.
     fn ask<'a>(
         &'a self,
         call: &'a CallInfo,
-        change: &'a FileChange,
+        changes: &'a [FileChange],
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// The call is over. `change` is what it wrote, if anything. Called once for each [`CallObserver::begin`].
-    fn end(
-        &self,
-        call: &CallInfo,
-        outcome: Result<&ToolOutput, &Failure>,
-        change: Option<&FileChange>,
-    );
+    /// The call is over. `changes` are those that it made. Called once for each [`CallObserver::begin`].
+    fn end(&self, call: &CallInfo, outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]);
 }
 
 /// A call as it came in.
@@ -55,7 +50,7 @@ pub struct CallInfo {
     pub id: Option<String>,
     pub tool: &'static str,
     pub effect: Effect,
-    /// The file as asked for.
+    /// The first of the files as asked for.
     pub path: Option<String>,
 }
 
@@ -109,15 +104,15 @@ impl ObservedCall {
     }
 
     /// Tells the observer of the end. Only the first end counts.
-    pub fn end(&self, outcome: Result<&ToolOutput, &Failure>, change: Option<&FileChange>) {
-        self.0.end(outcome, change);
+    pub fn end(&self, outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]) {
+        self.0.end(outcome, changes);
     }
 }
 
 impl Observed {
-    fn end(&self, outcome: Result<&ToolOutput, &Failure>, change: Option<&FileChange>) {
+    fn end(&self, outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
-            self.observer.end(&self.info, outcome, change);
+            self.observer.end(&self.info, outcome, changes);
         }
     }
 }
@@ -126,6 +121,6 @@ impl Drop for Observed {
     fn drop(&mut self) {
         let cancelled =
             Failure::new(FailureKind::Cancelled, "The call was cancelled; nothing was written");
-        self.end(Err(&cancelled), None);
+        self.end(Err(&cancelled), &[]);
     }
 }

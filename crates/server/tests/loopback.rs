@@ -337,10 +337,10 @@ mod witnessed {
     enum Event {
         Begin(CallInfo, Value),
         Permission(CallInfo),
-        Ask(FileChange, oneshot::Sender<Verdict>),
+        Ask(Vec<FileChange>, oneshot::Sender<Verdict>),
         /// The question was taken back.
         Dropped,
-        End(CallInfo, Result<(), FailureKind>, Option<FileChange>),
+        End(CallInfo, Result<(), FailureKind>, Vec<FileChange>),
     }
 
     struct Eyes {
@@ -380,12 +380,12 @@ mod witnessed {
         fn ask<'a>(
             &'a self,
             _: &'a CallInfo,
-            change: &'a FileChange,
+            changes: &'a [FileChange],
         ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
             Box::pin(async move {
                 let open = Open(self);
                 let (answer, verdict) = oneshot::channel();
-                self.tell(Event::Ask(change.clone(), answer));
+                self.tell(Event::Ask(changes.to_vec(), answer));
                 let verdict = verdict.await.unwrap_or(Verdict::Unanswered);
                 std::mem::forget(open);
                 verdict
@@ -396,10 +396,10 @@ mod witnessed {
             &self,
             call: &CallInfo,
             outcome: Result<&ToolOutput, &Failure>,
-            change: Option<&FileChange>,
+            changes: &[FileChange],
         ) {
             let outcome = outcome.map(drop).map_err(|failure| failure.kind);
-            self.tell(Event::End(call.clone(), outcome, change.cloned()));
+            self.tell(Event::End(call.clone(), outcome, changes.to_vec()));
         }
     }
 
@@ -453,21 +453,30 @@ mod witnessed {
 
         fn ask(&self) -> (FileChange, oneshot::Sender<Verdict>) {
             match self.next() {
-                Event::Ask(changed, answer) => (changed, answer),
+                Event::Ask(changes, answer) => {
+                    let [change] = changes.try_into().expect("one file");
+                    (change, answer)
+                }
                 other => panic!("nothing was asked, but {other:?}"),
             }
         }
 
-        fn end_of(&self) -> (CallInfo, Result<(), FailureKind>, Option<FileChange>) {
-            match self.next() {
-                Event::End(call, outcome, changed) => (call, outcome, changed),
+        /// The end of a call. Paths of files are made relative to the folder.
+        fn end_of(&self) -> (CallInfo, Result<(), FailureKind>, Vec<FileChange>) {
+            let (call, outcome, mut changes) = match self.next() {
+                Event::End(call, outcome, changes) => (call, outcome, changes),
                 other => panic!("no call ended, but {other:?}"),
+            };
+            for change in &mut changes {
+                let path = Path::new(&change.path).strip_prefix(self.folder.path());
+                change.path = path.expect("in the folder").display().to_string();
             }
+            (call, outcome, changes)
         }
 
-        fn end(&self) -> (Result<(), FailureKind>, Option<FileChange>) {
-            let (_, outcome, changed) = self.end_of();
-            (outcome, changed)
+        fn end(&self) -> (Result<(), FailureKind>, Vec<FileChange>) {
+            let (_, outcome, changes) = self.end_of();
+            (outcome, changes)
         }
 
         /// Calls `write_text_file` up to the question.
@@ -476,7 +485,7 @@ mod witnessed {
             self.begin();
             self.permission();
             let (changed, answer) = self.ask();
-            assert_eq!(*changed.after, text.as_bytes());
+            assert_eq!(changed.after.as_deref().unwrap(), text.as_bytes());
             (call, answer)
         }
 
@@ -490,15 +499,25 @@ mod witnessed {
             let meta = json!({ "callId": "the next" });
             done(&self.guest.call_with("read_text_file", json!({ "path": path }), meta));
             assert_eq!(self.begin().0.id.as_deref(), Some("the next"));
-            assert_eq!(self.end(), (Ok(()), None));
+            assert_eq!(self.end(), (Ok(()), vec![]));
             assert!(self.events.try_recv().is_err());
         }
     }
 
-    /// The end of a call that wrote this.
-    fn wrote(before: Option<&str>, after: &str) -> (Result<(), FailureKind>, Option<FileChange>) {
+    /// The end of a call that wrote this to `a.txt`.
+    fn wrote(before: Option<&str>, after: &str) -> (Result<(), FailureKind>, Vec<FileChange>) {
+        wrote_to("a.txt", before, after)
+    }
+
+    /// The end of a call that wrote this to a file of the folder.
+    fn wrote_to(
+        path: &str,
+        before: Option<&str>,
+        after: &str,
+    ) -> (Result<(), FailureKind>, Vec<FileChange>) {
         let bytes = |text: &str| Arc::new(text.as_bytes().to_vec());
-        (Ok(()), Some(FileChange { before: before.map(bytes), after: bytes(after) }))
+        let (before, after) = (before.map(bytes), Some(bytes(after)));
+        (Ok(()), vec![FileChange { path: path.into(), before, after }])
     }
 
     #[test]
@@ -519,18 +538,18 @@ mod witnessed {
         };
         assert_eq!((call, told), (begun.clone(), arguments));
         assert_eq!(seen.permission(), begun);
-        let (ended, outcome, changed) = seen.end_of();
-        assert_eq!((&ended, (outcome, changed)), (&begun, wrote(Some("one\n"), "two\n")));
+        let (ended, outcome, changes) = seen.end_of();
+        assert_eq!((&ended, (outcome, changes)), (&begun, wrote(Some("one\n"), "two\n")));
         // The same once more writes nothing, and a new file had nothing before.
         done(&seen.guest.call("write_text_file", write(&seen.folder, "two\n")));
         assert_ne!(seen.begin().0.number, begun.number);
         seen.permission();
-        assert_eq!(seen.end(), (Ok(()), None));
+        assert_eq!(seen.end(), (Ok(()), vec![]));
         let new = json!({ "path": seen.folder.path().join("new/b.txt"), "content": "b\n", "create_dirs": true });
         done(&seen.guest.call_with("write_text_file", new, json!({ "callId": 7 })));
         assert_eq!(seen.begin().0.id, None, "it is no string");
         seen.permission();
-        assert_eq!(seen.end(), wrote(None, "b\n"));
+        assert_eq!(seen.end(), wrote_to("new/b.txt", None, "b\n"));
         seen.nothing_more();
     }
 
@@ -544,7 +563,7 @@ mod witnessed {
         assert_eq!(code(&answer), -32010);
         seen.begin();
         seen.permission();
-        assert_eq!(seen.end(), (Err(FailureKind::NoMatch), None));
+        assert_eq!(seen.end(), (Err(FailureKind::NoMatch), vec![]));
         seen.nothing_more();
     }
 
@@ -555,7 +574,7 @@ mod witnessed {
         assert_eq!(code(&seen.guest.call("write_text_file", arguments.clone())), -32602);
         let (begun, given) = seen.begin();
         assert_eq!((begun.path.as_deref(), &given), (arguments["path"].as_str(), &arguments));
-        assert_eq!(seen.end(), (Err(FailureKind::Invalid), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Invalid), vec![]));
         seen.nothing_more();
     }
 
@@ -567,7 +586,7 @@ mod witnessed {
         assert!(answer.to_string().contains("the editor is in read-only mode"), "{answer}");
         seen.begin();
         seen.permission();
-        assert_eq!(seen.end(), (Err(FailureKind::Denied), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Denied), vec![]));
         assert_eq!(seen.text(), "one\n");
         // Reading needs no leave.
         seen.nothing_more();
@@ -593,7 +612,7 @@ mod witnessed {
         };
         for verdict in [Some(Verdict::No), Some(Verdict::Unanswered), None] {
             let (answer, end) = check(verdict, "one\n");
-            assert_eq!((code(&answer), end), (-32002, (Err(FailureKind::Declined), None)));
+            assert_eq!((code(&answer), end), (-32002, (Err(FailureKind::Declined), vec![])));
         }
         let (answer, end) = check(Some(Verdict::Yes), "two\n");
         done(&answer);
@@ -602,7 +621,7 @@ mod witnessed {
         done(&seen.guest.call("write_text_file", write(&seen.folder, "two\n")));
         seen.begin();
         seen.permission();
-        assert_eq!(seen.end(), (Ok(()), None));
+        assert_eq!(seen.end(), (Ok(()), vec![]));
         seen.nothing_more();
     }
 
@@ -619,7 +638,7 @@ mod witnessed {
         answer.send(Verdict::Yes).unwrap();
         assert_eq!(code(&call.join().unwrap()), -32013);
         seen.permission();
-        assert_eq!(seen.end(), (Err(FailureKind::Stale), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Stale), vec![]));
         assert_eq!(seen.text(), "three\n");
         seen.nothing_more();
     }
@@ -636,7 +655,7 @@ mod witnessed {
             seen.begin();
             seen.permission();
             let (changed, answer) = seen.ask();
-            assert_eq!(*changed.after, b"two\n");
+            assert_eq!(changed.after.as_deref().unwrap(), b"two\n");
             std::fs::write(path, typed).unwrap();
             answer.send(Verdict::Yes).unwrap();
             let answer = call.join().unwrap();
@@ -649,7 +668,7 @@ mod witnessed {
                 }
                 Err(kind) => {
                     assert_eq!(code(&answer), -32013);
-                    assert_eq!(seen.end(), (Err(kind), None));
+                    assert_eq!(seen.end(), (Err(kind), vec![]));
                     assert_eq!(seen.text(), typed);
                 }
             }
@@ -671,7 +690,7 @@ mod witnessed {
         assert_eq!(code(&answer), -32002);
         assert!(answer.to_string().contains("the mode has changed"), "{answer}");
         seen.permission();
-        assert_eq!(seen.end(), (Err(FailureKind::Denied), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Denied), vec![]));
         assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
     }
@@ -688,7 +707,7 @@ mod witnessed {
         with(&mut stream);
         drop(stream);
         assert!(matches!(seen.next(), Event::Dropped));
-        assert_eq!(seen.end(), (Err(FailureKind::Cancelled), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Cancelled), vec![]));
         assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
     }
@@ -716,7 +735,7 @@ mod witnessed {
         let headers = seen.guest.headers() + "MCP-Protocol-Version: 1999-01-01\r\n";
         assert_eq!(seen.guest.post(&headers, &message).0, 400);
         seen.begin();
-        assert_eq!(seen.end(), (Err(FailureKind::Cancelled), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Cancelled), vec![]));
         assert_eq!(seen.text(), "one\n");
         seen.nothing_more();
     }
@@ -727,7 +746,7 @@ mod witnessed {
         let (call, _answer) = seen.ask_to_write("two\n");
         seen.house.hosted().dismiss(&seen.guest.token);
         assert!(matches!(seen.next(), Event::Dropped));
-        assert_eq!(seen.end(), (Err(FailureKind::Stopping), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Stopping), vec![]));
         assert_eq!(code(&call.join().unwrap()), -32014);
         assert_eq!(seen.text(), "one\n");
     }
@@ -763,7 +782,7 @@ mod witnessed {
         assert_eq!(seen.end(), wrote(Some("one\n"), "two\n"));
         seen.permission();
         assert_eq!(code(&other.join().unwrap()), -32002);
-        assert_eq!(seen.end(), (Err(FailureKind::Denied), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Denied), vec![]));
         assert_eq!(seen.text(), "two\n");
     }
 
@@ -778,7 +797,7 @@ mod witnessed {
         assert_eq!(seen.guest.post(&seen.guest.headers(), &message).0, 500);
         seen.begin();
         seen.permission();
-        assert_eq!(seen.end(), (Err(FailureKind::Internal), None));
+        assert_eq!(seen.end(), (Err(FailureKind::Internal), vec![]));
         seen.nothing_more();
     }
 }

@@ -57,9 +57,10 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
         Vec::new()
     }
 
-    /// Returns the file as asked for: the log names it, and edits of one file are queued by it.
-    fn target(&self) -> Option<&str> {
-        None
+    /// Returns the files as asked for: the log names the first, and an edit waits in the queue of each. A tool that
+    /// edits several changes them in one [`Store::update`].
+    fn targets(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     /// Makes the failure for an error of the store, in the toolset's words; `target` as given in the arguments.
@@ -342,7 +343,7 @@ pub struct ToolSpec {
 
 /// Arguments after parsing.
 struct Parsed {
-    target: Option<String>,
+    targets: Vec<String>,
     work: Work,
 }
 
@@ -357,8 +358,8 @@ type Generate = Box<dyn FnOnce(&Context, &Generator) -> Result<(usize, [Run; 2])
 /// A call whose arguments were checked, so that it only has to be run.
 pub struct Prepared {
     pub tool: &'static ToolSpec,
-    /// The file as asked for.
-    pub target: Option<String>,
+    /// The files as asked for.
+    pub targets: Vec<String>,
     /// Size of the code that a language model generated for it, in bytes.
     pub generated_bytes: usize,
     work: Work,
@@ -379,24 +380,34 @@ impl Prepared {
 
     /// Has the code generated, and returns the call twice: once to be run and once to be rehearsed.
     pub fn generate(self, cx: &Context, generator: &Generator) -> Result<[Self; 2], Failure> {
-        let Self { tool, target, work, .. } = self;
+        let Self { tool, targets, work, .. } = self;
         let Work::Generate(write) = work else {
             return Err(Failure::new(FailureKind::Internal, "Internal error"));
         };
         let (generated_bytes, runs) = write(cx, generator)?;
         let ready =
-            |run| Self { tool, target: target.clone(), generated_bytes, work: Work::Run(run) };
+            |run| Self { tool, targets: targets.clone(), generated_bytes, work: Work::Run(run) };
         Ok(runs.map(ready))
     }
 
-    /// Returns the path of the file that the call is about; `None` if it has none or the path is invalid.
-    pub fn path(&self, root: &Root) -> Option<FilePath> {
-        self.target.as_deref().and_then(|target| (self.tool.locate)(root, target).ok())
+    /// Returns the first of the files as asked for.
+    pub fn first_target(&self) -> Option<&str> {
+        self.targets.first().map(String::as_str)
+    }
+
+    /// Returns the paths of the files that the call is about, without those that are invalid.
+    pub fn paths(&self, root: &Root) -> Vec<FilePath> {
+        self.targets.iter().filter_map(|target| self.locate(root, target)).collect()
+    }
+
+    /// Returns the path of one of the files that the call is about; `None` if it is invalid.
+    pub(crate) fn locate(&self, root: &Root, target: &str) -> Option<FilePath> {
+        (self.tool.locate)(root, target).ok()
     }
 
     /// Makes the failure for a call that was not even run, in the tool's own words.
     pub fn refused(&self, error: &StoreError, limits: &Limits) -> Failure {
-        (self.tool.refused)(self.target.as_deref().unwrap_or_default(), error, limits)
+        (self.tool.refused)(self.first_target().unwrap_or_default(), error, limits)
     }
 }
 
@@ -447,10 +458,10 @@ impl ToolSpec {
         let mut faults: Vec<ArgumentError> = found.iter().map(words).collect();
         faults.extend((self.look)(&arguments));
         match (self.parse)(arguments) {
-            Ok((Parsed { target, work }, senseless)) => {
+            Ok((Parsed { targets, work }, senseless)) => {
                 faults.extend(senseless);
                 if faults.is_empty() {
-                    return Ok(Prepared { tool: self, target, generated_bytes: 0, work });
+                    return Ok(Prepared { tool: self, targets, generated_bytes: 0, work });
                 }
             }
             // The schema check has found better words for it.
@@ -466,7 +477,7 @@ impl ToolSpec {
 fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<ArgumentError>)> {
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     let tool: T = serde_json::from_value(arguments)?;
-    let (faults, target) = (tool.check(), tool.target().map(String::from));
+    let (faults, targets) = (tool.check(), tool.targets().into_iter().map(String::from).collect());
     let work = if tool.needs_generation() {
         Work::Generate(Box::new(move |cx, generator| {
             let written = tool.generate(cx, generator)?;
@@ -475,7 +486,7 @@ fn parse<T: Tool>(arguments: Value) -> serde_json::Result<(Parsed, Vec<ArgumentE
     } else {
         Work::Run(runner(tool))
     };
-    Ok((Parsed { target, work }, faults))
+    Ok((Parsed { targets, work }, faults))
 }
 
 fn runner<T: Tool>(tool: T) -> Run {
@@ -628,9 +639,9 @@ mod tests {
             json!({ "target_file": "a.rs", "edit_instruction": "write it", "code_block": "x" });
         let written = call(given);
         assert!(!written.needs_generation());
-        assert_eq!(written.path(&root).map(|path| path.to_string()), Some("a.rs".into()));
+        assert_eq!(written.paths(&root), [FilePath::flat("a.rs").expect("a name")]);
         let asked = json!({ "target_file": "../a.rs", "edit_instruction": "write it" });
         assert!(call(asked.clone()).needs_generation());
-        assert_eq!(call(asked).path(&root), None);
+        assert_eq!(call(asked).paths(&root), []);
     }
 }

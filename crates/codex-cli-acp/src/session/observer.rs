@@ -44,7 +44,7 @@ impl CallObserver for Session {
     fn ask<'a>(
         &'a self,
         call: &'a CallInfo,
-        change: &'a FileChange,
+        changes: &'a [FileChange],
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         Box::pin(async move {
             let id = lock(&self.state)
@@ -52,7 +52,7 @@ impl CallObserver for Session {
                 .as_ref()
                 .and_then(|turn| turn.served.get(&call.number).cloned());
             let Some(id) = id else { return Verdict::Unanswered };
-            let question = events::question(&id, call, change);
+            let question = events::question(&id, changes);
             let options = json!([
                 { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
                 { "optionId": "allow-always", "name": "Allow all edits in this session", "kind": "allow_always" },
@@ -72,16 +72,11 @@ impl CallObserver for Session {
         })
     }
 
-    fn end(
-        &self,
-        call: &CallInfo,
-        outcome: Result<&ToolOutput, &Failure>,
-        change: Option<&FileChange>,
-    ) {
+    fn end(&self, call: &CallInfo, outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]) {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return };
         let Some(id) = turn.served.remove(&call.number) else { return };
-        self.update(&self.events.end(&id, call, outcome, change));
+        self.update(&self.events.end(&id, call, outcome, changes));
         turn.calls.insert(id, Progress::Over);
         self.finish_if_settled(&mut state);
     }

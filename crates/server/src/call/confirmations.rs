@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn change() -> ChangeDigest {
-        ChangeDigest::from_bytes(&[[1].as_slice(), &[7; 32], &[1], &[8; 32]].concat())
+        ChangeDigest::from_bytes(&[[6; 32].as_slice(), &[1], &[7; 32], &[1], &[8; 32]].concat())
             .expect("as written")
     }
 

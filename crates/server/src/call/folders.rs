@@ -30,29 +30,38 @@ impl Folders {
         self.0.iter().map(|folder| folder.root.path().display().to_string())
     }
 
-    /// The number of the innermost folder that the file asked for is in. The first folder refuses a file that is in none.
+    /// The number of the innermost folder that all files asked for are in. The first folder refuses files of which it has
+    /// not all either.
     pub fn of(&self, prepared: &Prepared) -> usize {
         if self.0.len() == 1 {
             return 0;
         }
-        let target = Path::new(prepared.target.as_deref().unwrap_or_default());
-        let depth = |root: &Root| {
+        let depth_of = |target: &str, root: &Root| {
+            let target = Path::new(target);
             let holds =
                 [root.path(), root.resolved()].into_iter().filter(|at| target.starts_with(at));
             holds.map(|at| at.components().count()).max()
         };
+        let depth = |root: &Root| {
+            let depths = prepared.targets.iter().map(|target| depth_of(target, root));
+            depths.collect::<Option<Vec<_>>>()?.into_iter().max()
+        };
         let holds = |(number, Folder { root, .. }): (usize, &Folder)| {
             // A path may leave a folder again by its dots, and stay in one around it.
-            depth(root).map(|depth| ((prepared.path(root).is_some(), depth), number))
+            let has_all = prepared.paths(root).len() == prepared.targets.len();
+            depth(root).map(|depth| ((has_all, depth), number))
         };
         self.0.iter().enumerate().filter_map(holds).max().map_or(0, |(_, number)| number)
     }
 
-    /// The refusal of a file that is in none of several folders. A single folder refuses by itself.
+    /// The refusal of files that are not in one of several folders. A single folder refuses by itself.
     pub fn refusal(&self, prepared: &Prepared) -> Option<StoreError> {
-        let target = prepared.target.as_deref().unwrap_or_default();
-        let is_outside = |folder: &Folder| folder.root.absolute(target) == Err(PathError::Outside);
-        let refused = self.0.len() > 1 && self.0.iter().all(is_outside);
+        let is_outside = |target: &String, folder: &Folder| {
+            folder.root.absolute(target) == Err(PathError::Outside)
+        };
+        let lacks_one =
+            |folder: &Folder| prepared.targets.iter().any(|target| is_outside(target, folder));
+        let refused = self.0.len() > 1 && self.0.iter().all(lacks_one);
         refused.then(|| {
             let paths: Vec<String> = self.paths().collect();
             let reason = format!("only files below one of {} can be reached", paths.join(", "));
@@ -60,8 +69,9 @@ impl Folders {
         })
     }
 
-    /// The key of the queue of a file. None if it cannot be a file.
-    pub fn key(&self, number: usize, prepared: &Prepared) -> Option<(usize, FilePath)> {
-        prepared.path(&self.at(number).root).map(|path| (number, path))
+    /// The keys of the queues of a call's files, without those that cannot be files.
+    pub fn keys(&self, number: usize, prepared: &Prepared) -> Vec<(usize, FilePath)> {
+        let paths = prepared.paths(&self.at(number).root);
+        paths.into_iter().map(|path| (number, path)).collect()
     }
 }

@@ -102,7 +102,7 @@ impl Calls {
         }
         let mut line = Map::new();
         line.insert("operation".into(), request.tool.name.into());
-        line.insert("file".into(), request.target.clone().into());
+        line.insert("file".into(), request.targets.first().cloned().into());
         line.insert("request_id".into(), short(&request.id).into());
         line.insert("duration_ms".into(), millis(request.since.elapsed()));
         line.insert("lock_wait_ms".into(), millis(lock_wait));

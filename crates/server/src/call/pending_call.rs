@@ -17,9 +17,9 @@ use crate::observer::ObservedCall;
 /// The request behind a call. It does not change.
 pub struct CallRequest {
     pub tool: &'static ToolSpec,
-    /// The file as asked for.
-    pub target: Option<String>,
-    /// The number of the folder that the file is in.
+    /// The files as asked for.
+    pub targets: Vec<String>,
+    /// The number of the folder that the files are in.
     pub folder: usize,
     /// Digest of the arguments, if a model must generate code by them that a person may be asked about.
     pub digest: Option<Hash>,

@@ -185,8 +185,8 @@ impl Tool for AiEditCode {
         faults
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.target_file)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.target_file]
     }
 
     fn needs_generation(&self) -> bool {

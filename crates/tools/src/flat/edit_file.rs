@@ -107,8 +107,8 @@ impl Tool for EditFile {
         faults(edits, self.append.as_deref())
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.name)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.name]
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {

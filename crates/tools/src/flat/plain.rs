@@ -74,8 +74,8 @@ impl Tool for ReadFile {
         read_file::crossed(self.start_line, self.end_line)
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.name)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.name]
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
@@ -142,8 +142,8 @@ impl Tool for EditFile {
         edit_file::faults(edits, self.append.as_deref())
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.name)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.name]
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {

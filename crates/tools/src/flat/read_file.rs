@@ -45,8 +45,8 @@ impl Tool for ReadFile {
         crossed(self.start_line, self.end_line)
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.name)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.name]
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {

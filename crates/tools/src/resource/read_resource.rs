@@ -25,8 +25,8 @@ impl Tool for ReadResource {
         uri::path_of(&self.uri).err().into_iter().collect()
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.uri)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.uri]
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {

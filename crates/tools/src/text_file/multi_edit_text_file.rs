@@ -138,8 +138,8 @@ impl Tool for MultiEditTextFile {
         faults
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.path)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.path]
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {

@@ -44,8 +44,8 @@ impl Tool for ReadTextFile {
         super::path_faults(arguments)
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.path)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.path]
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {

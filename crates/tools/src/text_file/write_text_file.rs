@@ -78,8 +78,8 @@ impl Tool for WriteTextFile {
         answer::has_nul(&self.content).then(|| super::nul_in("content")).into_iter().collect()
     }
 
-    fn target(&self) -> Option<&str> {
-        Some(&self.path)
+    fn targets(&self) -> Vec<&str> {
+        vec![&self.path]
     }
 
     fn run(mut self, cx: &Context) -> Result<ToolOutput, Failure> {

@@ -27,15 +27,16 @@ fn a_call_names_its_file_and_an_answer_has_its_hash() {
         let store = MemoryStore::new(1 << 20);
         store.put(&FilePath::flat("a.txt").unwrap(), "a\n");
         let prepared = tool.prepare(arguments.clone()).unwrap();
-        assert_eq!(prepared.target.as_deref(), Some(target), "{}", tool.name);
+        assert_eq!(prepared.targets, [target], "{}", tool.name);
         let reply = call(&store, 1 << 20, tool, arguments).unwrap();
         assert_eq!(reply.hash, Some(Hash::of(after.as_bytes())), "{}", tool.name);
     }
     // Whoever is given a resource edits nothing.
     let resource = tools::RESOURCES[1].prepare(json!({ "uri": uri })).unwrap();
-    assert_eq!(resource.target, Some(uri));
+    assert_eq!(resource.targets, [uri]);
     for tool in [&tools::FLAT[0], &tools::RESOURCES[0]] {
-        assert_eq!(tool.prepare(json!({})).unwrap().target, None, "{}", tool.name);
+        let targets = tool.prepare(json!({})).unwrap().targets;
+        assert!(targets.is_empty(), "{}", tool.name);
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use files::{Access, Callee, DiskOptions, DiskStore, Durability, KnownBy, Root, Sandbox};
+use files::{Access, AllowedService, DiskOptions, DiskStore, Durability, HostForm, Root, Sandbox};
 use model::Host;
 use server::{Calls, Log, Options};
 use tokio::runtime::{Builder, Runtime};
@@ -39,9 +39,11 @@ impl Workplace {
             store.sweep_root();
         }
         let sandbox = match self.second_wall {
-            SecondWall::Wanted => {
-                Sandbox::enter_to_call(&root, self.access, self.model.as_deref().map(callee))
-            }
+            SecondWall::Wanted => Sandbox::enter_allowing(
+                &root,
+                self.access,
+                self.model.as_deref().map(allowed_service),
+            ),
             SecondWall::Unwanted => Sandbox::Off,
         };
         let limits = Limits::new(self.max_size, self.timeout);
@@ -61,10 +63,10 @@ pub fn runtime() -> io::Result<Runtime> {
 }
 
 /// Returns how the model is reached.
-fn callee(model: &model::Settings) -> Callee {
-    let known_by = match model.host() {
-        Host::Name(_) => KnownBy::Name,
-        Host::Address(_) => KnownBy::Address,
+fn allowed_service(model: &model::Settings) -> AllowedService {
+    let host_form = match model.host() {
+        Host::Name(_) => HostForm::Name,
+        Host::Address(_) => HostForm::Address,
     };
-    Callee { port: model.port(), known_by }
+    AllowedService { port: model.port(), host_form }
 }

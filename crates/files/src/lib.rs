@@ -2,8 +2,8 @@
 //!
 //! Everything is done through a [`Store`]: read a file, list a folder, or run a [`Store::update`], which reads, lets
 //! the caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] keeps files on
-//! disk, [`EditorStore`] asks an editor for its buffers; [`MemoryStore`] and [`Faulty`] replace them in tests. A path
-//! can only be made by [`Root`], and a [`Stage`] adds the caller's own error type to an update.
+//! disk, [`EditorStore`] asks an editor for its buffers; [`MemoryStore`] and [`FaultyStore`] replace them in tests. A path
+//! can only be made by [`Root`], and an [`Updater`] adds the caller's own error type to an update.
 //!
 //! The crate is synchronous and knows nothing of text beyond counting lines, nor of protocols. Messages contain no file
 //! names: the caller has them.
@@ -14,7 +14,7 @@ mod attempt;
 mod call;
 mod disk;
 mod editor;
-mod faulty;
+mod faulty_store;
 mod folder_names;
 mod hash;
 mod line_counts;
@@ -26,12 +26,12 @@ pub mod probe;
 mod resolve;
 mod root;
 mod sandbox;
-mod stage;
 mod store;
 mod sweep;
 mod target;
 mod temp_name;
 pub mod tree;
+mod updater;
 pub mod usage;
 mod walk;
 
@@ -51,16 +51,16 @@ pub use attempt::Durability;
 pub use call::{Call, Cancel};
 pub use disk::{DiskOptions, DiskStore};
 pub use editor::{Editor, EditorStore, Turns, unstyled};
-pub use faulty::{Faulty, Step};
+pub use faulty_store::{FaultyStore, Step};
 pub use hash::{Hash, HashError};
 pub use line_counts::LineCounts;
 pub use memory::MemoryStore;
 pub use root::{DirPath, FilePath, PathError, Root};
-pub use sandbox::{Access, Callee, KnownBy, Sandbox};
-pub use stage::{Folders, Stage, StageError};
+pub use sandbox::{Access, AllowedService, HostForm, Sandbox};
 pub use store::{
     Change, Decide, Durable, Entry, Excerpt, Interference, Saved, Stamp, Stop, Store, Version,
 };
+pub use updater::{MissingFolders, UpdateError, Updater};
 
 /// An error of a store. Every file is as it was, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]

@@ -131,7 +131,7 @@ pub fn is_file(path: &Path) -> bool {
 }
 
 /// True if anything has this name, even a link to nothing.
-pub fn is_anything(path: &Path) -> bool {
+pub fn is_name_taken(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
@@ -149,7 +149,7 @@ pub fn is_readable(_: &Path) -> bool {
 
 /// State of a program: if it can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum ProgramState {
     /// The program can be started.
     Ready,
     /// The file exists, but cannot be started.
@@ -158,26 +158,26 @@ pub enum Program {
 }
 
 /// Checks a program by its path. A name alone is searched for in the folders of `PATH`.
-pub fn program(command: &str) -> Program {
+pub fn program_state(command: &str) -> ProgramState {
     let path = Path::new(command);
     if path.components().count() > 1 || path.is_absolute() {
-        return program_at(path);
+        return program_state_at(path);
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&folders)
-        .any(|folder| program_at(&folder.join(path)) == Program::Ready);
-    if is_there { Program::Ready } else { Program::Missing }
+        .any(|folder| program_state_at(&folder.join(path)) == ProgramState::Ready);
+    if is_there { ProgramState::Ready } else { ProgramState::Missing }
 }
 
-fn program_at(path: &Path) -> Program {
+fn program_state_at(path: &Path) -> ProgramState {
     let with_suffix = path.with_added_extension("exe");
     if cfg!(windows) && !path.is_file() && with_suffix.is_file() {
-        return Program::Ready;
+        return ProgramState::Ready;
     }
     match fs::metadata(path) {
-        Ok(found) if found.is_file() && is_executable(path) => Program::Ready,
-        Ok(_) => Program::NotExecutable,
-        Err(_) => Program::Missing,
+        Ok(found) if found.is_file() && is_executable(path) => ProgramState::Ready,
+        Ok(_) => ProgramState::NotExecutable,
+        Err(_) => ProgramState::Missing,
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
         check("again", "dotfiles/settings");
         check("inner/up", "dotfiles/settings");
         assert!(follow_links(&at("circle")).is_err());
-        assert!(is_anything(&at("circle")) && !is_anything(&at("nothing")));
+        assert!(is_name_taken(&at("circle")) && !is_name_taken(&at("nothing")));
     }
 
     #[cfg(unix)]
@@ -280,7 +280,7 @@ mod tests {
     fn a_look_tells_files_and_folders_apart() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
-        let look = |path: &Path| (is_folder(path), is_file(path), is_anything(path));
+        let look = |path: &Path| (is_folder(path), is_file(path), is_name_taken(path));
         assert_eq!(look(&file), (false, false, false));
         fs::write(&file, "").unwrap();
         assert_eq!(look(&file), (false, true, true));
@@ -295,17 +295,20 @@ mod tests {
         let ours = std::env::current_exe().unwrap();
         let text = dir.path().join("text");
         fs::write(&text, "").unwrap();
-        assert_eq!(program(ours.to_str().unwrap()), Program::Ready);
-        assert_eq!(program(dir.path().join("none").to_str().unwrap()), Program::Missing);
-        assert_eq!(program("no-program-has-this-name"), Program::Missing);
+        assert_eq!(program_state(ours.to_str().unwrap()), ProgramState::Ready);
+        assert_eq!(program_state(dir.path().join("none").to_str().unwrap()), ProgramState::Missing);
+        assert_eq!(program_state("no-program-has-this-name"), ProgramState::Missing);
         if cfg!(unix) {
-            assert_eq!(program(text.to_str().unwrap()), Program::NotExecutable);
-            assert_eq!(program(dir.path().to_str().unwrap()), Program::NotExecutable);
-            assert_eq!(program("ls"), Program::Ready);
+            assert_eq!(program_state(text.to_str().unwrap()), ProgramState::NotExecutable);
+            assert_eq!(program_state(dir.path().to_str().unwrap()), ProgramState::NotExecutable);
+            assert_eq!(program_state("ls"), ProgramState::Ready);
             // Only a name alone is searched for in `PATH`.
-            assert_eq!(program("src/lib.rs"), Program::NotExecutable);
+            assert_eq!(program_state("src/lib.rs"), ProgramState::NotExecutable);
             fs::write(dir.path().join("none.exe"), "").unwrap();
-            assert_eq!(program(dir.path().join("none").to_str().unwrap()), Program::Missing);
+            assert_eq!(
+                program_state(dir.path().join("none").to_str().unwrap()),
+                ProgramState::Missing
+            );
         }
     }
 }

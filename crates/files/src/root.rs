@@ -54,7 +54,7 @@ impl Root {
     }
 
     /// True if [`Root::flat_name`] accepts the name.
-    pub fn takes_flat_name(&self, name: &str) -> bool {
+    pub fn accepts_flat_name(&self, name: &str) -> bool {
         FilePath::check_flat(name).is_ok()
     }
 
@@ -164,7 +164,7 @@ impl FilePath {
         } else if temp_name::is_ours(name.as_ref()) {
             Err(PathError::Temporary)
         } else {
-            check_for_system(name.as_ref())
+            check_system_name(name.as_ref())
         }
     }
 
@@ -177,7 +177,7 @@ impl FilePath {
                 Component::ParentDir => depth = depth.checked_sub(1).ok_or(PathError::Outside)?,
                 Component::Normal(name) if name.len() > NAME_MAX => return Err(PathError::Length),
                 Component::Normal(name) => {
-                    check_for_system(name)?;
+                    check_system_name(name)?;
                     depth += 1;
                 }
                 Component::Prefix(_) | Component::RootDir => return Err(PathError::Outside),
@@ -251,7 +251,7 @@ impl fmt::Display for DirPath {
 }
 
 /// Refuses a name that no file of this system can have.
-fn check_for_system(name: &OsStr) -> Result<(), PathError> {
+fn check_system_name(name: &OsStr) -> Result<(), PathError> {
     (!cfg!(windows) || is_plain_on_windows(name)).then_some(()).ok_or(PathError::Reserved)
 }
 
@@ -318,7 +318,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         assert!(root.is_writable());
-        assert!(root.takes_flat_name("a") && !root.takes_flat_name("a/b"));
+        assert!(root.accepts_flat_name("a") && !root.accepts_flat_name("a/b"));
         let file = root.relative("./sub/deep/a b").unwrap();
         assert_eq!((file.shown().as_str(), file.name().as_str()), ("sub/deep/a b", "a b"));
         assert_eq!(root.path_of(&file), root.path().join("sub/deep/a b"));

@@ -3,7 +3,7 @@
 //! It is a second protection, should path resolution, which never leaves the root's handle, ever have a hole. From
 //! [`Sandbox::enter`] on the process can open, make or remove nothing outside the root, run no program, connect to no
 //! TCP port and signal no other process. Open handles stay open: the root, stdin and stdout, a listening port. A
-//! service that has to be called all the same is given before, as a [`Callee`]. Landlock cannot refuse a `stat`, a
+//! service that has to be called all the same is given before, as a [`AllowedService`]. Landlock cannot refuse a `stat`, a
 //! change of mode, owner, times or attributes, UDP, and before Linux 7.1 a connection to a socket that is a file.
 
 use std::fmt;
@@ -19,15 +19,15 @@ pub enum Access {
 
 /// A service that may still be called from inside the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Callee {
+pub struct AllowedService {
     /// TCP port. Landlock knows only ports, so a service that listens on it on any machine may be called.
     pub port: u16,
-    pub known_by: KnownBy,
+    pub host_form: HostForm,
 }
 
-/// Form in which the host of a callee is given.
+/// Form in which the host of a service is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KnownBy {
+pub enum HostForm {
     /// A host name, which is looked up at each call. For that the files of the system's resolver are read.
     Name,
     Address,
@@ -65,20 +65,20 @@ impl Sandbox {
     /// that exist already keep their rights. It cannot be undone.
     #[must_use]
     pub fn enter(root: &Root, access: Access) -> Sandbox {
-        Sandbox::enter_to_call(root, access, None)
+        Sandbox::enter_allowing(root, access, None)
     }
 
-    /// Enters the sandbox, but leaves one callee that can still be called.
+    /// Enters the sandbox, but allows calls of one service.
     #[cfg(target_os = "linux")]
     #[must_use]
-    pub fn enter_to_call(root: &Root, access: Access, callee: Option<Callee>) -> Sandbox {
+    pub fn enter_allowing(root: &Root, access: Access, service: Option<AllowedService>) -> Sandbox {
         // Opens the system's files that are read later, since they cannot be opened then. A rule could allow it, but
         // holds on to one inode, and `/proc` makes a new one whenever it has forgotten the last.
         let _ = crate::usage::sources();
         let _ = crate::os::umask();
         let _ = crate::os::lock_table();
-        match linux::enter(root, access, callee) {
-            Ok(status) => linux::kept(status),
+        match linux::enter(root, access, service) {
+            Ok(status) => linux::enforced(status),
             Err(error) => Sandbox::Failed(error.to_string()),
         }
     }
@@ -86,7 +86,7 @@ impl Sandbox {
     /// Returns [`Sandbox::Unavailable`]: there is no sandbox here.
     #[cfg(not(target_os = "linux"))]
     #[must_use]
-    pub fn enter_to_call(_: &Root, _: Access, _: Option<Callee>) -> Sandbox {
+    pub fn enter_allowing(_: &Root, _: Access, _: Option<AllowedService>) -> Sandbox {
         Sandbox::Unavailable
     }
 }
@@ -100,18 +100,18 @@ mod linux {
         RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
     };
 
-    use super::{Access, Callee, KnownBy, Sandbox};
+    use super::{Access, AllowedService, HostForm, Sandbox};
     use crate::Root;
 
     /// Newest version of Landlock whose restrictions are requested, as far as the kernel knows them.
-    const NEWEST: ABI = ABI::V9;
+    const NEWEST_ABI: ABI = ABI::V9;
 
     /// Version of Landlock whose restrictions are promised: files, TCP, signals, sockets without a file (Linux 6.12).
     /// Later ones (connections to sockets that are files) are a gain where they exist.
-    const PROMISED: ABI = ABI::V6;
+    const PROMISED_ABI: ABI = ABI::V6;
 
     /// Files that glibc reads to look up a name. If one of them is a link, its target is meant.
-    const RESOLVER: &[&str] = &[
+    const RESOLVER_FILES: &[&str] = &[
         "/etc/nsswitch.conf",
         "/etc/host.conf",
         "/etc/resolv.conf",
@@ -122,7 +122,7 @@ mod linux {
     pub(super) fn enter(
         root: &Root,
         access: Access,
-        callee: Option<Callee>,
+        service: Option<AllowedService>,
     ) -> Result<LandlockStatus, RulesetError> {
         let reading = make_bitflags!(AccessFs::{ReadFile | ReadDir});
         // Truncating a file is not among them: none is ever changed in place.
@@ -133,24 +133,24 @@ mod linux {
             Access::ReadWrite => reading | writing,
         };
         let status = Ruleset::default()
-            .handle_access(AccessFs::from_all(NEWEST))?
-            .handle_access(AccessNet::from_all(NEWEST))?
-            .scope(Scope::from_all(NEWEST))?
+            .handle_access(AccessFs::from_all(NEWEST_ABI))?
+            .handle_access(AccessNet::from_all(NEWEST_ABI))?
+            .scope(Scope::from_all(NEWEST_ABI))?
             .create()?
             .add_rule(PathBeneath::new(root.dir(), below_root))?
-            .add_rules(read_to_call(callee))?
-            .add_rules(callee.map(allow_port))?
+            .add_rules(resolver_rules(service))?
+            .add_rules(service.map(allow_port))?
             // Nothing else is opened or called later: whatever is needed gets its rule above.
             .restrict_self()?;
         Ok(status.landlock)
     }
 
-    fn read_to_call(
-        callee: Option<Callee>,
+    fn resolver_rules(
+        service: Option<AllowedService>,
     ) -> impl Iterator<Item = Result<PathBeneath<File>, RulesetError>> {
-        let paths = match callee.map(|callee| callee.known_by) {
-            Some(KnownBy::Name) => RESOLVER,
-            Some(KnownBy::Address) | None => &[],
+        let paths = match service.map(|service| service.host_form) {
+            Some(HostForm::Name) => RESOLVER_FILES,
+            Some(HostForm::Address) | None => &[],
         };
         // A system need not have all of them.
         let files = paths.iter().filter_map(|path| File::open(path).ok());
@@ -158,15 +158,15 @@ mod linux {
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "rules come as results")]
-    fn allow_port(callee: Callee) -> Result<NetPort, RulesetError> {
-        Ok(NetPort::new(callee.port, AccessNet::ConnectTcp))
+    fn allow_port(service: AllowedService) -> Result<NetPort, RulesetError> {
+        Ok(NetPort::new(service.port, AccessNet::ConnectTcp))
     }
 
     /// Converts the kernel's status to the part of the sandbox that it enforces.
-    pub(super) fn kept(kernel: LandlockStatus) -> Sandbox {
+    pub(super) fn enforced(kernel: LandlockStatus) -> Sandbox {
         match kernel {
             LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => Sandbox::Unavailable,
-            LandlockStatus::Available { effective_abi, .. } if effective_abi < PROMISED => {
+            LandlockStatus::Available { effective_abi, .. } if effective_abi < PROMISED_ABI => {
                 Sandbox::Partly
             }
             LandlockStatus::Available { .. } => Sandbox::Landlock,
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_old_kernel_keeps_a_part_and_one_without_landlock_nothing() {
-        let check = |kernel, told: &str| assert_eq!(linux::kept(kernel).to_string(), told);
+        let check = |kernel, told: &str| assert_eq!(linux::enforced(kernel).to_string(), told);
         let knows = |effective_abi| LandlockStatus::Available { effective_abi, kernel_abi: None };
         check(knows(ABI::V9), "landlock");
         check(knows(ABI::V6), "landlock");

@@ -143,7 +143,7 @@ impl Change {
     }
 }
 
-/// Result of a closure that gave up. Its reason stays with the caller that made the closure; see [`crate::Stage`].
+/// Result of a closure that gave up. Its reason stays with the caller that made the closure; see [`crate::Updater`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop;
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use files::{Access, DiskOptions, DiskStore, Durability, Faulty, Root, Step, Store};
+use files::{Access, DiskOptions, DiskStore, Durability, FaultyStore, Root, Step, Store};
 use serde_json::{Value, json};
 use server::observer::{CallInfo, CallObserver, FileChange, Permission, Verdict};
 use server::{Calls, Confirm, Level, Log, LoopbackServer, Options, Structured, ToolErrors};
@@ -287,7 +287,7 @@ mod folders {
         let inner = outer.path().join("inner");
         std::fs::create_dir(&inner).unwrap();
         let (root, store) = disk(&inner);
-        let store = Faulty::new(store);
+        let store = FaultyStore::new(store);
         store.fail(Step::Update, 0, files::StoreError::DiskFull);
         let (limits, log) = (Limits::new(MAX_SIZE, HANG), Log::new(Level::Error));
         let (first, more) = (boxed(disk(outer.path())), vec![boxed((root, store))]);
@@ -789,8 +789,8 @@ mod witnessed {
     #[test]
     fn a_call_that_panics_ends_too() {
         let seen = seen_in(Permission::Granted, HANG, |store| {
-            let store = Faulty::new(store);
-            store.meddle(Step::Update, 0, |_| panic!("as planned"));
+            let store = FaultyStore::new(store);
+            store.interfere(Step::Update, 0, |_| panic!("as planned"));
             store
         });
         let message = call("write_text_file", write(&seen.folder, "two\n"), json!({}));

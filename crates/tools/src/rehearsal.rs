@@ -193,7 +193,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
-    use files::{Change, Faulty, LineCounts, MemoryStore, Root, Stage, StageError, Step};
+    use files::{Change, FaultyStore, LineCounts, MemoryStore, Root, Step, UpdateError, Updater};
     use schemars::JsonSchema;
     use serde::Deserialize;
     use serde_json::{Value, json};
@@ -291,7 +291,7 @@ mod tests {
 
         fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
             let at = self.targets().into_iter().map(named).collect::<Vec<_>>();
-            let updated = Stage::new(cx.store).update(&at, cx.call, |versions| {
+            let updated = Updater::new(cx.store).update(&at, cx.call, |versions| {
                 let bytes = |index: usize| versions[index].as_ref().map(|it| Arc::clone(&it.bytes));
                 let missing = || Failure::new(FailureKind::NoMatch, "nothing to move");
                 let log = [&*bytes(2).unwrap_or_default(), self.log.as_bytes()].concat();
@@ -299,8 +299,8 @@ mod tests {
                 Ok((vec![Change::Remove, moved, Change::Write(Arc::new(log))], ()))
             });
             updated.map(|_| ToolOutput::default()).map_err(|error| match error {
-                StageError::Change(failure) => failure,
-                StageError::Store(error) => Self::refused("", &error, cx.limits),
+                UpdateError::Change(failure) => failure,
+                UpdateError::Store(error) => Self::refused("", &error, cx.limits),
             })
         }
     }
@@ -429,7 +429,7 @@ mod tests {
         let seen = write(&store, "two", Prepared::rehearse).expect("it would be written").digest;
         assert_eq!(put("three", Some(&seen)), (false, vec![]), "it was refused");
         assert_eq!(put("two", Some(&seen)), changed(Some("one"), "two"));
-        let store = Faulty::new(MemoryStore::new(1 << 20));
+        let store = FaultyStore::new(MemoryStore::new(1 << 20));
         store.fail(Step::Publish, 0, StoreError::DiskFull);
         let (outcome, changes) =
             write(&store, "one", |prepared, cx| prepared.run_recorded(cx, None));
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn folders_that_would_be_made_are_not_missed() {
-        let store = Faulty::new(MemoryStore::new(1 << 20));
+        let store = FaultyStore::new(MemoryStore::new(1 << 20));
         let new = json!({ "path": "$DIR/b/a.txt", "content": "", "create_dirs": true });
         store.fail(Step::List, 0, StoreError::NoFolder);
         assert!(call(&store, "write_text_file", &new, Prepared::rehearse).is_ok());
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_listed_may_be_written_in() {
-        let store = Faulty::new(MemoryStore::new(1 << 20));
+        let store = FaultyStore::new(MemoryStore::new(1 << 20));
         store.fail(Step::List, 0, StoreError::Denied { reason: None });
         let rehearsed = write(&store, "one", Prepared::rehearse).expect("it would be written");
         let question = question("write_text_file", rehearsed.changes);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use code::syntax::SyntaxError;
 use code::{language, tree};
-use files::{StageError, StoreError, Version};
+use files::{StoreError, UpdateError, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -239,30 +239,30 @@ impl<'a> Verifier<'a> {
     /// the new versions are parsed in turn, until the call's time is up.
     pub fn run<T>(
         &mut self,
-        mut update: impl FnMut(&Self) -> Result<T, StageError<Halt>>,
-    ) -> Result<T, StageError<Failure>> {
+        mut update: impl FnMut(&Self) -> Result<T, UpdateError<Halt>>,
+    ) -> Result<T, UpdateError<Failure>> {
         loop {
             match update(self) {
                 Ok(done) => return Ok(done),
-                Err(StageError::Store(error)) => return Err(StageError::Store(error)),
-                Err(StageError::Change(Halt::Failed(failure))) => {
-                    return Err(StageError::Change(failure));
+                Err(UpdateError::Store(error)) => return Err(UpdateError::Store(error)),
+                Err(UpdateError::Change(Halt::Failed(failure))) => {
+                    return Err(UpdateError::Change(failure));
                 }
-                Err(StageError::Change(Halt::Unseen(versions))) => self.look(versions)?,
+                Err(UpdateError::Change(Halt::Unseen(versions))) => self.look(versions)?,
             }
         }
     }
 
-    fn look(&mut self, versions: Versions) -> Result<(), StageError<Failure>> {
+    fn look(&mut self, versions: Versions) -> Result<(), UpdateError<Failure>> {
         let look = versions.look(self.path, &|| interrupted(self.cx).is_some());
         if let Some(why) = interrupted(self.cx) {
-            return Err(StageError::Store(why));
+            return Err(UpdateError::Store(why));
         }
         let in_vain = match look {
             Look::Fine => None,
             Look::Unknown(why) => Some(why),
             Look::Broken(errors) => {
-                return Err(StageError::Change(errors.refusal(self.path, self.base)));
+                return Err(UpdateError::Change(errors.refusal(self.path, self.base)));
             }
         };
         self.seen = Some((versions, in_vain));
@@ -287,7 +287,7 @@ mod tests {
 
     use std::time::{Duration, Instant};
 
-    use files::{Call, Change, FilePath, LineCounts, MemoryStore, Root, Stage, Store as _};
+    use files::{Call, Change, FilePath, LineCounts, MemoryStore, Root, Store as _, Updater};
 
     use crate::Limits;
 
@@ -369,7 +369,7 @@ mod tests {
         store.put(&at, *texts.next().expect("a text"));
         let outcome =
             Verifier::new(Some(Verify::Syntax), "a.json", Base::One, &cx).run(|verifier| {
-                let outcome = Stage::new(&store).update_one(&at, &call, |version| {
+                let outcome = Updater::new(&store).update_one(&at, &call, |version| {
                     let old = version.expect("it is there").bytes.to_vec();
                     let old = String::from_utf8(old).expect("text");
                     let new = Arc::new(write(&old).into_bytes());
@@ -382,8 +382,8 @@ mod tests {
                 outcome
             });
         let outcome = outcome.map(drop).map_err(|error| match error {
-            StageError::Change(failure) => failure.message,
-            StageError::Store(error) => error.to_string(),
+            UpdateError::Change(failure) => failure.message,
+            UpdateError::Store(error) => error.to_string(),
         });
         let call = Call::until(Instant::now() + Duration::from_mins(1));
         let text = store.read(&at, &call).expect("it reads").expect("it is there").bytes.to_vec();

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use files::machine::{self, Program};
+use files::machine::{self, ProgramState};
 
 use super::check::Check;
 use crate::setup::client::{CLIENTS, Client};
@@ -125,24 +125,24 @@ impl Told {
         let setup = self.setup();
         // By its name alone the client may find another program, since its PATH may differ.
         let is_certain = entry.starts_us() || command.contains(['/', '\\']);
-        match machine::program(command) {
-            Program::Ready if entry.starts_us() => self.working(entry),
+        match machine::program_state(command) {
+            ProgramState::Ready if entry.starts_us() => self.working(entry),
             // Started by `npx`, in a container, or by a script: the meaning of its arguments is not known here.
-            Program::Ready => Check::ok(
+            ProgramState::Ready => Check::ok(
                 name,
                 format!("{shown} starts {command}, which is to start us; that is not looked into"),
             ),
-            Program::Missing | Program::NotExecutable if !is_certain => Check::warning(
+            ProgramState::Missing | ProgramState::NotExecutable if !is_certain => Check::warning(
                 name,
                 format!("{shown} starts {command}, which is not found from here"),
                 format!("See whether the client finds it, or {setup} names this program"),
             ),
-            Program::Missing => Check::fault(
+            ProgramState::Missing => Check::fault(
                 name,
                 format!("{shown} starts {command}, which does not exist"),
                 format!("{setup} names this program"),
             ),
-            Program::NotExecutable => Check::fault(
+            ProgramState::NotExecutable => Check::fault(
                 name,
                 format!("{shown} starts {command}, which cannot be started"),
                 format!("Make it executable, or {setup} names this program"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use files::probe::{self, Reach};
+use files::probe::{self, Locality};
 use files::{
     Access, Call, Change, DiskOptions, DiskStore, Durability, Durable, FilePath, Root, Sandbox,
     Saved, Stop, Store, StoreError, machine,
@@ -41,7 +41,7 @@ pub fn all(named: &OsStr, access: Access) -> Vec<Check> {
             return vec![Check::fault("folder", fault, "Name one that exists with --dir=PATH")];
         }
     };
-    if probe::file_system(&root).is_made_up() {
+    if probe::file_system(&root).is_virtual() {
         return vec![file_system(&root)];
     }
     let mut checks = vec![rights(&root, access), space(&root), file_system(&root)];
@@ -94,22 +94,24 @@ fn space(root: &Root) -> Check {
 
 fn file_system(root: &Root) -> Check {
     let found = probe::file_system(root);
-    if found.is_made_up() {
+    if found.is_virtual() {
         return Check::fault(
             "file system",
             format!("{} has no files; the kernel makes up what is seen there", found.name),
             "Serve a folder with files, which --dir=PATH names",
         );
     }
-    match found.reach {
-        Reach::Network => Check::warning(
+    match found.locality {
+        Locality::Network => Check::warning(
             "file system",
             format!("{} may be shared with other machines", found.name),
             "Locks keep servers on this machine apart; whether they reach other machines is for its server to say. Let \
              only one machine edit these files",
         ),
-        Reach::Local => Check::ok("file system", format!("{}, of this machine alone", found.name)),
-        Reach::Unknown => Check::ok("file system", found.name),
+        Locality::Local => {
+            Check::ok("file system", format!("{}, of this machine alone", found.name))
+        }
+        Locality::Unknown => Check::ok("file system", found.name),
     }
 }
 

@@ -209,7 +209,7 @@ impl<'a> Said<'a> {
             let name = entry.name.to_string_lossy();
             let is_meant =
                 name.starts_with(value) && name.starts_with('.') == value.starts_with('.');
-            if is_meant && root.takes_flat_name(&name) {
+            if is_meant && root.accepts_flat_name(&name) {
                 names.push((format!("{behind}{name}"), String::new()));
             }
             if names.len() < NAMES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

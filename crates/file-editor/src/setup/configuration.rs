@@ -489,7 +489,7 @@ impl Configuration {
                 file.display()
             ));
         }
-        if let Some(there) = missing.find(|above| machine::is_anything(above)) {
+        if let Some(there) = missing.find(|above| machine::is_name_taken(above)) {
             return Err(format!(
                 "{} cannot be made: {} is no folder",
                 self.path.display(),

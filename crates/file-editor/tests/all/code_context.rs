@@ -56,7 +56,7 @@ fn questions() -> Vec<Value> {
         json!({ "query": "how are line breaks kept when text is replaced" }),
         json!({ "query": "hash_of_lines", "kinds": ["function", "method"] }),
         json!({ "query": "walk", "files": ["files/tree.rs"], "include": ["snippets", "outline", "structure"] }),
-        json!({ "symbols": ["new", "Stage::update_one", "nowhere"] }),
+        json!({ "symbols": ["new", "Updater::update_one", "nowhere"] }),
         json!({ "symbols": ["re"], "match": "prefix" }),
         json!({ "symbols": ["Text"], "include": ["references"], "detail": "paths" }),
         json!({ "files": ["text/lines.rs", "code/rank.rs:1-2000", "missing.rs"] }),
@@ -243,7 +243,7 @@ fn names_that_take_more_as_json_are_counted_so() {
 fn every_name_that_is_asked_for_is_shown() {
     let folder = sources();
     let mut server = folder.serve_with(CODE);
-    let names = ["Text", "Root", "new", "Stage", "of", "Hash", "Line", "splice", "Store"];
+    let names = ["Text", "Root", "new", "Updater", "of", "Hash", "Line", "splice", "Store"];
     let question = json!({ "symbols": names, "include": ["definitions"], "detail": "paths" });
     let answer = ask(&mut server, &question);
     let results = answer.data["results"].as_array().unwrap();

@@ -15,8 +15,8 @@ use std::{
 
 use crate::common::{Disk, MAX, at, call, call_for};
 use files::{
-    Change, Durability, Faulty, FilePath, Folders, Root, Saved, Stage, StageError, Step, Store,
-    StoreError, Version,
+    Change, Durability, FaultyStore, FilePath, MissingFolders, Root, Saved, Step, Store,
+    StoreError, UpdateError, Updater, Version,
 };
 
 /// The file `below` a folder.
@@ -34,25 +34,25 @@ fn change(
     store: &dyn Store,
     at: &FilePath,
     mut change: impl FnMut(Option<&Version>) -> Result<Change, &'static str>,
-) -> Result<Saved, StageError<&'static str>> {
-    let stage = Stage::new(store).with_folders(Folders::Made);
-    stage.update_one(at, &call(), |version| Ok((change(version)?, ()))).map(|(saved, ())| saved)
+) -> Result<Saved, UpdateError<&'static str>> {
+    let updater = Updater::new(store).with_missing_folders(MissingFolders::Create);
+    updater.update_one(at, &call(), |version| Ok((change(version)?, ()))).map(|(saved, ())| saved)
 }
 
 /// `text` at the end of the file `below` the root of `disk`.
-fn append(disk: &Disk, below: &str, text: &str) -> Result<Saved, StageError<&'static str>> {
+fn append(disk: &Disk, below: &str, text: &str) -> Result<Saved, UpdateError<&'static str>> {
     change(&disk.store, &file(disk.dir.path(), below), |version| {
         let old = version.map(|version| version.bytes.to_vec()).unwrap_or_default();
         Ok(Change::write([&old, text.as_bytes()].concat()))
     })
 }
 
-fn is_no_folder<T>(outcome: &Result<T, StageError<&'static str>>) -> bool {
-    matches!(outcome, Err(StageError::Store(StoreError::NoFolder)))
+fn is_no_folder<T>(outcome: &Result<T, UpdateError<&'static str>>) -> bool {
+    matches!(outcome, Err(UpdateError::Store(StoreError::NoFolder)))
 }
 
-fn is_denied<T>(outcome: &Result<T, StageError<&'static str>>) -> bool {
-    matches!(outcome, Err(StageError::Store(StoreError::Denied { reason: Some(_) })))
+fn is_denied<T>(outcome: &Result<T, UpdateError<&'static str>>) -> bool {
+    matches!(outcome, Err(UpdateError::Store(StoreError::Denied { reason: Some(_) })))
 }
 
 // --- made
@@ -115,7 +115,7 @@ fn two_dots_in_the_path_make_no_more_than_what_it_names() {
     assert_eq!(disk.text("w/a"), "one");
     let outcome =
         change(&disk.store, &file(disk.dir.path(), "p/../q/a"), |_| Ok(write(&"x".repeat(2000))));
-    assert!(matches!(outcome, Err(StageError::Store(StoreError::TooLarge { .. }))));
+    assert!(matches!(outcome, Err(UpdateError::Store(StoreError::TooLarge { .. }))));
     assert_eq!(disk.names("."), ["w", "x", "y"], "and is taken back with the rest");
 }
 
@@ -125,10 +125,10 @@ fn two_dots_in_the_path_make_no_more_than_what_it_names() {
 fn a_missing_folder_is_refused_unless_it_is_to_be_made() {
     let disk = Disk::new();
     let path = file(disk.dir.path(), "sub/a");
-    let stage = Stage::new(&disk.store);
-    for stage in [stage, stage.with_folders(Folders::Found)] {
+    let updater = Updater::new(&disk.store);
+    for updater in [updater, updater.with_missing_folders(MissingFolders::Refuse)] {
         let outcome =
-            stage.update_one(&path, &call(), |_| -> Result<_, &'static str> { unreachable!() });
+            updater.update_one(&path, &call(), |_| -> Result<_, &'static str> { unreachable!() });
         assert!(is_no_folder::<(Saved, ())>(&outcome));
     }
     assert_eq!(disk.names("."), [""; 0]);
@@ -154,7 +154,7 @@ fn no_folder_is_made_for_a_change_that_writes_nothing() {
         missing(version);
         Err("not found")
     });
-    assert!(matches!(outcome, Err(StageError::Change("not found"))));
+    assert!(matches!(outcome, Err(UpdateError::Change("not found"))));
     for keep in [Change::Keep, Change::Remove] {
         let saved = change(&disk.store, &path, |version| {
             missing(version);
@@ -169,18 +169,18 @@ fn no_folder_is_made_for_a_change_that_writes_nothing() {
 fn no_folder_is_made_for_a_call_that_is_late_or_taken_back() {
     let disk = Disk::new();
     let path = file(disk.dir.path(), "x/y/a");
-    let stage = Stage::new(&disk.store).with_folders(Folders::Made);
+    let updater = Updater::new(&disk.store).with_missing_folders(MissingFolders::Create);
     let late = call_for(Duration::ZERO);
     let cancelled = call();
     let runs = Cell::new(0);
-    let outcome = stage.update_one(&path, &late, |_| Ok::<_, ()>((write("one"), ())));
-    assert!(matches!(outcome, Err(StageError::Store(StoreError::TimedOut))));
-    let outcome = stage.update_one(&path, &cancelled, |_| {
+    let outcome = updater.update_one(&path, &late, |_| Ok::<_, ()>((write("one"), ())));
+    assert!(matches!(outcome, Err(UpdateError::Store(StoreError::TimedOut))));
+    let outcome = updater.update_one(&path, &cancelled, |_| {
         runs.set(runs.get() + 1);
         cancelled.cancel.set();
         Ok::<_, ()>((write("one"), ()))
     });
-    assert!(matches!(outcome, Err(StageError::Store(StoreError::Cancelled))));
+    assert!(matches!(outcome, Err(UpdateError::Store(StoreError::Cancelled))));
     assert_eq!(runs.get(), 1, "before any folder was made");
     assert_eq!(disk.names("."), [""; 0]);
 }
@@ -275,14 +275,14 @@ fn folders_are_taken_back_when_the_file_cannot_be_written() {
             let outcome = change(&disk.store, &path, |_| Ok(write(&"x".repeat(2000))));
             assert!(matches!(
                 outcome,
-                Err(StageError::Store(StoreError::TooLarge { size: 2000, max: MAX }))
+                Err(UpdateError::Store(StoreError::TooLarge { size: 2000, max: MAX }))
             ));
             let runs = Cell::new(0);
             let outcome = change(&disk.store, &path, |_| {
                 runs.set(runs.get() + 1);
                 if runs.get() == 1 { Ok(write("one")) } else { Err("changed its mind") }
             });
-            assert!(matches!(outcome, Err(StageError::Change("changed its mind"))));
+            assert!(matches!(outcome, Err(UpdateError::Change("changed its mind"))));
         }
         assert_eq!(disk.names("."), ["old"], "what was there stays");
         assert_eq!(disk.names("old"), [""; 0]);
@@ -292,11 +292,11 @@ fn folders_are_taken_back_when_the_file_cannot_be_written() {
 #[test]
 fn folders_are_taken_back_when_the_disk_is_full() {
     let Disk { dir, store } = Disk::new();
-    let store = Faulty::new(store);
+    let store = FaultyStore::new(store);
     let path = file(dir.path(), "x/y/a");
     store.fail(Step::Publish, 0, StoreError::DiskFull);
     let outcome = change(&store, &path, |_| Ok(write("one")));
-    assert!(matches!(outcome, Err(StageError::Store(StoreError::DiskFull))));
+    assert!(matches!(outcome, Err(UpdateError::Store(StoreError::DiskFull))));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     assert!(change(&store, &path, |_| Ok(write("one"))).unwrap().created);
 }
@@ -348,7 +348,7 @@ fn folders_that_others_use_are_not_taken_back() {
         let _ = fs::write(&theirs, "theirs");
         Ok(write(&"x".repeat(2000)))
     });
-    assert!(matches!(outcome, Err(StageError::Store(StoreError::TooLarge { .. }))));
+    assert!(matches!(outcome, Err(UpdateError::Store(StoreError::TooLarge { .. }))));
     assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
     assert_eq!(disk.names("x/y"), ["theirs"], "what nobody uses is");
 }
@@ -419,7 +419,7 @@ fn whoever_fails_takes_no_folder_from_whoever_succeeds() {
                 let path = file(disk.dir.path(), "v/w/x/y/z/fails");
                 start.wait();
                 let outcome = change(&disk.store, &path, |_| Ok(write(&"x".repeat(2000))));
-                assert!(matches!(outcome, Err(StageError::Store(StoreError::TooLarge { .. }))));
+                assert!(matches!(outcome, Err(UpdateError::Store(StoreError::TooLarge { .. }))));
             });
             start.wait();
             append(&disk, "v/w/x/y/z/succeeds", "one").unwrap();

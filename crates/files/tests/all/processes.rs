@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::common::{Disk, append, at, call};
-use files::{Change, Durability, Folders, Root, Stage, StageError, StoreError};
+use files::{Change, Durability, MissingFolders, Root, StoreError, UpdateError, Updater};
 
 const FOLDER: &str = "FILES_TEST_FOLDER";
 const ARGUMENT: &str = "FILES_TEST_ARGUMENT";
@@ -209,14 +209,17 @@ fn child_makes_folders() {
     let root = folder.join("root");
     let path = Root::open(&root).unwrap().absolute(root.join("x/y/a").to_str().unwrap()).unwrap();
     let store = crate::common::open(&root);
-    let outcome =
-        Stage::new(&store).with_folders(Folders::Made).update_one(&path, &call(), |version| {
+    let outcome = Updater::new(&store).with_missing_folders(MissingFolders::Create).update_one(
+        &path,
+        &call(),
+        |version| {
             let old = version.map(|version| version.bytes.to_vec()).unwrap_or_default();
             Ok::<_, ()>((Change::write([&old, letter.as_bytes()].concat()), ()))
-        });
+        },
+    );
     let note = match outcome {
         Ok(_) => "saved",
-        Err(StageError::Store(StoreError::Denied { .. })) => "denied",
+        Err(UpdateError::Store(StoreError::Denied { .. })) => "denied",
         Err(_) => "failed",
     };
     fs::write(folder.join(letter), note).unwrap();

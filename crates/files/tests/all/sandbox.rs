@@ -22,8 +22,8 @@ use std::{
 
 use crate::common::{Disk, append, at, call, call_for, not_checked};
 use files::{
-    Access, Callee, Change, DirPath, DiskStore, Durability, Entry, FilePath, Folders, KnownBy,
-    Root, Sandbox, Saved, Stage, StageError, Store, StoreError, usage,
+    Access, AllowedService, Change, DirPath, DiskStore, Durability, Entry, FilePath, HostForm,
+    MissingFolders, Root, Sandbox, Saved, Store, StoreError, UpdateError, Updater, usage,
 };
 use rustix::{
     fs::{CWD, FileType, Mode, makedev, mknodat},
@@ -39,9 +39,9 @@ fn behind_wall<T: Send>(root: &Path, access: Access, work: impl FnOnce() -> T + 
 }
 
 /// The same for a thread that calls somebody.
-fn behind_wall_to_call(root: &Path, callee: Callee, work: impl FnOnce() + Send) {
+fn behind_wall_to_call(root: &Path, callee: AllowedService, work: impl FnOnce() + Send) {
     let root = Root::open(root).unwrap();
-    behind(|| Sandbox::enter_to_call(&root, Access::ReadWrite, Some(callee)), work);
+    behind(|| Sandbox::enter_allowing(&root, Access::ReadWrite, Some(callee)), work);
 }
 
 fn behind<T: Send>(
@@ -235,16 +235,20 @@ fn who_is_known_by_an_address_can_be_called_and_nobody_else() {
     let place = Place::where_others_moved();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = place.listener.local_addr().unwrap().port();
-    behind_wall_to_call(&place.at("root"), Callee { port, known_by: KnownBy::Address }, || {
-        TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let refused = TcpStream::connect(other.local_addr().unwrap()).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
-        refuse(&place, attempts().filter(|(what, _)| *what != "connect"));
-        for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
-            assert_eq!(fs::read(path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        }
-        TcpListener::bind(("127.0.0.1", port)).unwrap_err();
-    });
+    behind_wall_to_call(
+        &place.at("root"),
+        AllowedService { port, host_form: HostForm::Address },
+        || {
+            TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let refused = TcpStream::connect(other.local_addr().unwrap()).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            refuse(&place, attempts().filter(|(what, _)| *what != "connect"));
+            for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
+                assert_eq!(fs::read(path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            }
+            TcpListener::bind(("127.0.0.1", port)).unwrap_err();
+        },
+    );
 }
 
 #[test]
@@ -252,21 +256,25 @@ fn who_is_known_by_a_name_can_be_looked_up_and_called() {
     let place = Place::where_others_moved();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = place.listener.local_addr().unwrap().port();
-    behind_wall_to_call(&place.at("root"), Callee { port, known_by: KnownBy::Name }, || {
-        TcpStream::connect(("localhost", port)).unwrap();
-        for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
-            fs::read(path).unwrap();
-            let refused = OpenOptions::new().append(true).open(path).unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{path}");
-        }
-        for path in ["/etc/passwd", "/etc"] {
-            let refused = File::open(path).unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{path}");
-        }
-        let refused = TcpStream::connect(other.local_addr().unwrap()).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
-        refuse(&place, attempts().filter(|(what, _)| *what != "connect"));
-    });
+    behind_wall_to_call(
+        &place.at("root"),
+        AllowedService { port, host_form: HostForm::Name },
+        || {
+            TcpStream::connect(("localhost", port)).unwrap();
+            for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
+                fs::read(path).unwrap();
+                let refused = OpenOptions::new().append(true).open(path).unwrap_err();
+                assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{path}");
+            }
+            for path in ["/etc/passwd", "/etc"] {
+                let refused = File::open(path).unwrap_err();
+                assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{path}");
+            }
+            let refused = TcpStream::connect(other.local_addr().unwrap()).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            refuse(&place, attempts().filter(|(what, _)| *what != "connect"));
+        },
+    );
 }
 
 // --- what is inside
@@ -277,9 +285,9 @@ fn file(dir: &Path, below: &str) -> FilePath {
 }
 
 /// Writes a file, making the folders it is in.
-fn write(store: &dyn Store, at: &FilePath, text: &str) -> Result<Saved, StageError<()>> {
-    let stage = Stage::new(store).with_folders(Folders::Made);
-    stage.update_one(at, &call(), |_| Ok((Change::write(text), ()))).map(|(saved, ())| saved)
+fn write(store: &dyn Store, at: &FilePath, text: &str) -> Result<Saved, UpdateError<()>> {
+    let updater = Updater::new(store).with_missing_folders(MissingFolders::Create);
+    updater.update_one(at, &call(), |_| Ok((Change::write(text), ()))).map(|(saved, ())| saved)
 }
 
 fn remove(store: &dyn Store, at: FilePath) -> Result<Vec<Saved>, StoreError> {
@@ -367,8 +375,8 @@ fn whoever_only_reads_can_do_nothing_else() {
     behind_wall(dir, Access::ReadOnly, || {
         assert_eq!(disk.read("a").unwrap().unwrap(), "one");
         assert_eq!(list(&disk.store), ["a"]);
-        let is_denied = |outcome: Result<Saved, StageError<()>>| {
-            matches!(outcome, Err(StageError::Store(StoreError::Denied { .. })))
+        let is_denied = |outcome: Result<Saved, UpdateError<()>>| {
+            matches!(outcome, Err(UpdateError::Store(StoreError::Denied { .. })))
         };
         assert!(is_denied(write(&disk.store, &at("a"), "two")));
         assert!(is_denied(write(&disk.store, &at("new"), "two")));

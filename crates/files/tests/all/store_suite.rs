@@ -16,8 +16,8 @@ use crate::common::{
     fake_editor::{FakeEditor, plain},
 };
 use files::{
-    Change, DirPath, EditorStore, Faulty, FilePath, Hash, MemoryStore, Root, Saved, Stage,
-    StageError, Stamp, Step, Stop, Store, StoreError, Version,
+    Change, DirPath, EditorStore, FaultyStore, FilePath, Hash, MemoryStore, Root, Saved, Stamp,
+    Step, Stop, Store, StoreError, UpdateError, Updater, Version,
 };
 
 /// Writes a file by its path.
@@ -96,7 +96,7 @@ fn in_memory() -> Subject {
 
 /// Faults that are never due change nothing.
 fn faulty_in_memory() -> Subject {
-    let store = Arc::new(Faulty::new(MemoryStore::new(MAX)));
+    let store = Arc::new(FaultyStore::new(MemoryStore::new(MAX)));
     for step in [Step::Read, Step::List, Step::Update, Step::Publish] {
         store.fail(step, usize::MAX, StoreError::DiskFull);
     }
@@ -108,7 +108,7 @@ fn faulty_in_memory() -> Subject {
 fn faulty_on_disk() -> Subject {
     let Disk { dir, store } = Disk::new();
     Subject {
-        store: Arc::new(Faulty::new(store)),
+        store: Arc::new(FaultyStore::new(store)),
         put: Box::new(move |path, text| put(dir.path(), path, text)),
         names: None,
     }
@@ -514,22 +514,22 @@ fn a_walk_can_be_cut_short(subject: &Subject) {
 }
 
 fn a_stage_gives_back_the_callers_own_values(subject: &Subject) {
-    let stage = Stage::new(&*subject.store);
+    let updater = Updater::new(&*subject.store);
     let edit = |expected: Option<Hash>| {
-        stage.update_one(&at("a"), &call(), |version| {
+        updater.update_one(&at("a"), &call(), |version| {
             let hash = version.map(|version| Hash::of(&version.bytes));
             if hash == expected { Ok((Change::write(b"one"), "done")) } else { Err("stale") }
         })
     };
     let (saved, value) = edit(None).unwrap();
     assert!(saved.created && value == "done");
-    assert!(matches!(edit(None), Err(StageError::Change("stale"))));
+    assert!(matches!(edit(None), Err(UpdateError::Change("stale"))));
     edit(Some(Hash::of(b"one"))).unwrap();
     assert_eq!(subject.text("a").unwrap(), "one");
 
     let late = call_for(Duration::ZERO);
-    let outcome = stage.update_one(&at("a"), &late, |_| Ok::<_, ()>((Change::Keep, ())));
-    assert!(matches!(outcome, Err(StageError::Store(StoreError::TimedOut))));
+    let outcome = updater.update_one(&at("a"), &late, |_| Ok::<_, ()>((Change::Keep, ())));
+    assert!(matches!(outcome, Err(UpdateError::Store(StoreError::TimedOut))));
 }
 
 fn threads_lose_nothing(subject: &Subject) {
@@ -575,10 +575,10 @@ fn an_editor_refuses_what_it_has_no_message_for() {
     assert_eq!(subject.change("b", &Change::Remove).unwrap().stamp, Stamp::MISSING);
 }
 
-fn faulty_with(name: &FilePath, text: &str) -> Faulty<MemoryStore> {
+fn faulty_with(name: &FilePath, text: &str) -> FaultyStore<MemoryStore> {
     let store = MemoryStore::new(MAX);
     store.put(name, text);
-    Faulty::new(store)
+    FaultyStore::new(store)
 }
 
 #[test]
@@ -610,7 +610,7 @@ fn planned_faults_come_once_and_leave_the_file() {
 fn a_planned_outsider_makes_the_change_run_again() {
     let a = at("a");
     let store = faulty_with(&a, "one");
-    store.meddle(Step::Publish, 0, |inner| inner.put(&at("a"), "outside"));
+    store.interfere(Step::Publish, 0, |inner| inner.put(&at("a"), "outside"));
     append(&store, &a, "!", &call()).unwrap();
     assert_eq!(**store.read(&a, &call()).unwrap().unwrap().bytes, *b"outside!");
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use files::{Change, Hash, Stage, StageError, StoreError, Version};
+use files::{Change, Hash, StoreError, UpdateError, Updater, Version};
 use model::{Loss, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -211,7 +211,7 @@ impl Tool for AiEditCode {
         let path = super::path(cx.root, &self.target_file)?;
         let mut verifier = Verifier::new(self.verify, &self.target_file, Base::One, cx);
         let outcome = verifier.run(|verifier| {
-            Stage::new(cx.store).update_one(&path, cx.call, |version| {
+            Updater::new(cx.store).update_one(&path, cx.call, |version| {
                 let (bytes, edited) = self.change(version, cx)?;
                 let bytes = Arc::new(bytes);
                 let versions = Versions::new(version, &bytes);
@@ -231,8 +231,8 @@ impl Tool for AiEditCode {
                 edited.errors = self.warn_of(&versions, cx);
                 Ok(self.reply(edited))
             }
-            Err(StageError::Change(failure)) => Err(failure),
-            Err(StageError::Store(error)) => {
+            Err(UpdateError::Change(failure)) => Err(failure),
+            Err(UpdateError::Store(error)) => {
                 Err(super::refused(&self.target_file, &error, cx.limits))
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use files::{Change, Hash, Stage, StageError, StoreError, Version};
+use files::{Change, Hash, StoreError, UpdateError, Updater, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -254,7 +254,7 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
     let path = super::path(cx.root, &request.name)?;
     let mut verifier = Verifier::new(request.verify, &request.name, request.base, cx);
     let outcome = verifier.run(|verifier| {
-        Stage::new(cx.store).update_one(&path, cx.call, |version| {
+        Updater::new(cx.store).update_one(&path, cx.call, |version| {
             let (bytes, edited) = change(cx, request, version)?;
             let bytes = Arc::new(bytes);
             verifier.admit(&Versions::new(version, &bytes))?;
@@ -270,8 +270,8 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
             edited.notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
             Ok(edited)
         }
-        Err(StageError::Change(failure)) => Err(failure),
-        Err(StageError::Store(error)) => Err(super::refused(&request.name, &error, cx.limits)),
+        Err(UpdateError::Change(failure)) => Err(failure),
+        Err(UpdateError::Store(error)) => Err(super::refused(&request.name, &error, cx.limits)),
     }
 }
 

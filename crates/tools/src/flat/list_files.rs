@@ -176,7 +176,7 @@ fn list(cx: &Context) -> Result<Listing, Failure> {
         let is_hidden = entry.name.as_encoded_bytes().starts_with(b".");
         match entry.name.to_str() {
             _ if is_hidden => {}
-            Some(name) if cx.root.takes_flat_name(name) => files.push(entry),
+            Some(name) if cx.root.accepts_flat_name(name) => files.push(entry),
             _ => skipped += 1,
         }
         ControlFlow::Continue(())

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use files::{Change, Hash, Stage, StageError, Version};
+use files::{Change, Hash, UpdateError, Updater, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -149,7 +149,7 @@ impl Tool for MultiEditTextFile {
         let fitted = Cell::new(false);
         let mut verifier = Verifier::new(self.verify, &self.path, Base::One, cx);
         let outcome = verifier.run(|verifier| {
-            Stage::new(cx.store).update_one(&path, cx.call, |version| {
+            Updater::new(cx.store).update_one(&path, cx.call, |version| {
                 let (new, edited) =
                     self.change(version, cx).map_err(|failure| match failure.kind {
                         FailureKind::NoMatch | FailureKind::Ambiguous | FailureKind::Conflict
@@ -177,11 +177,11 @@ impl Tool for MultiEditTextFile {
                 let notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
                 Ok(self.reply(Edited { after, ..edited }, notes))
             }
-            Err(StageError::Change(Failure { kind: FailureKind::NotFound, .. })) => {
+            Err(UpdateError::Change(Failure { kind: FailureKind::NotFound, .. })) => {
                 Err(super::missing(&self.path, &path, cx, Act::Edit))
             }
-            Err(StageError::Change(failure)) => Err(failure),
-            Err(StageError::Store(error)) => {
+            Err(UpdateError::Change(failure)) => Err(failure),
+            Err(UpdateError::Store(error)) => {
                 Err(super::unwritten(&self.path, &error, cx.limits, Act::Edit, size.get()))
             }
         }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use files::{Change, DirPath, Folders, Hash, Stage, StageError, StoreError, Version};
+use files::{Change, DirPath, Hash, MissingFolders, StoreError, UpdateError, Updater, Version};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -85,15 +85,15 @@ impl Tool for WriteTextFile {
     fn run(mut self, cx: &Context) -> Result<ToolOutput, Failure> {
         let path = super::path(cx.root, &self.path, Act::Write)?;
         let folders = match self.create_dirs {
-            Some(true) => Folders::Made,
-            Some(false) | None => Folders::Found,
+            Some(true) => MissingFolders::Create,
+            Some(false) | None => MissingFolders::Refuse,
         };
         let size = Cell::new(self.content.len());
         let content = Arc::new(std::mem::take(&mut self.content).into_bytes());
-        let stage = Stage::new(cx.store).with_folders(folders);
+        let updater = Updater::new(cx.store).with_missing_folders(folders);
         let mut verifier = Verifier::new(self.verify, &self.path, Base::One, cx);
         let outcome = verifier.run(|verifier| {
-            stage.update_one(&path, cx.call, |version| {
+            updater.update_one(&path, cx.call, |version| {
                 let (bytes, written) = self.change(&content, version, cx)?;
                 size.set(bytes.len());
                 verifier.admit(&Versions::new(version, &bytes))?;
@@ -110,8 +110,8 @@ impl Tool for WriteTextFile {
                 let notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
                 Ok(self.reply(Written { after, ..written }, notes))
             }
-            Err(StageError::Change(failure)) => Err(failure),
-            Err(StageError::Store(error)) => {
+            Err(UpdateError::Change(failure)) => Err(failure),
+            Err(UpdateError::Store(error)) => {
                 let failure =
                     super::unwritten(&self.path, &error, cx.limits, Act::Write, size.get());
                 Err(match error {
@@ -123,7 +123,7 @@ impl Tool for WriteTextFile {
                         ..failure
                     }
                     .with_hint("make that folder, or write to another path"),
-                    StoreError::NoFolder if folders == Folders::Made => failure.with_hint(
+                    StoreError::NoFolder if folders == MissingFolders::Create => failure.with_hint(
                         "something on the way is a file, or a link to nothing, not a folder",
                     ),
                     StoreError::TooLarge { .. } => failure.with_hint(

@@ -8,7 +8,8 @@ use std::{
 };
 
 use files::{
-    Call, DiskOptions, DiskStore, Durability, Faulty, LineCounts, Root, Step, Store, StoreError,
+    Call, DiskOptions, DiskStore, Durability, FaultyStore, LineCounts, Root, Step, Store,
+    StoreError,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -107,7 +108,7 @@ fn lines_of_a_large_file_read_the_same_by_both_ways() {
         ]
     };
     thread::sleep(Duration::from_millis(2100));
-    let (quick, long) = (disk.store(), Faulty::new(disk.store()));
+    let (quick, long) = (disk.store(), FaultyStore::new(disk.store()));
     let mut compared = 0;
     for name in ["0", "1", "2", "3", "4"] {
         for (first, last) in [(0, 0), (1, 9), (20_000, 20_100), (39_990, 50_000), (70_000, 70_001)]
@@ -215,7 +216,7 @@ fn folders_made_for_a_call_that_failed_go_again() {
     let disk = Disk::new();
     let path = disk.dir.path().join("new/folder/a.txt");
     let arguments = json!({ "path": path, "content": "a", "create_dirs": true });
-    let store = Faulty::new(disk.store());
+    let store = FaultyStore::new(disk.store());
     let prepared = || tools::TEXT[1].prepare(arguments.clone()).unwrap();
     let runs: [fn(Prepared, &Context) -> bool; 2] =
         [|call, cx| call.run(cx).is_ok(), |call, cx| call.run_recorded(cx, None).0.is_ok()];

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use expect_test::expect_file;
 use files::{
-    Call, Decide, DirPath, Durable, Entry as Listed, Faulty, FilePath, Hash, MemoryStore, Saved,
-    Step, Store, StoreError, Version,
+    Call, Decide, DirPath, Durable, Entry as Listed, FaultyStore, FilePath, Hash, MemoryStore,
+    Saved, Step, Store, StoreError, Version,
 };
 use serde_json::{Value, json};
 use tools::{Failure, ToolOutput, ToolSpec};
@@ -72,7 +72,7 @@ fn every_refusal_has_words_in_every_family() {
         let _ = writeln!(told, "{}", tool.name);
         for error in errors() {
             let refusal = format!("{error:?}");
-            let store = Faulty::new(MemoryStore::new(1 << 20));
+            let store = FaultyStore::new(MemoryStore::new(1 << 20));
             store.inner().put(&at, "a\n");
             store.fail(step, 0, error);
             let Failure { kind, message, hint, .. } =

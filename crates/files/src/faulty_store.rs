@@ -19,24 +19,24 @@ pub enum Step {
     Publish,
 }
 
-type Fault<S> = Box<dyn FnOnce(&S) -> Result<(), StoreError> + Send>;
+type FaultHook<S> = Box<dyn FnOnce(&S) -> Result<(), StoreError> + Send>;
 
-struct Planned<S> {
+struct PlannedFault<S> {
     step: Step,
     /// Number of times that the step still succeeds.
     after: usize,
-    fault: Fault<S>,
+    fault: FaultHook<S>,
 }
 
 /// A store with planned faults, for tests.
-pub struct Faulty<S> {
+pub struct FaultyStore<S> {
     inner: S,
-    plan: Mutex<Vec<Planned<S>>>,
+    planned: Mutex<Vec<PlannedFault<S>>>,
 }
 
-impl<S: Store> Faulty<S> {
-    pub fn new(inner: S) -> Faulty<S> {
-        Faulty { inner, plan: Mutex::default() }
+impl<S: Store> FaultyStore<S> {
+    pub fn new(inner: S) -> FaultyStore<S> {
+        FaultyStore { inner, planned: Mutex::default() }
     }
 
     pub fn inner(&self) -> &S {
@@ -45,13 +45,13 @@ impl<S: Store> Faulty<S> {
 
     /// Fails `step` with `error` once, after it succeeded `after` times.
     pub fn fail(&self, step: Step, after: usize, error: StoreError) {
-        self.plan(step, after, Box::new(|_| Err(error)));
+        self.add_fault(step, after, Box::new(|_| Err(error)));
     }
 
     /// Runs `hook` once at `step`, after it succeeded `after` times: simulates another program that uses the store
     /// beneath.
-    pub fn meddle(&self, step: Step, after: usize, hook: impl FnOnce(&S) + Send + 'static) {
-        self.plan(
+    pub fn interfere(&self, step: Step, after: usize, hook: impl FnOnce(&S) + Send + 'static) {
+        self.add_fault(
             step,
             after,
             Box::new(|inner| {
@@ -61,25 +61,25 @@ impl<S: Store> Faulty<S> {
         );
     }
 
-    fn plan(&self, step: Step, after: usize, fault: Fault<S>) {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner).push(Planned {
+    fn add_fault(&self, step: Step, after: usize, fault: FaultHook<S>) {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner).push(PlannedFault {
             step,
             after,
             fault,
         });
     }
 
-    fn pass(&self, step: Step) -> Result<(), StoreError> {
+    fn run_faults(&self, step: Step) -> Result<(), StoreError> {
         let mut due = Vec::new();
         {
-            let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-            for planned in std::mem::take(&mut *plan) {
-                match planned {
-                    Planned { step: at, after: 0, fault } if at == step => due.push(fault),
-                    Planned { step: at, after, fault } if at == step => {
-                        plan.push(Planned { step, after: after - 1, fault });
+            let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+            for fault in std::mem::take(&mut *planned) {
+                match fault {
+                    PlannedFault { step: at, after: 0, fault } if at == step => due.push(fault),
+                    PlannedFault { step: at, after, fault } if at == step => {
+                        planned.push(PlannedFault { step, after: after - 1, fault });
                     }
-                    other => plan.push(other),
+                    other => planned.push(other),
                 }
             }
         }
@@ -88,15 +88,15 @@ impl<S: Store> Faulty<S> {
     }
 }
 
-impl<S> fmt::Debug for Faulty<S> {
+impl<S> fmt::Debug for FaultyStore<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Faulty").finish_non_exhaustive()
+        f.debug_struct("FaultyStore").finish_non_exhaustive()
     }
 }
 
-impl<S: Store> Store for Faulty<S> {
+impl<S: Store> Store for FaultyStore<S> {
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        self.pass(Step::Read)?;
+        self.run_faults(Step::Read)?;
         self.inner.read(at, call)
     }
 
@@ -106,7 +106,7 @@ impl<S: Store> Store for Faulty<S> {
         call: &Call,
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.pass(Step::List)?;
+        self.run_faults(Step::List)?;
         self.inner.list(at, call, each)
     }
 
@@ -116,7 +116,7 @@ impl<S: Store> Store for Faulty<S> {
         call: &Call,
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.pass(Step::List)?;
+        self.run_faults(Step::List)?;
         self.inner.walk(after, call, each)
     }
 
@@ -126,17 +126,17 @@ impl<S: Store> Store for Faulty<S> {
         call: &Call,
         change: &mut Decide<'_>,
     ) -> Result<Vec<Saved>, StoreError> {
-        self.pass(Step::Update)?;
-        let mut planned = None;
+        self.run_faults(Step::Update)?;
+        let mut injected = None;
         let saved = self.inner.update(at, call, &mut |versions| {
             let changes = change(versions)?;
-            self.pass(Step::Publish).map_err(|error| {
-                planned = Some(error);
+            self.run_faults(Step::Publish).map_err(|error| {
+                injected = Some(error);
                 Stop
             })?;
             Ok(changes)
         });
-        match (saved, planned) {
+        match (saved, injected) {
             (Err(StoreError::Stopped), Some(error)) => Err(error),
             (saved, _) => saved,
         }

@@ -1,30 +1,30 @@
-//! Updates with the caller's own error type: read, change in memory, save all or nothing. An error of the closure is
-//! returned as [`StageError::Change`].
+//! Updates files with the caller's own error type: read, change in memory, save all or nothing. An error of the closure is
+//! returned as [`UpdateError::Change`].
 
 use std::ops::ControlFlow;
 use std::slice;
 
 use crate::{Call, Change, DirPath, FilePath, Saved, Stamp, Stop, Store, StoreError, Version};
 
-/// A store for a caller that edits.
+/// Runs updates of a store with the caller's own error type.
 #[derive(Clone, Copy)]
-pub struct Stage<'a> {
+pub struct Updater<'a> {
     store: &'a dyn Store,
-    folders: Folders,
+    missing_folders: MissingFolders,
 }
 
 /// Handling of a file whose folder is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folders {
+pub enum MissingFolders {
     /// The file is refused: [`StoreError::NoFolder`].
-    Found,
+    Refuse,
     /// The folder is made, and removed again if the file is not written after all.
-    Made,
+    Create,
 }
 
 /// Reason why nothing was saved.
 #[derive(Debug, thiserror::Error)]
-pub enum StageError<E> {
+pub enum UpdateError<E> {
     #[error(transparent)]
     Store(StoreError),
     /// The closure gave up, with this error.
@@ -32,14 +32,14 @@ pub enum StageError<E> {
     Change(E),
 }
 
-impl<'a> Stage<'a> {
-    pub fn new(store: &'a dyn Store) -> Stage<'a> {
-        Stage { store, folders: Folders::Found }
+impl<'a> Updater<'a> {
+    pub fn new(store: &'a dyn Store) -> Updater<'a> {
+        Updater { store, missing_folders: MissingFolders::Refuse }
     }
 
     #[must_use]
-    pub fn with_folders(self, folders: Folders) -> Stage<'a> {
-        Stage { folders, ..self }
+    pub fn with_missing_folders(self, missing_folders: MissingFolders) -> Updater<'a> {
+        Updater { missing_folders, ..self }
     }
 
     /// Changes one file. `change` also returns a value of its own, which is returned once its change is saved; it may
@@ -49,7 +49,7 @@ impl<'a> Stage<'a> {
         at: &FilePath,
         call: &Call,
         mut change: impl FnMut(Option<&Version>) -> Result<(Change, T), E>,
-    ) -> Result<(Saved, T), StageError<E>> {
+    ) -> Result<(Saved, T), UpdateError<E>> {
         let mut made = Vec::new();
         let outcome = self.update_in_folder(at, call, &mut change, &mut made);
         if outcome.is_err() {
@@ -65,7 +65,7 @@ impl<'a> Stage<'a> {
         call: &Call,
         change: &mut impl FnMut(Option<&Version>) -> Result<(Change, T), E>,
         made: &mut Vec<DirPath>,
-    ) -> Result<(Saved, T), StageError<E>> {
+    ) -> Result<(Saved, T), UpdateError<E>> {
         let mut found_all = false;
         loop {
             let outcome = self.update(slice::from_ref(at), call, |versions| {
@@ -73,7 +73,8 @@ impl<'a> Stage<'a> {
                 Ok((vec![change], value))
             });
             match outcome {
-                Err(StageError::Store(StoreError::NoFolder)) if self.folders == Folders::Made => {}
+                Err(UpdateError::Store(StoreError::NoFolder))
+                    if self.missing_folders == MissingFolders::Create => {}
                 outcome => {
                     let (saved, value) = outcome?;
                     let saved = saved.into_iter().next().expect("a store answers for each path");
@@ -81,24 +82,24 @@ impl<'a> Stage<'a> {
                 }
             }
             // No folder is made for a change that would not write.
-            let (change, value) = change(None).map_err(StageError::Change)?;
+            let (change, value) = change(None).map_err(UpdateError::Change)?;
             if !matches!(change, Change::Write(_)) {
-                if self.is_barred(&at.parent(), call) {
-                    return Err(StageError::Store(StoreError::NoFolder));
+                if self.is_blocked_by_file(&at.parent(), call) {
+                    return Err(UpdateError::Store(StoreError::NoFolder));
                 }
                 return Ok((Saved::kept(Stamp::MISSING), value));
             }
-            let now = self.store.make_folders(&at.parent(), call).map_err(StageError::Store)?;
+            let now = self.store.make_folders(&at.parent(), call).map_err(UpdateError::Store)?;
             // Nothing was missing: another call made it a moment ago, or something that is not a folder is in the way.
             if now.is_empty() && std::mem::replace(&mut found_all, true) {
-                return Err(StageError::Store(StoreError::NoFolder));
+                return Err(UpdateError::Store(StoreError::NoFolder));
             }
             made.extend(now);
         }
     }
 
     /// True if a file has the name of a folder that would have to be made.
-    fn is_barred(&self, folder: &DirPath, call: &Call) -> bool {
+    fn is_blocked_by_file(&self, folder: &DirPath, call: &Call) -> bool {
         let mut above = DirPath::root();
         for folder in folder.with_parents() {
             let found = self.store.list(&folder, call, &mut |_| ControlFlow::Break(()));
@@ -122,7 +123,7 @@ impl<'a> Stage<'a> {
         at: &[FilePath],
         call: &Call,
         mut change: impl FnMut(&[Option<Version>]) -> Result<(Vec<Change>, T), E>,
-    ) -> Result<(Vec<Saved>, T), StageError<E>> {
+    ) -> Result<(Vec<Saved>, T), UpdateError<E>> {
         let mut last = None;
         let saved = self.store.update(at, call, &mut |versions| match change(versions) {
             Ok((changes, value)) => {
@@ -137,8 +138,8 @@ impl<'a> Stage<'a> {
         match (saved, last) {
             (Ok(saved), Some(Ok(value))) => Ok((saved, value)),
             (Ok(_), _) => unreachable!("a store saves only what its last change returned"),
-            (Err(StoreError::Stopped), Some(Err(reason))) => Err(StageError::Change(reason)),
-            (Err(error), _) => Err(StageError::Store(error)),
+            (Err(StoreError::Stopped), Some(Err(reason))) => Err(UpdateError::Change(reason)),
+            (Err(error), _) => Err(UpdateError::Store(error)),
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::common::{
     fake_editor::{Answer, Buffers, FakeEditor, plain},
 };
 use files::{
-    Change, Durable, EditorStore, Folders, Hash, Root, Saved, Stage, StageError, Stamp, Stop,
-    Store, StoreError, Turns,
+    Change, Durable, EditorStore, Hash, MissingFolders, Root, Saved, Stamp, Stop, Store,
+    StoreError, Turns, UpdateError, Updater,
 };
 
 fn store(editor: FakeEditor) -> EditorStore<FakeEditor> {
@@ -102,9 +102,9 @@ fn a_folder_the_editor_does_not_make_is_not_made() {
     let editor = FakeEditor::default();
     editor.plan("write a", Answer::NoFolder);
     let store = store(editor);
-    let stage = Stage::new(&store).with_folders(Folders::Made);
-    let add = || stage.update_one(&at("a"), &call(), |_| Ok::<_, ()>((write("one"), ())));
-    assert!(matches!(add(), Err(StageError::Store(StoreError::NoFolder))));
+    let updater = Updater::new(&store).with_missing_folders(MissingFolders::Create);
+    let add = || updater.update_one(&at("a"), &call(), |_| Ok::<_, ()>((write("one"), ())));
+    assert!(matches!(add(), Err(UpdateError::Store(StoreError::NoFolder))));
     assert_eq!(store.editor().messages(), ["read a", "read a", "write a"], "asked once");
     assert!(add().unwrap().0.created);
 }

@@ -1,22 +1,24 @@
-//! The store of a session: files are read from the editor where it has them, else from the disk.
+//! Store of a session: files are read from the editor where it has them, else from the disk.
 //!
 //! A call works on one of the two. A text that was read from the editor is written to the editor, or the call fails.
 //! The disk is used only when the editor is known to have done nothing: it does not know the message, it has no such
 //! file, or it is gone. Every path is first resolved on disk, which refuses folders, pipes and links that lead outside,
 //! and finds the path without links by which the editor is asked.
 //!
-//! Two races are detected. A person may type between any two messages, which [`EditorStore`] handles. And a command may
-//! have changed the file on disk while the editor still shows the old text: this is reported once, by a note on a read
-//! or by refusing an edit, and then the agent decides (`staleness`).
+//! Two races are detected. A person may type between any two messages (`update`). And a command may have changed the file
+//! on disk while the editor still shows the old text: this is reported once, by a note on a read or by refusing an edit,
+//! and then the model decides (`staleness`).
 
-mod others;
+mod buffer;
+mod command_periods;
+mod messages;
+mod normalize;
+mod paths_in_use;
 mod staleness;
-mod visit;
+mod update;
 
 use std::{
     ops::ControlFlow,
-    path::Path,
-    slice,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -25,122 +27,75 @@ use std::{
 };
 
 use files::{
-    Call, Decide, DirPath, DiskStore, EditorStore, Entry, FilePath, Root, Saved, Stop, Store,
-    StoreError, Turns, Version,
+    Call, Decide, DirPath, DiskStore, Entry, FilePath, Root, Saved, Stop, Store, StoreError,
+    Version,
 };
 
-pub use others::{AtWork, Others};
-use staleness::{Looks, same_text};
-use visit::{Purpose, Visit};
+pub use command_periods::{CommandPeriods, RunningCommand};
+pub use messages::{EditorFiles, MessageError};
+pub use paths_in_use::PathsInUse;
 
-/// Number of times, and pause before each, that the editor is asked again so that it can reload a file that changed on
-/// disk.
-const RELOAD_TRIES: usize = 10;
+use buffer::{BufferAccess, ReadPurpose};
+use staleness::{Snapshots, same_text};
+use update::{BufferUpdate, version};
+
+/// Limit of the times, and pause before each, that the editor is asked again so that it can reload a file that changed
+/// on disk.
+const RELOAD_TRIES_MAX: usize = 10;
 const RELOAD_PAUSE: Duration = Duration::from_millis(100);
-
-/// Limit of the characters of an editor's error message that are passed on.
-const WORDS_MAX: usize = 300;
-
-/// The two file messages of ACP, as a connection sends them. Called on a blocking thread.
-pub trait Messages: Send + Sync {
-    /// Reads the whole text of a file, by its absolute path.
-    fn read(&self, path: &Path, call: &Call) -> Result<String, MessageError>;
-
-    /// Replaces the whole text of a file, new or not. Once the message was sent, the only error is
-    /// [`MessageError::TimedOut`], unless the editor itself answered with another.
-    fn write(&self, path: &Path, text: &str, call: &Call) -> Result<(), MessageError>;
-}
-
-/// Errors of a message to the editor.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MessageError {
-    #[error("the editor does not know the message")]
-    Unknown,
-    #[error("the editor has no such file")]
-    Missing,
-    /// The editor's error message.
-    #[error("the editor refused: {}", .0.chars().take(WORDS_MAX).collect::<String>())]
-    Refused(String),
-    /// The connection is closed, and nothing was sent.
-    #[error("the editor is gone")]
-    Gone,
-    /// The message was sent, and no answer came until the deadline.
-    #[error("the editor did not answer")]
-    TimedOut,
-    /// The call was cancelled. Nothing was sent, or only a read.
-    #[error("the call was taken back")]
-    Cancelled,
-}
-
-impl MessageError {
-    /// Classifies a JSON-RPC error. Editors word a missing file in several ways.
-    pub fn answered(code: i64, words: impl Into<String>) -> Self {
-        const MISSING: [&str; 4] = ["no such file", "file not found", "does not exist", "enoent"];
-        let words = words.into();
-        match code {
-            -32601 => Self::Unknown,
-            -32002 => Self::Missing,
-            _ => {
-                let lower = words.to_lowercase();
-                let is_missing = MISSING.iter().any(|missing| lower.contains(missing));
-                if is_missing { Self::Missing } else { Self::Refused(words) }
-            }
-        }
-    }
-}
 
 /// Store of one folder of a session.
 #[derive(Debug)]
-pub struct SessionStore<M> {
+pub struct EditorStore<E> {
     root: Arc<Root>,
-    messages: M,
+    editor: E,
     disk: DiskStore,
     max_size: u64,
-    others: Arc<Others>,
-    turns: Turns,
-    looks: Looks,
+    command_periods: Arc<CommandPeriods>,
+    paths_in_use: PathsInUse,
+    snapshots: Snapshots,
     /// Set when the editor answers that it does not know one of the messages.
-    unknown: AtomicBool,
+    lacks_messages: AtomicBool,
     reload_pause: Duration,
 }
 
-impl<M: Messages> SessionStore<M> {
-    /// Makes the store. `disk` is that of `root`; `max_size` in bytes; `others` is shared by all folders of a session,
-    /// `turns` by all sessions of an editor.
+impl<E: EditorFiles> EditorStore<E> {
+    /// Makes the store. `disk` is that of `root`; `max_size` in bytes; `command_periods` is shared by all folders of a
+    /// session, `paths_in_use` by all sessions of an editor.
     pub fn new(
         root: Arc<Root>,
-        messages: M,
+        editor: E,
         disk: DiskStore,
         max_size: u64,
-        others: Arc<Others>,
-        turns: Turns,
+        command_periods: Arc<CommandPeriods>,
+        paths_in_use: PathsInUse,
     ) -> Self {
         Self {
             root,
-            messages,
+            editor,
             disk,
             max_size,
-            others,
-            turns,
-            looks: Looks::default(),
-            unknown: AtomicBool::default(),
+            command_periods,
+            paths_in_use,
+            snapshots: Snapshots::default(),
+            lacks_messages: AtomicBool::default(),
             reload_pause: RELOAD_PAUSE,
         }
     }
 
-    /// Begins a call at the editor. `None` if asking the editor is of no use.
-    fn visit(
+    /// Prepares the messages of a call. `None` if asking the editor is of no use.
+    fn access(
         &self,
         at: &FilePath,
         call: &Call,
-        purpose: Purpose,
-    ) -> Result<Option<Visit<'_, M>>, StoreError> {
+        purpose: ReadPurpose,
+    ) -> Result<Option<BufferAccess<'_, E>>, StoreError> {
         call.check()?;
-        if self.unknown.load(Ordering::Relaxed) {
+        if self.lacks_messages.load(Ordering::Relaxed) {
             return Ok(None);
         }
         match self.disk.locate(at) {
-            Ok(at) => Ok(Some(Visit::new(self, at, purpose))),
+            Ok(at) => Ok(Some(BufferAccess::new(self, at, purpose))),
             // The disk decides what a missing folder means for the operation.
             Err(StoreError::NoFolder) => Ok(None),
             Err(error) => Err(error),
@@ -151,18 +106,34 @@ impl<M: Messages> SessionStore<M> {
         &self,
         at: &FilePath,
         call: &Call,
-        purpose: Purpose,
+        purpose: ReadPurpose,
     ) -> Result<Option<Version>, StoreError> {
-        let Some(visit) = self.visit(at, call, purpose)? else {
+        let Some(buffer) = self.access(at, call, purpose)? else {
             return self.disk.read(at, call);
         };
-        let place = visit.at().clone();
-        let store = EditorStore::new(visit, self.max_size);
-        let version = match store.read(&place, call) {
-            Err(_) if store.editor().is_left() => return self.disk.read(at, call),
-            version => version?,
+        let text = match buffer.read(call) {
+            Err(_) if buffer.needs_disk() => return self.disk.read(at, call),
+            text => text?,
         };
-        Ok(version.map(|version| Version { note: store.editor().note(), ..version }))
+        Ok(text.map(|text| Version { note: buffer.note(), ..version(text) }))
+    }
+
+    /// Updates the text in the editor. `shown` is set to what `change` was given, once it was called.
+    fn update_buffer(
+        &self,
+        buffer: &BufferAccess<'_, E>,
+        call: &Call,
+        change: &mut Decide<'_>,
+        shown: &mut Option<Option<Version>>,
+    ) -> Result<Vec<Saved>, StoreError> {
+        let path = self.root.resolved().join(buffer.at().as_path());
+        let _guard = self.paths_in_use.claim(path, call)?;
+        let update = BufferUpdate::begin(buffer, call)?;
+        let saved = update.run(call, &mut |versions| {
+            *shown = versions.first().cloned();
+            change(versions)
+        })?;
+        Ok(vec![saved])
     }
 
     /// Updates the file on disk, after the editor turned out to be unusable. If the editor showed a text before, the
@@ -188,13 +159,13 @@ impl<M: Messages> SessionStore<M> {
     }
 }
 
-impl<M: Messages> Store for SessionStore<M> {
+impl<E: EditorFiles> Store for EditorStore<E> {
     fn read(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        self.read_for(at, call, Purpose::Read)
+        self.read_for(at, call, ReadPurpose::Read)
     }
 
     fn look(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        self.read_for(at, call, Purpose::Change)
+        self.read_for(at, call, ReadPurpose::Change)
     }
 
     fn size(&self, at: &FilePath) -> Option<u64> {
@@ -226,20 +197,12 @@ impl<M: Messages> Store for SessionStore<M> {
         change: &mut Decide<'_>,
     ) -> Result<Vec<Saved>, StoreError> {
         let [path] = at else { return Err(denied("an editor changes one file at a time")) };
-        let Some(visit) = self.visit(path, call, Purpose::Change)? else {
+        let Some(buffer) = self.access(path, call, ReadPurpose::Change)? else {
             return self.disk.update(at, call, change);
         };
-        let place = visit.at().clone();
-        let store = EditorStore::new(visit, self.max_size).sharing(&self.turns, &self.root);
         let mut shown = None;
-        let saved = store.update(slice::from_ref(&place), call, &mut |versions| {
-            shown = versions.first().cloned();
-            change(versions)
-        });
-        match saved {
-            Err(_) if store.editor().is_left() => {
-                self.update_on_disk(at, call, change, shown.as_ref())
-            }
+        match self.update_buffer(&buffer, call, change, &mut shown) {
+            Err(_) if buffer.needs_disk() => self.update_on_disk(at, call, change, shown.as_ref()),
             saved => saved,
         }
     }

@@ -14,14 +14,14 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Client, Error, JsonRpcRequest, UntypedMessage, is_incoming_transport_closed,
 };
-use files::{Call, Turns};
+use files::Call;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::editor::{MessageError, Messages};
+use crate::editor::{EditorFiles, MessageError, PathsInUse};
 
 /// Interval at which a thread that waits for the editor checks whether its call was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
@@ -38,8 +38,8 @@ pub struct Link {
     connection: OnceLock<ConnectionTo<Client>>,
     /// Set if the editor sent no `clientInfo`, which was optional before these updates too.
     is_old: AtomicBool,
-    /// Turns at files of the editor. A call takes one before it changes a file, whichever session it is for.
-    pub turns: Turns,
+    /// Paths of the editor's files that are being changed, by whichever session.
+    pub paths_in_use: PathsInUse,
     /// Bytes of lines that are queued and not written, since the editor does not read fast enough.
     unwritten: watch::Sender<usize>,
 }
@@ -120,7 +120,7 @@ impl Buffers {
     /// Sends a request and waits for the answer until the deadline of the call.
     fn ask<R: JsonRpcRequest>(&self, request: R, call: &Call) -> Result<R::Response, MessageError> {
         if self.link.is_gone() {
-            return Err(MessageError::Gone);
+            return Err(MessageError::Disconnected);
         }
         self.runtime.block_on(async {
             tokio::select! {
@@ -137,14 +137,14 @@ impl Buffers {
     }
 }
 
-impl Messages for Buffers {
+impl EditorFiles for Buffers {
     fn read(&self, path: &Path, call: &Call) -> Result<String, MessageError> {
         self.ask(ReadTextFileRequest::new(self.session(), path), call).map(|answer| answer.content)
     }
 
     fn write(&self, path: &Path, text: &str, call: &Call) -> Result<(), MessageError> {
         if self.link.is_gone() {
-            return Err(MessageError::Gone);
+            return Err(MessageError::Disconnected);
         }
         match self.ask(WriteTextFileRequest::new(self.session(), path, text), call) {
             Ok(_) => Ok(()),
@@ -171,5 +171,5 @@ fn sorted(error: &Error) -> MessageError {
         error.data.as_ref().map(|data| data.as_str().map_or(data.to_string(), ToOwned::to_owned));
     let words =
         detail.map_or(error.message.clone(), |detail| format!("{}: {detail}", error.message));
-    MessageError::answered(i32::from(error.code).into(), words)
+    MessageError::from_json_rpc(i32::from(error.code).into(), words)
 }

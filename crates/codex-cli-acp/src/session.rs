@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tools::tool::arguments_memory;
 
 use crate::cli::Events;
-use crate::editor::{AtWork, Others};
+use crate::editor::{CommandPeriods, RunningCommand};
 use crate::link::Link;
 use crate::lock;
 use crate::modes::{Choices, Mode};
@@ -67,8 +67,8 @@ pub struct Session {
     /// Name of this program's server in Codex's configuration.
     pub server: OnceLock<String>,
     pub state: Mutex<State>,
-    /// Records when Codex changes files by itself.
-    pub others: Arc<Others>,
+    /// Periods in which Codex changes files by itself.
+    pub command_periods: Arc<CommandPeriods>,
 }
 
 /// Mutable state of a session.
@@ -116,7 +116,7 @@ struct OpenItem {
     item: Value,
     bytes: usize,
     #[expect(dead_code, reason = "held, not read: files may change as long as it is there")]
-    at_work: Option<AtWork>,
+    running_command: Option<RunningCommand>,
 }
 
 /// Progress of a call of this program's tools.
@@ -353,8 +353,8 @@ impl Session {
                 if turn.items.len() >= MAX_ITEMS || open_bytes + bytes > MAX_ITEM_BYTES {
                     return;
                 }
-                let at_work = changes_files(item).then(|| self.others.begin());
-                let open = OpenItem { item: item.clone(), bytes, at_work };
+                let running_command = changes_files(item).then(|| self.command_periods.start());
+                let open = OpenItem { item: item.clone(), bytes, running_command };
                 turn.items.insert(id.to_owned(), open);
                 let streamed = &mut turn.streamed;
                 for update in translate::item_started(item, &self.cwd, self.shown, streamed) {

@@ -231,7 +231,7 @@ impl Bridge {
             shown: self.editor().shown,
             server: OnceLock::new(),
             state: Mutex::new(State::new(mode)),
-            others: Arc::default(),
+            command_periods: Arc::default(),
         })
     }
 

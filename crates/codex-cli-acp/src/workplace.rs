@@ -10,7 +10,7 @@ use server::{Calls, Confirm, Level, Log, LoopbackServer, Options, Structured, To
 use tokio::runtime::Handle;
 use tools::Limits;
 
-use crate::editor::SessionStore;
+use crate::editor::EditorStore;
 use crate::link::Buffers;
 use crate::session::Session;
 
@@ -77,8 +77,9 @@ impl Workplace {
                         runtime: Handle::current(),
                     };
                     let root = Arc::clone(root);
-                    let (others, turns) = (Arc::clone(&session.others), session.link.turns.clone());
-                    Box::new(SessionStore::new(root, buffers, disk, MAX_SIZE, others, turns))
+                    let periods = Arc::clone(&session.command_periods);
+                    let paths_in_use = session.link.paths_in_use.clone();
+                    Box::new(EditorStore::new(root, buffers, disk, MAX_SIZE, periods, paths_in_use))
                 }
             }
         };

@@ -2,8 +2,8 @@
 //!
 //! Everything is done through a [`Store`]: read a file, list a folder, or run a [`Store::update`], which reads, lets
 //! the caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] keeps files on
-//! disk, [`EditorStore`] asks an editor for its buffers; [`MemoryStore`] and [`FaultyStore`] replace them in tests. A path
-//! can only be made by [`Root`], and an [`Updater`] adds the caller's own error type to an update.
+//! disk; [`MemoryStore`] and [`FaultyStore`] replace it in tests. A path can only be made by [`Root`], and an [`Updater`] adds
+//! the caller's own error type to an update.
 //!
 //! The crate is synchronous and knows nothing of text beyond counting lines, nor of protocols. Messages contain no file
 //! names: the caller has them.
@@ -13,7 +13,6 @@
 mod attempt;
 mod call;
 mod disk;
-mod editor;
 mod faulty_store;
 mod folder_names;
 mod hash;
@@ -50,10 +49,10 @@ use std::{borrow::Cow, io};
 pub use attempt::Durability;
 pub use call::{Call, Cancel};
 pub use disk::{DiskOptions, DiskStore};
-pub use editor::{Editor, EditorStore, Turns, unstyled};
 pub use faulty_store::{FaultyStore, Step};
 pub use hash::{Hash, HashError};
 pub use line_counts::LineCounts;
+pub use lock::wait as wait_for_lock;
 pub use memory::MemoryStore;
 pub use root::{DirPath, FilePath, PathError, Root};
 pub use sandbox::{Access, AllowedService, HostForm, Sandbox};

@@ -1,11 +1,13 @@
-//! Tests of the store of a session, with a fake editor and a real folder, mostly through the tools.
+//! Tests of the editor's store, with a fake editor and a real folder, mostly through the tools.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
 
 mod fake_editor;
 mod fallback;
 mod stale;
+mod store_suite;
 mod typing;
+mod update;
 mod window;
 
 use std::{
@@ -17,23 +19,23 @@ use std::{
 };
 
 use files::{
-    Call, Change, DiskOptions, DiskStore, Durability, FilePath, LineCounts, Root, Store as _,
-    StoreError, Turns,
+    Call, Change, DiskOptions, DiskStore, Durability, FilePath, LineCounts, Root, Saved, Store,
+    StoreError,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tools::{Context, Failure, Limits, Prepared, ToolOutput};
 
-use super::{Messages, Others, SessionStore};
-use fake_editor::{Editor, FakeEditor};
+use super::{CommandPeriods, EditorFiles, EditorStore, PathsInUse};
+use fake_editor::{FakeEditor, FakeEditorState};
 
 const MAX: u64 = 1 << 20;
 
 /// A folder, an editor, and the store between them.
-struct Session<M = FakeEditor> {
+struct Session<E = FakeEditor> {
     dir: TempDir,
     root: Arc<Root>,
-    store: SessionStore<M>,
+    store: EditorStore<E>,
 }
 
 impl Session {
@@ -41,8 +43,8 @@ impl Session {
         Self::with(FakeEditor::default())
     }
 
-    fn editor(&self) -> MutexGuard<'_, Editor> {
-        self.store.messages.hold()
+    fn editor(&self) -> MutexGuard<'_, FakeEditorState> {
+        self.store.editor.lock()
     }
 
     /// Opens a text in a buffer.
@@ -63,15 +65,11 @@ impl Session {
     }
 }
 
-impl<M: Messages> Session<M> {
-    fn with(messages: M) -> Self {
+impl<E: EditorFiles> Session<E> {
+    fn with(editor: E) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = Arc::new(Root::open(dir.path()).unwrap());
-        let options = DiskOptions { max_size: MAX, durability: Durability::None };
-        let disk = DiskStore::open(Arc::clone(&root), options);
-        let (others, turns) = (Arc::new(Others::default()), Turns::default());
-        let mut store = SessionStore::new(Arc::clone(&root), messages, disk, MAX, others, turns);
-        store.reload_pause = Duration::ZERO;
+        let store = store(&root, editor, PathsInUse::default());
         Self { dir, root, store }
     }
 
@@ -130,6 +128,24 @@ impl<M: Messages> Session<M> {
     }
 }
 
+/// Makes a store whose editor is given no time to reload.
+fn store<E: EditorFiles>(root: &Arc<Root>, editor: E, paths_in_use: PathsInUse) -> EditorStore<E> {
+    let options = DiskOptions { max_size: MAX, durability: Durability::None };
+    let disk = DiskStore::open(Arc::clone(root), options);
+    let periods = Arc::new(CommandPeriods::default());
+    let store = EditorStore::new(Arc::clone(root), editor, disk, MAX, periods, paths_in_use);
+    EditorStore { reload_pause: Duration::ZERO, ..store }
+}
+
+/// Appends a text, and creates the file.
+fn append(store: &dyn Store, at: &FilePath, text: &str, call: &Call) -> Result<Saved, StoreError> {
+    let saved = store.update(std::slice::from_ref(at), call, &mut |versions| {
+        let old = versions[0].as_ref().map(|version| version.bytes.to_vec()).unwrap_or_default();
+        Ok(vec![Change::write([&old, text.as_bytes()].concat())])
+    })?;
+    Ok(saved.into_iter().next().unwrap())
+}
+
 fn edits(old: &str, new: &str) -> Value {
     json!({ "edits": [{ "old_string": old, "new_string": new }] })
 }
@@ -170,7 +186,7 @@ fn the_editor_keeps_its_line_breaks_and_the_hash_is_that_of_what_it_keeps() {
     session.save("a.txt", "\u{feff}one\r\n");
     session.open("a.txt", "one\n");
     session.editor().keeps_line_feeds_only = true;
-    let _command = session.store.others.begin();
+    let _command = session.store.command_periods.start();
     assert_eq!(notes(&session.read("a.txt").unwrap()), [""; 0], "not stale");
     let reply = session.write("a.txt", "two\r\nthree\r\n").unwrap();
     assert_eq!(notes(&reply), ["the editor keeps this text with line breaks of its own"]);
@@ -202,7 +218,7 @@ fn two_paths_of_one_file_are_one_buffer() {
 }
 
 #[test]
-fn calls_at_one_file_take_turns_by_whatever_path_they_come() {
+fn updates_of_one_file_wait_for_each_other_by_whatever_path_they_come() {
     let session = Session::new();
     session.save("real.txt", "one");
     session.open("real.txt", "one");

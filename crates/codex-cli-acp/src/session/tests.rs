@@ -43,7 +43,7 @@ fn session() -> Arc<Session> {
         shown: Shown::default(),
         server: OnceLock::from("file_editor".to_owned()),
         state: Mutex::default(),
-        others: Arc::default(),
+        command_periods: Arc::default(),
     };
     Arc::new(session)
 }

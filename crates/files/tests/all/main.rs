@@ -6,7 +6,6 @@
 mod common;
 #[cfg(unix)]
 mod disk;
-mod editor;
 #[cfg(unix)]
 mod folders;
 #[cfg(unix)]

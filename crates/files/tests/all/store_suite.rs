@@ -11,13 +11,10 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{
-    Disk, MAX, append, at, call, call_for,
-    fake_editor::{FakeEditor, plain},
-};
+use crate::common::{Disk, MAX, append, at, call, call_for};
 use files::{
-    Change, DirPath, EditorStore, FaultyStore, FilePath, Hash, MemoryStore, Root, Saved, Stamp,
-    Step, Stop, Store, StoreError, UpdateError, Updater, Version,
+    Change, DirPath, FaultyStore, FilePath, Hash, MemoryStore, Root, Saved, Stamp, Step, Stop,
+    Store, StoreError, UpdateError, Updater, Version,
 };
 
 /// Writes a file by its path.
@@ -27,8 +24,6 @@ type Put = dyn Fn(&str, &str);
 struct Subject {
     store: Arc<dyn Store>,
     put: Box<Put>,
-    /// Lists what is there, where the store itself cannot.
-    names: Option<Box<dyn Fn() -> Vec<String>>>,
 }
 
 impl Subject {
@@ -47,9 +42,6 @@ impl Subject {
     }
 
     fn names(&self) -> Vec<String> {
-        if let Some(names) = &self.names {
-            return names();
-        }
         let mut names = Vec::new();
         let each = &mut |entry: files::Entry| {
             names.push(entry.name.into_string().unwrap());
@@ -61,9 +53,8 @@ impl Subject {
     }
 }
 
-/// The text, without what the restless person typed into it.
 fn text_of(version: &Version) -> String {
-    plain(std::str::from_utf8(&version.bytes).unwrap())
+    String::from_utf8(version.bytes.to_vec()).unwrap()
 }
 
 /// A file by its path below the root; the rules are the same in every root.
@@ -84,14 +75,13 @@ fn on_disk(disk: Disk) -> Subject {
     Subject {
         store: Arc::new(disk.store),
         put: Box::new(move |path, text| put(dir.path(), path, text)),
-        names: None,
     }
 }
 
 fn in_memory() -> Subject {
     let store = Arc::new(MemoryStore::new(MAX));
     let outside = Arc::clone(&store);
-    Subject { store, put: Box::new(move |path, text| outside.put(&below(path), text)), names: None }
+    Subject { store, put: Box::new(move |path, text| outside.put(&below(path), text)) }
 }
 
 /// Faults that are never due change nothing.
@@ -102,7 +92,7 @@ fn faulty_in_memory() -> Subject {
     }
     let outside = Arc::clone(&store);
     let put = move |path: &str, text: &str| outside.inner().put(&below(path), text);
-    Subject { store, put: Box::new(put), names: None }
+    Subject { store, put: Box::new(put) }
 }
 
 fn faulty_on_disk() -> Subject {
@@ -110,37 +100,16 @@ fn faulty_on_disk() -> Subject {
     Subject {
         store: Arc::new(FaultyStore::new(store)),
         put: Box::new(move |path, text| put(dir.path(), path, text)),
-        names: None,
-    }
-}
-
-fn in_editor(editor: FakeEditor) -> Subject {
-    let store = Arc::new(EditorStore::new(editor, MAX));
-    let (outside, listing) = (Arc::clone(&store), Arc::clone(&store));
-    Subject {
-        store,
-        put: Box::new(move |name, text| outside.editor().put(name, text)),
-        names: Some(Box::new(move || listing.editor().names())),
     }
 }
 
 macro_rules! suite {
-    (
-        always: $($always:ident)*,
-        unless_somebody_types: $($alone:ident)*,
-        unless_in_an_editor: $($files:ident)*,
-    ) => {
-        suite!(@store disk, on_disk(Disk::new()), $($always)* $($alone)* $($files)*);
-        suite!(
-            @store disk_with_named_temps,
-            on_disk(Disk::with_named_temp_files()),
-            $($always)* $($alone)* $($files)*
-        );
-        suite!(@store memory, in_memory(), $($always)* $($alone)* $($files)*);
-        suite!(@store faulty_memory, faulty_in_memory(), $($always)* $($alone)* $($files)*);
-        suite!(@store faulty_disk, faulty_on_disk(), $($always)* $($alone)* $($files)*);
-        suite!(@store editor, in_editor(FakeEditor::default()), $($always)* $($alone)*);
-        suite!(@store restless_editor, in_editor(FakeEditor::restless()), $($always)*);
+    ($($case:ident)*) => {
+        suite!(@store disk, on_disk(Disk::new()), $($case)*);
+        suite!(@store disk_with_named_temp_files, on_disk(Disk::with_named_temp_files()), $($case)*);
+        suite!(@store memory, in_memory(), $($case)*);
+        suite!(@store faulty_memory, faulty_in_memory(), $($case)*);
+        suite!(@store faulty_disk, faulty_on_disk(), $($case)*);
     };
     (@store $store:ident, $make:expr, $($case:ident)*) => {
         mod $store {
@@ -151,38 +120,33 @@ macro_rules! suite {
 }
 
 suite! {
-    always:
-        a_missing_file_is_none
-        writing_creates_once
-        an_edit_sees_what_was_there
-        a_look_sees_what_was_there
-        an_empty_file_is_not_a_missing_one
-        a_change_that_gives_up_leaves_everything
-        a_late_or_cancelled_call_leaves_everything
-        cancelling_during_the_change_leaves_everything
-        a_stop_does_not_hold_up_a_free_lock
-        an_outsider_is_noticed_before_publishing
-        an_outsider_who_creates_the_file_first_is_noticed
-        several_files_at_once
-        several_files_or_none
-        one_path_given_twice_is_one_file
-        threads_lose_nothing,
-    // These compare bytes, or stamps, of before with those of after, and what is typed counts.
-    unless_somebody_types:
-        a_stamp_is_that_of_what_was_saved
-        keeping_touches_nothing
-        writing_the_same_bytes_touches_nothing
-        sizes_are_checked_both_ways
-        a_stage_gives_back_the_callers_own_values,
-    // An editor has no message for these; see `an_editor_refuses_what_it_has_no_message_for`.
-    unless_in_an_editor:
-        removing
-        removing_one_of_several_files
-        the_list_has_every_file
-        a_list_can_be_cut_short
-        a_walk_has_every_file_in_the_order_of_their_paths
-        a_walk_goes_on_after_any_path
-        a_walk_can_be_cut_short,
+    a_missing_file_is_none
+    writing_creates_once
+    an_edit_sees_what_was_there
+    a_look_sees_what_was_there
+    an_empty_file_is_not_a_missing_one
+    a_change_that_gives_up_leaves_everything
+    a_late_or_cancelled_call_leaves_everything
+    cancelling_during_the_change_leaves_everything
+    a_stop_does_not_hold_up_a_free_lock
+    an_outsider_is_noticed_before_publishing
+    an_outsider_who_creates_the_file_first_is_noticed
+    several_files_at_once
+    several_files_or_none
+    one_path_given_twice_is_one_file
+    threads_lose_nothing
+    a_stamp_is_that_of_what_was_saved
+    keeping_touches_nothing
+    writing_the_same_bytes_touches_nothing
+    sizes_are_checked_both_ways
+    a_stage_gives_back_the_callers_own_values
+    removing
+    removing_one_of_several_files
+    the_list_has_every_file
+    a_list_can_be_cut_short
+    a_walk_has_every_file_in_the_order_of_their_paths
+    a_walk_goes_on_after_any_path
+    a_walk_can_be_cut_short
 }
 
 fn a_missing_file_is_none(subject: &Subject) {
@@ -553,26 +517,6 @@ fn threads_lose_nothing(subject: &Subject) {
     }
     assert_eq!(created.into_inner(), 1, "exactly one call created it");
     assert_eq!(subject.names(), ["a"], "nothing is left over");
-}
-
-#[test]
-fn an_editor_refuses_what_it_has_no_message_for() {
-    let subject = in_editor(FakeEditor::default());
-    (subject.put)("a", "one");
-    let why = |outcome: Result<(), StoreError>| outcome.unwrap_err().to_string();
-    let removed = subject.change("a", &Change::Remove).map(drop);
-    assert_eq!(why(removed), "permission denied: an editor cannot remove files");
-    let both = subject.store.update(&[at("a"), at("b")], &call(), &mut |_| {
-        Ok(vec![Change::Remove, Change::write(b"two")])
-    });
-    assert_eq!(why(both.map(drop)), "permission denied: an editor cannot remove files");
-    let listed = subject.store.list(&DirPath::root(), &call(), &mut |_| unreachable!());
-    assert_eq!(why(listed), "permission denied: an editor cannot list files");
-    let walked = subject.store.walk("", &call(), &mut |_| unreachable!());
-    assert_eq!(why(walked), "permission denied: an editor cannot list files");
-    assert_eq!((subject.names(), subject.text("a").unwrap()), (vec!["a".into()], "one".into()));
-    // What is not there need not be removed.
-    assert_eq!(subject.change("b", &Change::Remove).unwrap().stamp, Stamp::MISSING);
 }
 
 fn faulty_with(name: &FilePath, text: &str) -> FaultyStore<MemoryStore> {

@@ -5,7 +5,7 @@
 
 mod budget;
 mod cases;
-mod in_an_editor;
+mod interference;
 mod limits;
 mod on_disk;
 // Paths are written as they are there.

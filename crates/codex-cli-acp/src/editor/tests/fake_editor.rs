@@ -7,20 +7,20 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use files::{Call, unstyled};
+use files::Call;
 
-use super::super::{MessageError, Messages};
+use super::super::{EditorFiles, MessageError, normalize::normalized};
 
 pub type Buffers = BTreeMap<PathBuf, String>;
 
 /// Called after each message with the number of messages so far; edits the buffers as a person would.
-type Person = dyn FnMut(usize, &mut Buffers) + Send;
+pub type Person = dyn FnMut(usize, &mut Buffers) + Send;
 
 #[derive(Default)]
-pub struct FakeEditor(Mutex<Editor>);
+pub struct FakeEditor(Mutex<FakeEditorState>);
 
 #[derive(Default)]
-pub struct Editor {
+pub struct FakeEditorState {
     pub buffers: Buffers,
     pub messages: Vec<String>,
     /// Error to answer to the message of that number, counted from 1, without doing anything.
@@ -36,7 +36,7 @@ pub struct Editor {
 }
 
 impl FakeEditor {
-    pub fn hold(&self) -> MutexGuard<'_, Editor> {
+    pub fn lock(&self) -> MutexGuard<'_, FakeEditorState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -44,9 +44,9 @@ impl FakeEditor {
         &self,
         verb: &str,
         path: &Path,
-        act: impl FnOnce(&mut Editor) -> Result<T, MessageError>,
+        act: impl FnOnce(&mut FakeEditorState) -> Result<T, MessageError>,
     ) -> Result<T, MessageError> {
-        let editor = &mut *self.hold();
+        let editor = &mut *self.lock();
         editor.messages.push(format!("{verb} {}", path.display()));
         let count = editor.messages.len();
         let planned = editor.planned.remove(&count).or_else(|| editor.always.get(verb).cloned());
@@ -58,18 +58,18 @@ impl FakeEditor {
     }
 }
 
-impl Messages for FakeEditor {
+impl EditorFiles for FakeEditor {
     fn read(&self, path: &Path, _: &Call) -> Result<String, MessageError> {
         self.answer("read", path, |editor| match editor.buffers.get(path) {
             None if editor.shows_nothing_as_empty => Ok(String::new()),
-            text => text.cloned().ok_or(MessageError::Missing),
+            text => text.cloned().ok_or(MessageError::NoSuchFile),
         })
     }
 
     fn write(&self, path: &Path, text: &str, _: &Call) -> Result<(), MessageError> {
         self.answer("write", path, |editor| {
             let kept = if editor.keeps_line_feeds_only {
-                String::from_utf8(unstyled(text.as_bytes()).into_owned()).unwrap()
+                String::from_utf8(normalized(text.as_bytes()).into_owned()).unwrap()
             } else {
                 text.to_owned()
             };
@@ -83,4 +83,29 @@ impl fmt::Debug for FakeEditor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FakeEditor").finish_non_exhaustive()
     }
+}
+
+/// A person who types one character of [`is_typed`] into every buffer, never the same, after four messages of every
+/// twelve.
+pub fn restless() -> Box<Person> {
+    Box::new(|count, buffers| {
+        if count % 12 >= 4 {
+            return;
+        }
+        let next = u32::try_from(count % 0x1900).unwrap();
+        for text in buffers.values_mut() {
+            *text = without_typed(text);
+            text.push(char::from_u32(0xe000 + next).unwrap());
+        }
+    })
+}
+
+/// True for characters of private use, which no other text in the tests has.
+fn is_typed(char: char) -> bool {
+    ('\u{e000}'..='\u{f8ff}').contains(&char)
+}
+
+/// Returns the text without what [`restless`] typed.
+pub fn without_typed(text: &str) -> String {
+    text.chars().filter(|&char| !is_typed(char)).collect()
 }

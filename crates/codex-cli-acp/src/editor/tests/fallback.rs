@@ -73,7 +73,7 @@ fn a_message_the_editor_does_not_know_is_sent_once_in_a_session() {
         let session = Session::new();
         session.save("a.txt", "one\n");
         session.open("a.txt", "one\n");
-        session.editor().always.insert(message, MessageError::Unknown);
+        session.editor().always.insert(message, MessageError::UnknownMethod);
         let data = session.edit("a.txt", "one", "two").unwrap().data.unwrap();
         assert_eq!(data["changed"], true);
         let sent = session.messages();
@@ -90,7 +90,7 @@ fn a_message_the_editor_does_not_know_is_sent_once_in_a_session() {
 
 #[test]
 fn what_was_read_from_the_editor_and_is_not_saved_is_not_written_to_the_disk() {
-    for error in [MessageError::Unknown, MessageError::Gone] {
+    for error in [MessageError::UnknownMethod, MessageError::Disconnected] {
         let session = Session::new();
         session.save("a.txt", "one\n");
         session.open("a.txt", "one\ntyped\n");
@@ -110,7 +110,7 @@ fn an_editor_that_goes_leaves_one_whole_edit_or_none() {
             session.save("a.txt", "one\n");
             session.open("a.txt", if is_saved { "one\n" } else { "one\ntyped\n" });
             for count in gone_at..10 {
-                session.editor().planned.insert(count, MessageError::Gone);
+                session.editor().planned.insert(count, MessageError::Disconnected);
             }
             let outcome = session.edit("a.txt", "one", "two");
             let (buffer, disk) =
@@ -223,15 +223,15 @@ fn what_the_disk_refuses_the_editor_is_not_asked_for() {
 fn errors_of_editors_and_what_they_mean() {
     let refused = |words: &str| MessageError::Refused(words.into());
     for (code, words, expected) in [
-        (-32601, "Method not found", MessageError::Unknown),
-        (-32002, "Resource not found", MessageError::Missing),
-        (-32603, "No such file or directory (os error 2)", MessageError::Missing),
-        (-32603, "ENOENT: no such file or directory", MessageError::Missing),
-        (-32000, "File not found: /a", MessageError::Missing),
-        (-32602, "The path does not exist", MessageError::Missing),
+        (-32601, "Method not found", MessageError::UnknownMethod),
+        (-32002, "Resource not found", MessageError::NoSuchFile),
+        (-32603, "No such file or directory (os error 2)", MessageError::NoSuchFile),
+        (-32603, "ENOENT: no such file or directory", MessageError::NoSuchFile),
+        (-32000, "File not found: /a", MessageError::NoSuchFile),
+        (-32602, "The path does not exist", MessageError::NoSuchFile),
         (-32602, "Session not found", refused("Session not found")),
         (-32603, "not now", refused("not now")),
     ] {
-        assert_eq!(MessageError::answered(code, words), expected, "{words}");
+        assert_eq!(MessageError::from_json_rpc(code, words), expected, "{words}");
     }
 }

@@ -12,7 +12,7 @@ use super::{super::MessageError, Session, edits, notes};
 fn changed_by_a_command() -> Session {
     let session = Session::new();
     session.open("a.txt", "old\n");
-    let command = session.store.others.begin();
+    let command = session.store.command_periods.start();
     session.save("a.txt", "new\n");
     drop(command);
     session
@@ -108,7 +108,7 @@ fn an_editor_is_given_time_to_reload() {
 
 #[test]
 fn an_editor_that_goes_while_it_is_given_time_is_not_replaced_by_the_disk() {
-    for error in [MessageError::Gone, MessageError::Unknown] {
+    for error in [MessageError::Disconnected, MessageError::UnknownMethod] {
         let session = changed_by_a_command();
         session.editor().planned.insert(2, error);
         assert_eq!(session.write("a.txt", "edited\n").unwrap_err().kind, FailureKind::Denied);
@@ -150,7 +150,7 @@ fn whoever_has_not_saved_yet_is_left_alone() {
     session.save("a.txt", "one\n");
     date(&session, "a.txt", long_ago());
     session.open("a.txt", "one\ntyped\n");
-    let _command = session.store.others.begin();
+    let _command = session.store.command_periods.start();
     let quiet = |text: &str| {
         let reply = session.read("a.txt").unwrap();
         assert_eq!((reply.blocks[0].to_string().as_str(), notes(&reply).len()), (text, 0));

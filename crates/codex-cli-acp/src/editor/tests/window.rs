@@ -10,13 +10,13 @@ use std::{
 use files::Call;
 
 use super::{
-    super::{MessageError, Messages},
+    super::{EditorFiles, MessageError},
     Session,
 };
 
 /// A fake editor that answers at once and records the time.
 #[derive(Default)]
-struct Clocked(Mutex<Times>);
+struct TimedEditor(Mutex<Times>);
 
 #[derive(Default)]
 struct Times {
@@ -26,10 +26,10 @@ struct Times {
     windows: Vec<Duration>,
 }
 
-impl Messages for Clocked {
+impl EditorFiles for TimedEditor {
     fn read(&self, path: &Path, _: &Call) -> Result<String, MessageError> {
         let mut times = self.0.lock().unwrap();
-        let text = times.buffers.get(path).cloned().ok_or(MessageError::Missing);
+        let text = times.buffers.get(path).cloned().ok_or(MessageError::NoSuchFile);
         times.read = Some(Instant::now());
         text
     }
@@ -48,17 +48,17 @@ impl Messages for Clocked {
 #[test]
 fn the_window_has_no_message_in_it() {
     for (size, rounds) in [(1 << 10, 300), (100 << 10, 100), (1000 << 10, 20)] {
-        let session = Session::with(Clocked::default());
+        let session = Session::with(TimedEditor::default());
         let filler = "a line of some length, as they come\n".repeat(size / 36);
         let text = |round: usize| format!("edit {round}.\n{filler}");
         session.save("a.txt", text(0));
         let path = session.path("a.txt");
-        session.store.messages.0.lock().unwrap().buffers.insert(path, text(0));
+        session.store.editor.0.lock().unwrap().buffers.insert(path, text(0));
         for round in 0..rounds {
             let edited = (format!("edit {round}."), format!("edit {}.", round + 1));
             session.edit("a.txt", &edited.0, &edited.1).unwrap();
         }
-        let mut times = session.store.messages.0.lock().unwrap();
+        let mut times = session.store.editor.0.lock().unwrap();
         assert_eq!(times.windows.len(), rounds);
         times.windows.sort_unstable();
         let micros = |share: usize| times.windows[rounds * share / 100].as_micros();

@@ -1,7 +1,5 @@
 //! What the tests of the stores share.
 
-pub mod fake_editor;
-
 use std::{
     fs,
     io::Write,
@@ -105,8 +103,8 @@ pub fn not_checked(what: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "everything is checked there");
 }
 
-/// Folders in each other, deeper than paths go, with a file in each, and two whose paths are as long as can be and a byte
-/// longer; the files that have a path.
+/// Folders in each other, deeper than paths go, with a file in each, and two whose paths are as long as can be and a
+/// byte longer; the files that have a path.
 #[cfg(unix)]
 pub fn make_deeper_than_paths(dir: &Path) -> Vec<String> {
     use rustix::fs::{Mode, OFlags, mkdirat, open, openat};

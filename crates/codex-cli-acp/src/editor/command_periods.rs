@@ -1,4 +1,4 @@
-//! Records when Codex ran commands and patches of its own, which change files on disk without the editor.
+//! Periods in which Codex ran commands and patches of its own, which change files on disk without the editor.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,12 +14,20 @@ const PERIODS_MAX: usize = 1000;
 
 /// Periods in which commands or patches ran in a session.
 #[derive(Debug, Default)]
-pub struct Others(Mutex<Periods>);
+pub struct CommandPeriods(Mutex<Periods>);
 
 /// Guard of a running command or patch, which ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "it ends when this is dropped"]
-pub struct AtWork(Arc<Others>);
+pub struct RunningCommand(Arc<CommandPeriods>);
+
+/// Writer of a file on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// A command or patch was, or may have been, running at that time.
+    Command,
+    Unknown,
+}
 
 #[derive(Debug, Default)]
 struct Periods {
@@ -30,16 +38,16 @@ struct Periods {
     past: Vec<(SystemTime, SystemTime)>,
 }
 
-impl Others {
+impl CommandPeriods {
     /// Records the start of a command or patch.
-    pub fn begin(self: &Arc<Self>) -> AtWork {
-        self.periods().begin(SystemTime::now());
-        AtWork(Arc::clone(self))
+    pub fn start(self: &Arc<Self>) -> RunningCommand {
+        self.periods().start(SystemTime::now());
+        RunningCommand(Arc::clone(self))
     }
 
-    /// True if a command or patch was, or may have been, running at that time.
-    pub(super) fn were_at_work(&self, then: SystemTime) -> bool {
-        self.periods().cover(then)
+    /// Returns who probably wrote a file at that time.
+    pub(super) fn writer_at(&self, time: SystemTime) -> Writer {
+        if self.periods().include(time) { Writer::Command } else { Writer::Unknown }
     }
 
     fn periods(&self) -> MutexGuard<'_, Periods> {
@@ -47,14 +55,14 @@ impl Others {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.0.periods().end(SystemTime::now());
     }
 }
 
 impl Periods {
-    fn begin(&mut self, now: SystemTime) {
+    fn start(&mut self, now: SystemTime) {
         self.running += 1;
         self.since.get_or_insert(now);
     }
@@ -74,11 +82,11 @@ impl Periods {
         }
     }
 
-    fn cover(&self, then: SystemTime) -> bool {
-        let began = |since: SystemTime| since <= then + MARGIN;
+    fn include(&self, time: SystemTime) -> bool {
+        let has_started = |since: SystemTime| since <= time + MARGIN;
         let is_past =
-            |&(since, last): &(SystemTime, SystemTime)| began(since) && then <= last + MARGIN;
-        self.since.is_some_and(began) || self.past.iter().rev().any(is_past)
+            |&(since, last): &(SystemTime, SystemTime)| has_started(since) && time <= last + MARGIN;
+        self.since.is_some_and(has_started) || self.past.iter().rev().any(is_past)
     }
 }
 
@@ -93,47 +101,47 @@ mod tests {
     #[test]
     fn periods_overlap_and_end_with_the_last() {
         let mut periods = Periods::default();
-        assert!(!periods.cover(at(100)));
-        periods.begin(at(100));
-        periods.begin(at(110));
+        assert!(!periods.include(at(100)));
+        periods.start(at(100));
+        periods.start(at(110));
         periods.end(at(120));
         let covered = |periods: &Periods| {
-            (90..=150).filter(|&second| periods.cover(at(second))).collect::<Vec<_>>()
+            (90..=150).filter(|&second| periods.include(at(second))).collect::<Vec<_>>()
         };
         assert_eq!(covered(&periods), (99..=150).collect::<Vec<_>>(), "one still runs");
         periods.end(at(130));
         assert_eq!(covered(&periods), (99..=131).collect::<Vec<_>>());
-        periods.begin(at(140));
+        periods.start(at(140));
         periods.end(at(141));
         let expected: Vec<_> = (99..=131).chain(139..=142).collect();
         assert_eq!(covered(&periods), expected);
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_neighbours_are_one() {
+    fn periods_are_bounded_and_neighbours_are_one() {
         let mut periods = Periods::default();
         for second in 0..3000 {
-            periods.begin(at(second));
+            periods.start(at(second));
             periods.end(at(second));
         }
         assert_eq!(periods.past.len(), 1);
         for second in 0..3000 {
-            periods.begin(at(10_000 + 10 * second));
+            periods.start(at(10_000 + 10 * second));
             periods.end(at(10_000 + 10 * second));
         }
         assert_eq!(periods.past.len(), PERIODS_MAX);
-        assert!(periods.cover(at(10_000 + 10 * 2999)), "the latest is there");
+        assert!(periods.include(at(10_000 + 10 * 2999)), "the latest is there");
     }
 
     #[test]
-    fn a_guard_ends_what_it_began() {
-        let others = Arc::new(Others::default());
-        let (one, other) = (others.begin(), others.begin());
+    fn a_guard_ends_the_period_it_started() {
+        let periods = Arc::new(CommandPeriods::default());
+        let (one, other) = (periods.start(), periods.start());
         let later = SystemTime::now() + Duration::from_hours(1);
         drop(one);
-        assert!(others.were_at_work(later), "the other still runs");
+        assert_eq!(periods.writer_at(later), Writer::Command, "the other still runs");
         drop(other);
-        assert!(!others.were_at_work(later));
-        assert!(others.were_at_work(SystemTime::now()));
+        assert_eq!(periods.writer_at(later), Writer::Unknown);
+        assert_eq!(periods.writer_at(SystemTime::now()), Writer::Command);
     }
 }

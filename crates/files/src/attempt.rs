@@ -34,8 +34,8 @@ impl WriterWait {
     /// Handles a program that has the file open for writing: ends the attempt unless the wait is over.
     pub fn on_writer(self) -> Result<(), AttemptError> {
         match self {
-            WriterWait::Wait => Err(AttemptError::OpenElsewhere),
-            WriterWait::Over => Ok(()),
+            Self::Wait => Err(AttemptError::OpenElsewhere),
+            Self::Over => Ok(()),
         }
     }
 }
@@ -53,8 +53,8 @@ pub(crate) enum AttemptError {
 }
 
 impl From<StoreError> for AttemptError {
-    fn from(error: StoreError) -> AttemptError {
-        AttemptError::Failed(error)
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
     }
 }
 

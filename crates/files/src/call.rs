@@ -15,8 +15,8 @@ use crate::StoreError;
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    pub fn new() -> Cancel {
-        Cancel::default()
+    pub fn new() -> Self {
+        Self::default()
     }
 
     pub fn set(&self) {
@@ -42,8 +42,8 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn new(deadline: Instant, cancel: Cancel, stop: Cancel) -> Call {
-        Call {
+    pub fn new(deadline: Instant, cancel: Cancel, stop: Cancel) -> Self {
+        Self {
             deadline,
             cancel,
             stop,
@@ -53,8 +53,8 @@ impl Call {
     }
 
     /// Creates a call that has a deadline and is never cancelled or stopped.
-    pub fn until(deadline: Instant) -> Call {
-        Call::new(deadline, Cancel::new(), Cancel::new())
+    pub fn until(deadline: Instant) -> Self {
+        Self::new(deadline, Cancel::new(), Cancel::new())
     }
 
     /// Fails if the call was cancelled or its deadline has passed.

@@ -69,9 +69,9 @@ const WRITER_WAIT_MAX: Duration = Duration::from_millis(200);
 
 impl DiskStore {
     /// Opens the store. Must be called before the sandbox closes, since it reads `/sys` and `/proc`.
-    pub fn open(root: Arc<Root>, options: DiskOptions) -> DiskStore {
+    pub fn open(root: Arc<Root>, options: DiskOptions) -> Self {
         let journaled_device = os::journaled_device(root.dir());
-        DiskStore {
+        Self {
             root,
             options,
             swept_folders: SweptFolders::default(),
@@ -86,7 +86,7 @@ impl DiskStore {
     /// Uses named temporary files only, as on a file system that has no unnamed ones. For tests.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_named_temp_files(self) -> DiskStore {
+    pub fn with_named_temp_files(self) -> Self {
         self.only_named_temps.store(true, Ordering::Relaxed);
         self
     }

@@ -35,8 +35,8 @@ pub struct FaultyStore<S> {
 }
 
 impl<S: Store> FaultyStore<S> {
-    pub fn new(inner: S) -> FaultyStore<S> {
-        FaultyStore { inner, planned: Mutex::default() }
+    pub fn new(inner: S) -> Self {
+        Self { inner, planned: Mutex::default() }
     }
 
     pub fn inner(&self) -> &S {

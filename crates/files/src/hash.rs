@@ -10,13 +10,13 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 pub struct Hash(u64);
 
 impl Hash {
-    pub fn of(bytes: &[u8]) -> Hash {
-        Hash(xxh3_64(bytes))
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(xxh3_64(bytes))
     }
 
     /// Returns the hash of bytes that were digested piece by piece.
-    pub(crate) fn of_digest(taken: &Xxh3) -> Hash {
-        Hash(taken.digest())
+    pub(crate) fn of_digest(taken: &Xxh3) -> Self {
+        Self(taken.digest())
     }
 }
 
@@ -33,12 +33,12 @@ pub struct HashError;
 impl FromStr for Hash {
     type Err = HashError;
 
-    fn from_str(digits: &str) -> Result<Hash, HashError> {
+    fn from_str(digits: &str) -> Result<Self, HashError> {
         // `from_str_radix` would also accept a leading plus sign.
         if digits.len() != 16 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(HashError);
         }
-        u64::from_str_radix(digits, 16).map(Hash).map_err(|_| HashError)
+        u64::from_str_radix(digits, 16).map(Self).map_err(|_| HashError)
     }
 }
 

@@ -116,39 +116,39 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) const fn denied(reason: &'static str) -> StoreError {
-        StoreError::Denied { reason: Some(Cow::Borrowed(reason)) }
+    pub(crate) const fn denied(reason: &'static str) -> Self {
+        Self::Denied { reason: Some(Cow::Borrowed(reason)) }
     }
 
     /// Classifies an OS error; `doing` names the failed action if no other variant fits.
-    pub(crate) fn os(doing: &'static str, source: io::Error) -> StoreError {
-        use io::ErrorKind as FileKind;
+    pub(crate) fn os(doing: &'static str, source: io::Error) -> Self {
+        use io::ErrorKind;
         match source.kind() {
             // cap-std creates this error itself, without an OS code, when a path leaves the root.
-            FileKind::PermissionDenied if source.raw_os_error().is_none() => {
-                StoreError::denied("the path leads outside the root")
+            ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
+                Self::denied("the path leads outside the root")
             }
-            FileKind::PermissionDenied => StoreError::Denied { reason: None },
-            _ if os::is_link_loop(&source) => StoreError::denied("too many links"),
-            FileKind::StorageFull | FileKind::QuotaExceeded | FileKind::FileTooLarge => {
-                StoreError::DiskFull
+            ErrorKind::PermissionDenied => Self::Denied { reason: None },
+            _ if os::is_link_loop(&source) => Self::denied("too many links"),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::DiskFull
             }
-            FileKind::ReadOnlyFilesystem => StoreError::ReadOnly,
-            _ => StoreError::Io { doing, source },
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
+            _ => Self::Io { doing, source },
         }
     }
 
     /// Classifies an OS error about a new version that is not published yet.
-    pub(crate) fn unwritten(doing: &'static str, source: io::Error) -> StoreError {
-        match StoreError::os(doing, source) {
-            StoreError::Io { doing, source } => StoreError::Write { doing, source },
+    pub(crate) fn unwritten(doing: &'static str, source: io::Error) -> Self {
+        match Self::os(doing, source) {
+            Self::Io { doing, source } => Self::Write { doing, source },
             other => other,
         }
     }
 
     /// Returns [`StoreError::os`] as a closure for `map_err`.
-    pub(crate) fn when<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> StoreError {
-        move |source| StoreError::os(doing, source.into())
+    pub(crate) fn when<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::os(doing, source.into())
     }
 }
 

@@ -29,7 +29,7 @@ type Count = Option<u32>;
 struct StampKey(u64, u64);
 
 impl StampKey {
-    fn of(stamp: &Stamp) -> StampKey {
+    fn of(stamp: &Stamp) -> Self {
         let Stamp { device, inode, size, modified, changed } = *stamp;
         let mut bytes = [0; 56];
         for (at, number) in [device, inode, size].into_iter().enumerate() {
@@ -39,7 +39,7 @@ impl StampKey {
         bytes[40..].copy_from_slice(&changed.to_ne_bytes());
         let hash = xxh3_128(&bytes);
         #[expect(clippy::cast_possible_truncation, reason = "its two halves")]
-        StampKey(hash as u64, (hash >> 64) as u64)
+        Self(hash as u64, (hash >> 64) as u64)
     }
 }
 
@@ -77,8 +77,8 @@ struct Generations {
 }
 
 impl LineCounts {
-    pub fn new() -> LineCounts {
-        LineCounts::default()
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Counts the lines of each listed file, whose name is its path from the root; `None` for one that is too large,

@@ -214,9 +214,9 @@ struct LineIndexBuilder {
 }
 
 impl LineIndexBuilder {
-    fn new(stride: u64) -> LineIndexBuilder {
+    fn new(stride: u64) -> Self {
         let offsets = Vec::new();
-        LineIndexBuilder {
+        Self {
             hash: Xxh3::new(),
             bytes_read: 0,
             last: None,

@@ -19,8 +19,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(4);
 pub(crate) struct Backoff(Duration);
 
 impl Backoff {
-    pub fn new() -> Backoff {
-        Backoff(PAUSE_MIN)
+    pub fn new() -> Self {
+        Self(PAUSE_MIN)
     }
 
     /// Sleeps for the next pause, but not past `limit`.

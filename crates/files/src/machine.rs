@@ -42,8 +42,8 @@ pub enum LinkError {
 }
 
 impl From<io::Error> for LinkError {
-    fn from(error: io::Error) -> LinkError {
-        LinkError::Failed(error)
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -87,9 +87,9 @@ pub fn follow_links_inside(folder: &Path, path: &Path) -> Result<PathBuf, LinkEr
 
 impl LinkError {
     /// Creates the error from the last link and its target. Without one, the path itself leads out.
-    fn outside(last: Option<(PathBuf, PathBuf)>, path: &Path) -> LinkError {
+    fn outside(last: Option<(PathBuf, PathBuf)>, path: &Path) -> Self {
         let (link, target) = last.unwrap_or_else(|| (path.into(), path.into()));
-        LinkError::Outside { link, target }
+        Self::Outside { link, target }
     }
 }
 

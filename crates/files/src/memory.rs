@@ -28,8 +28,8 @@ struct Files {
 
 impl MemoryStore {
     /// Creates an empty store. `max_size` is in bytes.
-    pub fn new(max_size: u64) -> MemoryStore {
-        MemoryStore { files: Mutex::default(), max_size }
+    pub fn new(max_size: u64) -> Self {
+        Self { files: Mutex::default(), max_size }
     }
 
     /// Writes a file as another program would that does not use [`Store::update`].

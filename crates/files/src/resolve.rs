@@ -32,8 +32,8 @@ impl Deref for OpenFolder<'_> {
 
     fn deref(&self) -> &Dir {
         match self {
-            OpenFolder::Root(dir) => dir,
-            OpenFolder::Inner(dir) => dir,
+            Self::Root(dir) => dir,
+            Self::Inner(dir) => dir,
         }
     }
 }

@@ -26,11 +26,11 @@ pub struct Root {
 }
 
 impl Root {
-    pub fn open(path: &Path) -> io::Result<Root> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
         let path = std::path::absolute(path)?;
         let resolved = path.canonicalize().unwrap_or_else(|_| path.clone());
-        Ok(Root { dir, path, resolved })
+        Ok(Self { dir, path, resolved })
     }
 
     /// The path as it was given, made absolute.
@@ -150,8 +150,8 @@ pub struct FilePath(PathBuf);
 
 impl FilePath {
     /// Makes a path like [`Root::flat_name`]; the rules are the same in every root.
-    pub fn flat(name: &str) -> Result<FilePath, PathError> {
-        FilePath::check_flat(name).map(|()| FilePath(PathBuf::from(name)))
+    pub fn flat(name: &str) -> Result<Self, PathError> {
+        Self::check_flat(name).map(|()| Self(PathBuf::from(name)))
     }
 
     fn check_flat(name: &str) -> Result<(), PathError> {
@@ -169,7 +169,7 @@ impl FilePath {
     }
 
     /// Makes a path from `path`, which is relative to the root.
-    pub(crate) fn below(path: &Path) -> Result<FilePath, PathError> {
+    pub(crate) fn below(path: &Path) -> Result<Self, PathError> {
         let mut depth = 0_usize;
         for component in path.components() {
             match component {
@@ -185,7 +185,7 @@ impl FilePath {
         }
         match path.file_name() {
             Some(name) if temp_name::is_ours(name) => Err(PathError::Temporary),
-            Some(_) => Ok(FilePath(path.components().collect())),
+            Some(_) => Ok(Self(path.components().collect())),
             None => Err(PathError::Folder),
         }
     }
@@ -228,13 +228,13 @@ impl DirPath {
     }
 
     /// Returns the root itself.
-    pub fn root() -> DirPath {
-        DirPath(PathBuf::new())
+    pub fn root() -> Self {
+        Self(PathBuf::new())
     }
 
     /// Returns this folder and its parents, outermost first, without the root.
-    pub(crate) fn with_parents(&self) -> impl Iterator<Item = DirPath> {
-        let mut folders: Vec<_> = self.0.ancestors().map(|path| DirPath(path.into())).collect();
+    pub(crate) fn with_parents(&self) -> impl Iterator<Item = Self> {
+        let mut folders: Vec<_> = self.0.ancestors().map(|path| Self(path.into())).collect();
         folders.pop(); // the root
         folders.into_iter().rev()
     }

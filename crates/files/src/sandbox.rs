@@ -51,11 +51,11 @@ pub enum Sandbox {
 impl fmt::Display for Sandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Sandbox::Landlock => "landlock",
-            Sandbox::Partly => "landlock, partly",
-            Sandbox::Off => "off",
-            Sandbox::Unavailable => "unavailable",
-            Sandbox::Failed(_) => "failed",
+            Self::Landlock => "landlock",
+            Self::Partly => "landlock, partly",
+            Self::Off => "off",
+            Self::Unavailable => "unavailable",
+            Self::Failed(_) => "failed",
         })
     }
 }
@@ -64,14 +64,14 @@ impl Sandbox {
     /// Restricts the calling thread, and all that it will ever start, to what it needs to work below `root`. Threads
     /// that exist already keep their rights. It cannot be undone.
     #[must_use]
-    pub fn enter(root: &Root, access: Access) -> Sandbox {
-        Sandbox::enter_allowing(root, access, None)
+    pub fn enter(root: &Root, access: Access) -> Self {
+        Self::enter_allowing(root, access, None)
     }
 
     /// Enters the sandbox, but allows calls of one service.
     #[cfg(target_os = "linux")]
     #[must_use]
-    pub fn enter_allowing(root: &Root, access: Access, service: Option<AllowedService>) -> Sandbox {
+    pub fn enter_allowing(root: &Root, access: Access, service: Option<AllowedService>) -> Self {
         // Opens the system's files that are read later, since they cannot be opened then. A rule could allow it, but
         // holds on to one inode, and `/proc` makes a new one whenever it has forgotten the last.
         let _ = crate::usage::sources();
@@ -79,15 +79,15 @@ impl Sandbox {
         let _ = crate::os::lock_table();
         match linux::enter(root, access, service) {
             Ok(status) => linux::enforced(status),
-            Err(error) => Sandbox::Failed(error.to_string()),
+            Err(error) => Self::Failed(error.to_string()),
         }
     }
 
     /// Returns [`Sandbox::Unavailable`]: there is no sandbox here.
     #[cfg(not(target_os = "linux"))]
     #[must_use]
-    pub fn enter_allowing(_: &Root, _: Access, _: Option<AllowedService>) -> Sandbox {
-        Sandbox::Unavailable
+    pub fn enter_allowing(_: &Root, _: Access, _: Option<AllowedService>) -> Self {
+        Self::Unavailable
     }
 }
 

@@ -104,8 +104,8 @@ pub struct Version {
 }
 
 impl Version {
-    pub(crate) fn new(bytes: Vec<u8>, stamp: Stamp) -> Version {
-        Version { bytes: Arc::new(bytes), stamp, note: None }
+    pub(crate) fn new(bytes: Vec<u8>, stamp: Stamp) -> Self {
+        Self { bytes: Arc::new(bytes), stamp, note: None }
     }
 
     pub(crate) fn move_into(self, buffer: &mut Vec<u8>) -> Stamp {
@@ -138,8 +138,8 @@ pub enum Change {
 
 impl Change {
     /// Creates a change that writes these contents.
-    pub fn write(bytes: impl Into<Vec<u8>>) -> Change {
-        Change::Write(Arc::new(bytes.into()))
+    pub fn write(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::Write(Arc::new(bytes.into()))
     }
 }
 
@@ -175,8 +175,8 @@ impl Saved {
     }
 
     /// Returns the outcome of an update that had nothing to save.
-    pub fn kept(stamp: Stamp) -> Saved {
-        Saved {
+    pub fn kept(stamp: Stamp) -> Self {
+        Self {
             created: false,
             stamp,
             durable: Durable::Yes,
@@ -233,11 +233,11 @@ const CLOCK_TICK_MAX: Duration = Duration::from_millis(20);
 
 impl Stamp {
     /// The stamp of a missing file.
-    pub const MISSING: Stamp = Stamp { device: 0, inode: 0, size: 0, modified: 0, changed: 0 };
+    pub const MISSING: Self = Self { device: 0, inode: 0, size: 0, modified: 0, changed: 0 };
 
     /// Makes the stamp of a file of which nothing is known but its bytes. Equal bytes have equal stamps.
-    pub fn of_bytes(bytes: &[u8]) -> Stamp {
-        Stamp { inode: xxh3_64(bytes), size: bytes.len() as u64, ..Stamp::MISSING }
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self { inode: xxh3_64(bytes), size: bytes.len() as u64, ..Self::MISSING }
     }
 
     /// Returns the time of the last write to the file.

@@ -45,10 +45,10 @@ struct SweptFolder {
 
 impl SweptFolder {
     /// Creates the state after a sweep that began and ended at these times.
-    fn swept(clean: Option<Stamp>, names: usize, began: Instant, ended: Instant) -> SweptFolder {
+    fn swept(clean: Option<Stamp>, names: usize, began: Instant, ended: Instant) -> Self {
         let pause =
             if names < LARGE_FOLDER_MIN { Duration::ZERO } else { (ended - began) * PAUSE_FACTOR };
-        SweptFolder { clean, clean_until: None, paused_until: ended + pause }
+        Self { clean, clean_until: None, paused_until: ended + pause }
     }
 
     /// True if the folder need not be swept.

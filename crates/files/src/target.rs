@@ -46,14 +46,14 @@ pub(crate) enum WriteProtection<'t> {
 impl WriteProtection<'_> {
     /// True if a program waits to open the file for writing.
     pub fn is_broken(&self) -> bool {
-        matches!(self, WriteProtection::Lease(lease) if lease.is_broken())
+        matches!(self, Self::Lease(lease) if lease.is_broken())
     }
 }
 
 impl<'r> Target<'r> {
-    pub fn open(resolved: ResolvedPath<'r>) -> Result<Target<'r>, AttemptError> {
+    pub fn open(resolved: ResolvedPath<'r>) -> Result<Self, AttemptError> {
         let file_lock = FileLock::open(&resolved)?.ok_or(AttemptError::Retry)?;
-        Ok(Target {
+        Ok(Self {
             path: resolved,
             file_lock,
             stat: None,

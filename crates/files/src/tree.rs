@@ -72,7 +72,7 @@ pub struct Skipped {
 }
 
 impl AddAssign for Skipped {
-    fn add_assign(&mut self, more: Skipped) {
+    fn add_assign(&mut self, more: Self) {
         self.ignored += more.ignored;
         self.hidden += more.hidden;
         self.special += more.special;

@@ -79,10 +79,10 @@ impl Stat {
         clippy::useless_conversion,
         reason = "the fields have other types on other systems"
     )]
-    fn new(stat: &rustix::fs::Stat) -> Stat {
+    fn new(stat: &rustix::fs::Stat) -> Self {
         let nanos =
             |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        Stat {
+        Self {
             kind: match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => FileKind::File,
                 FileType::Symlink => FileKind::Link,
@@ -103,7 +103,7 @@ impl Stat {
         }
     }
 
-    fn is_same_file(&self, other: &Stat) -> bool {
+    fn is_same_file(&self, other: &Self) -> bool {
         (self.stamp.device, self.stamp.inode) == (other.stamp.device, other.stamp.inode)
     }
 }

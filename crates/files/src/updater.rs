@@ -33,13 +33,13 @@ pub enum UpdateError<E> {
 }
 
 impl<'a> Updater<'a> {
-    pub fn new(store: &'a dyn Store) -> Updater<'a> {
-        Updater { store, missing_folders: MissingFolders::Refuse }
+    pub fn new(store: &'a dyn Store) -> Self {
+        Self { store, missing_folders: MissingFolders::Refuse }
     }
 
     #[must_use]
-    pub fn with_missing_folders(self, missing_folders: MissingFolders) -> Updater<'a> {
-        Updater { missing_folders, ..self }
+    pub fn with_missing_folders(self, missing_folders: MissingFolders) -> Self {
+        Self { missing_folders, ..self }
     }
 
     /// Changes one file. `change` also returns a value of its own, which is returned once its change is saved; it may

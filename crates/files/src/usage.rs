@@ -70,9 +70,9 @@ mod linux {
     }
 
     impl UsageSources {
-        fn open() -> Option<UsageSources> {
+        fn open() -> Option<Self> {
             let open = |path| File::open(path).ok();
-            Some(UsageSources {
+            Some(Self {
                 status: open("/proc/self/status")?,
                 meminfo: open("/proc/meminfo")?,
                 group_limit: open("/sys/fs/cgroup/memory.max"),

@@ -87,8 +87,8 @@ struct FolderCursor {
 }
 
 impl FolderCursor {
-    fn new(parent_len: usize, after: String) -> FolderCursor {
-        FolderCursor { parent_len, after, has_more: true, ..FolderCursor::default() }
+    fn new(parent_len: usize, after: String) -> Self {
+        Self { parent_len, after, has_more: true, ..Self::default() }
     }
 
     /// True if this name may have something to show. A walk that begins in the middle of a folder enters it again.

@@ -48,10 +48,10 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    fn new(found: &Metadata) -> Stat {
+    fn new(found: &Metadata) -> Self {
         let kind = found.file_type();
         let modified = found.modified().map(cap_std::time::SystemTime::into_std).map_or(0, nanos);
-        Stat {
+        Self {
             kind: if kind.is_symlink() {
                 FileKind::Link
             } else if kind.is_file() {
@@ -127,7 +127,7 @@ pub(crate) struct FolderLock;
 
 impl FolderLock {
     /// Returns `None`: the lock is needed only for exchanges, which do not exist here.
-    pub fn acquire(_: &Dir) -> Option<FolderLock> {
+    pub fn acquire(_: &Dir) -> Option<Self> {
         None
     }
 }

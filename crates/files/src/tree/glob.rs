@@ -33,7 +33,7 @@ pub(super) enum GlobSyntaxError {
 impl GlobSyntaxError {
     /// True if the text would be a glob if there were no bounds.
     pub fn is_over_a_bound(self) -> bool {
-        matches!(self, GlobSyntaxError::TooLong | GlobSyntaxError::TooManyAlternatives)
+        matches!(self, Self::TooLong | Self::TooManyAlternatives)
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) enum LookupKey<'g> {
 
 impl Glob {
     /// Parses a line without its terminator. `None` if it is blank or a comment.
-    pub fn parse(line: &str) -> Result<Option<Glob>, GlobSyntaxError> {
+    pub fn parse(line: &str) -> Result<Option<Self>, GlobSyntaxError> {
         let line = if line.ends_with("\\ ") { line } else { line.trim_end() };
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Glob {
         if segments.len() > 1 && segments.last() == Some(&Segment::AnyNames) {
             segments.push(Segment::Name([Token::Characters].into()));
         }
-        Ok(Some(Glob { is_negated, folders_only, segments: segments.into() }))
+        Ok(Some(Self { is_negated, folders_only, segments: segments.into() }))
     }
 
     /// True if the glob matches a path, which has `/` between its names.
@@ -162,7 +162,7 @@ impl Glob {
 
 impl Segment {
     /// Parses up to the next `/`, and returns the text after it.
-    fn parse(text: &str) -> Result<(Segment, Option<&str>), GlobSyntaxError> {
+    fn parse(text: &str) -> Result<(Self, Option<&str>), GlobSyntaxError> {
         let (mut tokens, mut plain) = (Vec::new(), String::new());
         let mut is_any = false;
         let mut rest = text.chars();
@@ -198,12 +198,12 @@ impl Segment {
             }
         };
         if is_any {
-            return Ok((Segment::AnyNames, following));
+            return Ok((Self::AnyNames, following));
         }
         if !plain.is_empty() {
             tokens.push(Token::Text(plain.into()));
         }
-        Ok((Segment::Name(tokens.into()), following))
+        Ok((Self::Name(tokens.into()), following))
     }
 }
 
@@ -274,10 +274,10 @@ impl Token {
     /// Returns the text without this token, if it begins with it. [`Token::Characters`] has no length of its own.
     fn strip<'t>(&self, text: &'t str) -> Option<&'t str> {
         let (is_negated, ranges) = match self {
-            Token::Text(plain) => return text.strip_prefix(&**plain),
-            Token::Characters => return None,
-            Token::Character => (true, &[][..]),
-            Token::Class { is_negated, ranges } => (*is_negated, &**ranges),
+            Self::Text(plain) => return text.strip_prefix(&**plain),
+            Self::Characters => return None,
+            Self::Character => (true, &[][..]),
+            Self::Class { is_negated, ranges } => (*is_negated, &**ranges),
         };
         let mut rest = text.chars();
         let character = rest.next()?;

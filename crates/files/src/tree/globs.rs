@@ -45,7 +45,7 @@ pub(super) const UNINDEXED_BYTES_MAX: usize = 32 * 1024;
 const SHOWN_CHARACTERS_MAX: usize = 80;
 
 impl Globs {
-    pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Globs, GlobError> {
+    pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Self, GlobError> {
         let (mut set, mut has_positive) = (GlobSet::default(), false);
         let mut size = GlobSetSize::default();
         for glob in globs {
@@ -59,7 +59,7 @@ impl Globs {
                 }
             }
         }
-        Ok(Globs { set: Arc::new(set), has_positive })
+        Ok(Self { set: Arc::new(set), has_positive })
     }
 
     /// Returns true if the path is left out, false if it is selected, and `None` if no glob decides.

@@ -16,7 +16,7 @@ const BYTES_MAX: usize = 256 * 1024;
 
 /// Ignore rules of a folder that has some, and those of its parents.
 pub(super) struct Rules {
-    outer: Option<Arc<Rules>>,
+    outer: Option<Arc<Self>>,
     /// Length of the folder's path in bytes, with the `/` after it.
     path_len: usize,
     ignore: GlobSet,
@@ -40,9 +40,9 @@ impl Rules {
     pub fn for_folder(
         folder: &Dir,
         path: &str,
-        outer: Option<Arc<Rules>>,
+        outer: Option<Arc<Self>>,
         skipped: &mut u64,
-    ) -> Option<Arc<Rules>> {
+    ) -> Option<Arc<Self>> {
         let mut size = outer.as_ref().map_or(RulesSize::default(), |outer| outer.size);
         let mut read = |folder: &Dir, name: &str| read(folder, name.as_ref(), &mut size, skipped);
         let ignore = read(folder, ".ignore");
@@ -54,7 +54,7 @@ impl Rules {
             return outer;
         }
         let path_len = path.len();
-        Some(Arc::new(Rules { outer, path_len, ignore, gitignore, exclude, is_repository, size }))
+        Some(Arc::new(Self { outer, path_len, ignore, gitignore, exclude, is_repository, size }))
     }
 
     /// Returns true if a path is ignored; `None` if no rule matches it. Rules of inner folders come first, and
@@ -68,12 +68,12 @@ impl Rules {
             .or_else(|| self.first_git_decision(|rules| by(&rules.exclude, rules.path_len)))
     }
 
-    fn first_decision(&self, by: impl Fn(&Rules) -> Option<bool>) -> Option<bool> {
+    fn first_decision(&self, by: impl Fn(&Self) -> Option<bool>) -> Option<bool> {
         self.inner_to_outer().find_map(by)
     }
 
     /// Returns the decision of the first folder that has one, up to the top of the repository.
-    fn first_git_decision(&self, by: impl Fn(&Rules) -> Option<bool>) -> Option<bool> {
+    fn first_git_decision(&self, by: impl Fn(&Self) -> Option<bool>) -> Option<bool> {
         for rules in self.inner_to_outer() {
             let decided = by(rules);
             if decided.is_some() || rules.is_repository {
@@ -84,7 +84,7 @@ impl Rules {
     }
 
     /// Iterates over the rules of the folders, from the innermost outwards.
-    fn inner_to_outer(&self) -> impl Iterator<Item = &Rules> {
+    fn inner_to_outer(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |rules| rules.outer.as_deref())
     }
 }

@@ -46,8 +46,8 @@ pub(super) struct WalkThread<'a, 'w, 'e> {
 }
 
 impl<'a, 'w, 'e> WalkThread<'a, 'w, 'e> {
-    pub(super) fn new(walk: &'a Walk<'w>, each: &'e mut FileVisitor<'e>) -> WalkThread<'a, 'w, 'e> {
-        WalkThread { walk, each, buffer: Vec::new(), skipped: Skipped::default() }
+    pub(super) fn new(walk: &'a Walk<'w>, each: &'e mut FileVisitor<'e>) -> Self {
+        Self { walk, each, buffer: Vec::new(), skipped: Skipped::default() }
     }
 
     pub(super) fn run(mut self) -> Skipped {

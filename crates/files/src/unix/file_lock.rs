@@ -40,7 +40,7 @@ pub(crate) enum LockedFile {
 
 impl FileLock {
     /// Opens the file to lock; `None` if something else took its place.
-    pub fn open(path: &ResolvedPath<'_>) -> Result<Option<FileLock>, StoreError> {
+    pub fn open(path: &ResolvedPath<'_>) -> Result<Option<Self>, StoreError> {
         let Some(stat) = path.regular()? else { return Ok(Some(None.into())) };
         if stat.is_read_only() {
             return Err(StoreError::denied("the file is read-only"));

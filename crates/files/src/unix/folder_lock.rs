@@ -29,12 +29,12 @@ pub(crate) struct FolderLock {
 
 impl FolderLock {
     /// Locks a folder. `None` if another program keeps the lock, or the file system has none.
-    pub fn acquire(folder: &Dir) -> Option<FolderLock> {
+    pub fn acquire(folder: &Dir) -> Option<Self> {
         let folder = reopen(folder).ok()?;
         let mut limit = None;
         loop {
             match retry_on_intr(|| flock(&folder, FlockOperation::NonBlockingLockExclusive)) {
-                Ok(()) => return Some(FolderLock { _folder: folder }),
+                Ok(()) => return Some(Self { _folder: folder }),
                 Err(Errno::WOULDBLOCK) => {}
                 Err(_) => return None,
             }

@@ -49,7 +49,7 @@ impl<'d> TempFile<'d> {
         bytes: &[u8],
         original: Option<(&FileLock, &Stat)>,
         temp_kind: TempKind,
-    ) -> Result<TempFile<'d>, AttemptError> {
+    ) -> Result<Self, AttemptError> {
         let original = original.and_then(|(file_lock, stat)| file_lock.file().zip(Some(stat)));
         // Until the file has its own mode no other user may read it; only an access list of the folder has to be set at
         // creation.
@@ -58,7 +58,7 @@ impl<'d> TempFile<'d> {
             Some(NewMode::FromFolder(mode)) => mode,
             _ => FIRST_MODE,
         };
-        let mut temp = TempFile::open(dir, mode, temp_kind)?;
+        let mut temp = Self::open(dir, mode, temp_kind)?;
         // Locked before other programs can see it: no sweep removes it, and a program that opens it once published
         // waits for us.
         if !file_lock::try_lock(&temp.file)? {
@@ -130,13 +130,13 @@ impl<'d> TempFile<'d> {
         })?)
     }
 
-    fn open(dir: &'d Dir, mode: Mode, temp_kind: TempKind) -> Result<TempFile<'d>, AttemptError> {
+    fn open(dir: &'d Dir, mode: Mode, temp_kind: TempKind) -> Result<Self, AttemptError> {
         #[cfg(target_os = "linux")]
         if temp_kind == TempKind::Unnamed {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             match retry_on_intr(|| openat(dir, ".", flags, mode)) {
                 Ok(file) => {
-                    return Ok(TempFile {
+                    return Ok(Self {
                         dir,
                         file: file.into(),
                         name: None,
@@ -164,7 +164,7 @@ impl<'d> TempFile<'d> {
             }
             creation_error(error)
         })?;
-        Ok(TempFile {
+        Ok(Self {
             dir,
             file: file.into(),
             name: Some(name),

@@ -45,7 +45,7 @@ impl FileLock {
     }
 
     /// Finds the lock file's name. Never `None`, which is for systems that open the file here.
-    pub fn open(path: &ResolvedPath<'_>) -> Result<Option<FileLock>, StoreError> {
+    pub fn open(path: &ResolvedPath<'_>) -> Result<Option<Self>, StoreError> {
         if path.regular()?.is_some_and(Stat::is_read_only) {
             return Err(StoreError::denied("the file is read-only"));
         }
@@ -53,7 +53,7 @@ impl FileLock {
         let (device, inode) = super::identity(&path.folder).map_err(failed)?;
         // Names that differ only in case are one file.
         let name = xxh3_64(path.name.to_string_lossy().to_lowercase().as_bytes());
-        Ok(Some(FileLock {
+        Ok(Some(Self {
             dir: path.folder.try_clone().map_err(failed)?,
             lock_name: format!(".fe-{name:016x}.lock"),
             key: (device ^ inode.rotate_left(32), name),

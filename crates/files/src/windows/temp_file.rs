@@ -32,14 +32,14 @@ impl<'d> TempFile<'d> {
         bytes: &[u8],
         _: Option<(&FileLock, &Stat)>,
         _: TempKind,
-    ) -> Result<TempFile<'d>, AttemptError> {
+    ) -> Result<Self, AttemptError> {
         let name = temp_name::fresh();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).share_mode(0);
         let file = super::open(dir, name.as_ref(), &mut options)
             .map_err(StoreError::when("create a temporary file"))?
             .ok_or(AttemptError::Retry)?;
-        let temp = TempFile { dir, file: Some(file), name: Some(name) };
+        let temp = Self { dir, file: Some(file), name: Some(name) };
         if let Some(mut file) = temp.file.as_ref() {
             file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
             let size = super::stat_open(file)

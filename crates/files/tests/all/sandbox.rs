@@ -72,7 +72,7 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Place {
+    fn new() -> Self {
         let dir = TempDir::new().unwrap();
         for folder in ["root", "root/folder", "empty"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
@@ -85,7 +85,7 @@ impl Place {
         fs::set_permissions(dir.path().join("root/program"), executable).unwrap();
         let name = dir.path().as_os_str().as_encoded_bytes();
         let name = SocketAddr::from_abstract_name(name).unwrap();
-        Place {
+        Self {
             dir,
             listener: TcpListener::bind("127.0.0.1:0").unwrap(),
             unnamed: UnixListener::bind_addr(&name).unwrap(),
@@ -94,8 +94,8 @@ impl Place {
     }
 
     /// What others have moved already is refused as well as what is where it was.
-    fn where_others_moved() -> Place {
-        let place = Place::new();
+    fn where_others_moved() -> Self {
+        let place = Self::new();
         for name in ["renamed", "taken out"] {
             fs::write(place.at(name), "outside").unwrap();
         }

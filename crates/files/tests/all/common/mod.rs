@@ -34,15 +34,15 @@ pub struct Disk {
 }
 
 impl Disk {
-    pub fn new() -> Disk {
+    pub fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let store = open(dir.path());
-        Disk { dir, store }
+        Self { dir, store }
     }
 
-    pub fn with_named_temp_files() -> Disk {
-        let Disk { dir, store } = Disk::new();
-        Disk { dir, store: store.with_named_temp_files() }
+    pub fn with_named_temp_files() -> Self {
+        let Self { dir, store } = Self::new();
+        Self { dir, store: store.with_named_temp_files() }
     }
 
     pub fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {

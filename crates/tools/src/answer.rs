@@ -1,6 +1,6 @@
 //! Parts that the answers of several tools have in common.
 
-use files::{Durable, Hash, Interference, Saved, StoreError, Version};
+use files::{Durable, Hash, Interference, Saved, Version};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
@@ -149,34 +149,6 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
         Interference::None => {}
     }
     notes
-}
-
-/// Returns a hint on what would help against an error of the store.
-pub(crate) fn hint(error: &StoreError) -> Option<String> {
-    match error {
-        StoreError::Denied { reason } => {
-            Some(reason.as_deref().unwrap_or("the server's user may not do that").into())
-        }
-        StoreError::NotRegular | StoreError::IsFolder => {
-            Some("only regular files can be read and edited".into())
-        }
-        StoreError::NoFolder => {
-            Some("the folder was removed; make it again and restart the server".into())
-        }
-        StoreError::ReadOnly => Some("the file system is read-only".into()),
-        StoreError::TooLarge { .. } => Some("the limit is set by --max-size".into()),
-        StoreError::LockTimeout { holder: None } => Some(
-            "another process holds the lock of this file; nothing was written, try again".into(),
-        ),
-        StoreError::LockTimeout { holder: Some(process) } => Some(format!(
-            "process {process} holds the lock of this file; nothing was written, try again, or end \
-             that process if it should not hold it"
-        )),
-        StoreError::TimedOut => {
-            Some("nothing was written; ask for less at once, or let --timeout be longer".into())
-        }
-        _ => None,
-    }
 }
 
 /// Shortens a caller's own text for a message that repeats it.

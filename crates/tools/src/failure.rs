@@ -1,6 +1,6 @@
 //! Failures of calls: many reasons, few kinds. The server decides what a kind is called on the wire.
 
-use files::{Hash, StoreError};
+use files::Hash;
 use serde_json::{Map, Value};
 use text::{EditError, NotText, StringError};
 
@@ -104,29 +104,6 @@ impl Failure {
     pub fn with_current(mut self, hash: Option<Hash>) -> Self {
         self.current = hash;
         self
-    }
-}
-
-impl From<&StoreError> for FailureKind {
-    fn from(error: &StoreError) -> Self {
-        match error {
-            StoreError::Denied { .. } | StoreError::ReadOnly => Self::Denied,
-            StoreError::NoFolder => Self::NotFound,
-            StoreError::Stale { .. } => Self::Stale,
-            StoreError::SameFile => Self::Conflict,
-            StoreError::NotRegular | StoreError::IsFolder => Self::NotAFile,
-            StoreError::TooLarge { .. } => Self::TooLarge,
-            StoreError::LockTimeout { .. } | StoreError::TimedOut | StoreError::Unconfirmed => {
-                Self::TimedOut
-            }
-            StoreError::Cancelled => Self::Cancelled,
-            StoreError::Stopping => Self::Stopping,
-            StoreError::DiskFull => Self::DiskFull,
-            StoreError::NoLocks { .. } | StoreError::Write { .. } | StoreError::Io { .. } => {
-                Self::System
-            }
-            StoreError::Stopped => Self::Internal,
-        }
     }
 }
 

@@ -15,6 +15,7 @@ mod line_number;
 pub mod rehearsal;
 pub mod resource;
 pub mod schema;
+mod store_error;
 mod syntax;
 pub mod text_file;
 pub mod tool;

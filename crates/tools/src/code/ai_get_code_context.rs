@@ -263,11 +263,7 @@ impl Tool for AiGetCodeContext {
         };
         let gathered = context::gather(cx.root, cx.store, &wanted, cx.call);
         let mut gathered = gathered.map_err(|error| {
-            let path = self.path.as_deref().unwrap_or(".");
-            match error {
-                StoreError::NoFolder => super::no_folder(path),
-                error => super::refused(path, &error, cx.limits),
-            }
+            super::refused_folder(self.path.as_deref().unwrap_or("."), &error, cx.limits)
         })?;
         refuse_unreadable(&gathered, files.len() + excerpts.len(), cx)?;
         gathered.notes.extend(super::search_files::unapplied_rules(&gathered.skipped));

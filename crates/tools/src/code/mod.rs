@@ -15,8 +15,9 @@ use files::tree::{Globs, TreeOptions};
 use files::{DirPath, FilePath, PathError, Root, StoreError};
 use text::NotText;
 
-use crate::answer::{self, megabytes, short};
+use crate::answer::short;
 use crate::schema::{Problem, SchemaViolation};
+use crate::store_error::{self, Wording};
 use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 /// The code tools, as a toolset.
@@ -39,7 +40,8 @@ pub fn give_back() {
     ::code::give_back();
 }
 
-const RELATIVE: &str = "paths are relative to the folder, for instance `src/main.rs`";
+pub(crate) const PATHS_ARE_RELATIVE: &str =
+    "paths are relative to the folder, for instance `src/main.rs`";
 
 /// Returns the faults that have words of their own in those words.
 fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
@@ -82,7 +84,10 @@ fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
     root.relative(path).map_err(|error| match error {
         PathError::Outside | PathError::Relative => {
             Failure::new(FailureKind::Denied, format!("Permission denied: {at}")).with_hint(
-                format!("only files below {} can be reached; {RELATIVE}", root.path().display()),
+                format!(
+                    "only files below {} can be reached; {PATHS_ARE_RELATIVE}",
+                    root.path().display()
+                ),
             )
         }
         PathError::Temporary => {
@@ -116,13 +121,11 @@ fn folder(root: &Root, path: &str) -> Result<DirPath, Failure> {
 }
 
 fn no_folder(path: &str) -> Failure {
-    Failure::new(FailureKind::NotFound, format!("Folder not found: {}", short(path)))
-        .with_hint("check the spelling; leave `path` out to search everywhere")
+    store_error::missing_folder(path, Wording::CodeFolder)
 }
 
 fn not_found(path: &str) -> Failure {
-    Failure::new(FailureKind::NotFound, format!("File not found: {}", short(path)))
-        .with_hint(format!("check the spelling; {RELATIVE}"))
+    store_error::missing_folder(path, Wording::Code)
 }
 
 fn not_text(path: &str, reason: &NotText) -> Failure {
@@ -151,36 +154,14 @@ fn unwritten(error: &model::Error) -> Failure {
         .with_hint("write the code yourself and pass it as `code_block`, or try again")
 }
 
-/// Makes the failure for an error of the store.
+/// Makes the failure for an error of the store about a file.
 fn refused(path: &str, error: &StoreError, limits: &Limits) -> Failure {
-    let at = short(path);
-    let message = match error {
-        StoreError::NoFolder => return not_found(path),
-        StoreError::Stale { why, current } => {
-            return Failure::stale(&at, *current).with_hint(*why);
-        }
-        StoreError::Denied { .. } => format!("Permission denied: {at}"),
-        StoreError::ReadOnly => format!("Read-only file system: {at}"),
-        StoreError::IsFolder | StoreError::NotRegular => format!("{at} is not a file"),
-        StoreError::TooLarge { size, max } => {
-            let (size, max) = (megabytes(*size), megabytes(*max));
-            format!("File size {size}MB exceeds maximum limit {max}MB: {at}")
-        }
-        StoreError::LockTimeout { .. } => "Failed to acquire file lock within timeout".into(),
-        StoreError::TimedOut => {
-            format!("Operation timed out after {} seconds", limits.timeout.as_secs())
-        }
-        StoreError::DiskFull => format!("Disk full: cannot write to {at}"),
-        StoreError::Unconfirmed => "The outcome is unknown, read the file again".into(),
-        StoreError::Cancelled => "The call was cancelled; nothing was written".into(),
-        StoreError::Stopping => "The server is stopping; nothing was written".into(),
-        StoreError::NoLocks { .. }
-        | StoreError::Write { .. }
-        | StoreError::Io { .. }
-        | StoreError::SameFile
-        | StoreError::Stopped => format!("File system error: {error}"),
-    };
-    Failure { hint: answer::hint(error), ..Failure::new(FailureKind::from(error), message) }
+    store_error::failure(error, path, limits, Wording::Code)
+}
+
+/// Makes the failure for an error of the store about a folder to be searched.
+fn refused_folder(path: &str, error: &StoreError, limits: &Limits) -> Failure {
+    store_error::failure(error, path, limits, Wording::CodeFolder)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use ::code::search::{
     self, CONTEXT_MAX, Case, FileHits, Found, HitLine, Pattern, PatternOptions, RESULTS_MAX,
     SearchError, SearchOptions, Show,
 };
-use files::StoreError;
 use files::tree::Skipped;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -158,10 +157,11 @@ impl Tool for SearchFiles {
         let found = search::search(cx.root, &pattern, &options, cx.call).map_err(|error| {
             let path = self.path.as_deref().unwrap_or(".");
             match error {
-                SearchError::Cursor => super::invalid("`cursor` is not one of a search".into())
-                    .with_hint("give the `next_cursor` of the page before, or leave it out"),
-                SearchError::Store(StoreError::NoFolder) => super::no_folder(path),
-                SearchError::Store(error) => super::refused(path, &error, cx.limits),
+                SearchError::Cursor => {
+                    super::invalid("`cursor` is not one of a search".into())
+                        .with_hint("give the `next_cursor` of the page before, or leave it out")
+                }
+                SearchError::Store(error) => super::refused_folder(path, &error, cx.limits),
             }
         })?;
         Ok(reply(&found))

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::UNIX_EPOCH;
 
-use files::{DirPath, Entry, StoreError};
+use files::{DirPath, Entry};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Context, Effect, Failure, FailureKind, Tool, ToolOutput, iso8601, schema};
+use crate::store_error::flat_listing_failure;
+use crate::{Context, Effect, Failure, Tool, ToolOutput, iso8601, schema};
 
 /// List the text files of the folder: name, time of last change, number of lines (-1: too large or not text). No hidden files, no subfolders.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -181,25 +182,10 @@ fn list(cx: &Context) -> Result<Listing, Failure> {
         }
         ControlFlow::Continue(())
     });
-    outcome.map_err(|error| refused(&error, cx))?;
+    let failure = |error| flat_listing_failure(&error, cx.limits);
+    outcome.map_err(failure)?;
     files.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     let lines = cx.line_counts.count(cx.store, &files, cx.call);
-    cx.call.check().map_err(|error| refused(&error, cx))?;
+    cx.call.check().map_err(failure)?;
     Ok(Listing { files, lines, skipped })
-}
-
-fn refused(error: &StoreError, cx: &Context) -> Failure {
-    match error {
-        StoreError::Denied { .. } | StoreError::NoFolder => Failure {
-            message: "Cannot access working directory".into(),
-            ..super::refused("", error, cx.limits)
-        },
-        StoreError::TimedOut | StoreError::Cancelled | StoreError::Stopping => {
-            super::refused("", error, cx.limits)
-        }
-        _ => Failure::new(
-            FailureKind::from(error),
-            format!("Filesystem error during directory listing: {error}"),
-        ),
-    }
 }

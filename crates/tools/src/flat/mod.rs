@@ -15,9 +15,9 @@ pub use read_file::ReadFile;
 use files::{FilePath, PathError, Root, StoreError};
 use text::NotText;
 
-use crate::answer::{self, megabytes};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::{Problem, SchemaViolation};
+use crate::store_error::{self, Wording};
 use crate::{ArgumentError, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 const NAMES: &str = "a name holds letters, digits, `.`, `_` and `-`, 1 to 255 of them, and no path";
@@ -78,37 +78,9 @@ fn not_found(name: &str) -> Failure {
         .with_hint("`list_files` shows the files there are")
 }
 
-/// Makes the failure for an error of the store, in the contract's words.
+/// Makes the failure for an error of the store.
 fn refused(name: &str, error: &StoreError, limits: &Limits) -> Failure {
-    let message = match error {
-        StoreError::Denied { .. } | StoreError::ReadOnly => {
-            format!("Permission denied accessing '{name}'")
-        }
-        StoreError::NoFolder => "Cannot access working directory".into(),
-        StoreError::NotRegular | StoreError::IsFolder => {
-            format!("'{name}' is not a regular file")
-        }
-        StoreError::TooLarge { size, max } => {
-            format!("File size {}MB exceeds maximum limit {}MB", megabytes(*size), megabytes(*max))
-        }
-        StoreError::LockTimeout { .. } => "Failed to acquire file lock within timeout".into(),
-        StoreError::TimedOut => {
-            format!("Operation timed out after {} seconds", limits.timeout.as_secs())
-        }
-        StoreError::Stale { why, current } => {
-            return Failure::stale(name, *current).with_hint(*why);
-        }
-        StoreError::Write { source, .. } => format!("Failed to write file: {source}"),
-        StoreError::DiskFull => "Failed to write file: no space left on the device".into(),
-        StoreError::Unconfirmed => "The outcome is unknown, read the file again".into(),
-        StoreError::Cancelled => "The call was cancelled; nothing was written".into(),
-        StoreError::Stopping => "The server is stopping; nothing was written".into(),
-        StoreError::NoLocks { .. }
-        | StoreError::Io { .. }
-        | StoreError::SameFile
-        | StoreError::Stopped => format!("Filesystem error: {error}"),
-    };
-    Failure { hint: answer::hint(error), ..Failure::new(FailureKind::from(error), message) }
+    store_error::failure(error, name, limits, Wording::Flat)
 }
 
 fn not_text(reason: &NotText) -> Failure {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{folder, uri};
-use crate::text_file::{self, Act};
+use crate::store_error::resource_listing_failure;
 use crate::{
     ArgumentError, Context, Effect, Failure, FailureKind, Limits, Tool, ToolOutput, iso8601,
 };
@@ -63,13 +63,7 @@ impl Tool for ListResources {
     }
 
     fn refused(_: &str, error: &StoreError, limits: &Limits) -> Failure {
-        match error {
-            StoreError::TimedOut | StoreError::Cancelled | StoreError::Stopping => {
-                text_file::refused("", error, limits, Act::Fetch)
-            }
-            // Any other error concerns the served folder, which no argument names.
-            _ => Failure::new(FailureKind::System, format!("Cannot read the folder: {error}")),
-        }
+        resource_listing_failure(error, limits)
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {

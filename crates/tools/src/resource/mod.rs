@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 
 use files::{FilePath, PathError, Root, StoreError};
 
-use crate::text_file::{self, Act};
+use crate::text_file::{self, FileAction};
 use crate::{Dialect, Effect, Failure, Limits, Toolset};
 
 /// The files by their URIs, as a toolset.
@@ -26,7 +26,7 @@ impl Toolset for Resources {
     }
 
     fn refused(target: &str, error: &StoreError, limits: &Limits, _: Effect) -> Failure {
-        text_file::refused(&path(target), error, limits, Act::Fetch)
+        text_file::refused(&path(target), error, limits, FileAction::ReadResource)
     }
 }
 

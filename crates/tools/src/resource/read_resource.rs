@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::uri;
-use crate::text_file::{self, Act, Loaded};
+use crate::text_file::{self, FileAction, Loaded};
 use crate::{ArgumentError, Block, Context, Effect, Failure, Tool, ToolOutput};
 
 /// Read a text file, exactly as it is.
@@ -30,7 +30,8 @@ impl Tool for ReadResource {
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
-        let Loaded { text, .. } = text_file::load(&super::path(&self.uri), cx, Act::Fetch)?;
+        let Loaded { text, .. } =
+            text_file::load(&super::path(&self.uri), cx, FileAction::ReadResource)?;
         let whole = 0..text.as_str().len();
         Ok(ToolOutput { blocks: vec![Block::of_text(text, whole)], ..ToolOutput::default() })
     }

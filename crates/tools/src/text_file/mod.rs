@@ -17,8 +17,9 @@ use files::{FilePath, Hash, PathError, Root, StoreError};
 use serde_json::{Map, Value, json};
 use text::{NotText, Text};
 
-use crate::answer::{self, cut, megabytes, short};
+use crate::answer::{cut, short};
 use crate::schema::{Problem, SchemaViolation};
+use crate::store_error::{self, Wording};
 use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 const ABSOLUTE: &str =
@@ -35,21 +36,21 @@ impl Toolset for TextFiles {
     }
 
     fn refused(target: &str, error: &StoreError, limits: &Limits, effect: Effect) -> Failure {
-        refused(target, error, limits, Act::of(effect))
+        refused(target, error, limits, FileAction::of(effect))
     }
 }
 
-/// The action that a tool is about to take, for the words that differ.
+/// The action of a tool on its file, for the words that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum FileAction {
     Read,
     /// Reads too, but by a URI, and has no tool that writes.
-    Fetch,
+    ReadResource,
     Write,
     Edit,
 }
 
-impl Act {
+impl FileAction {
     fn of(effect: Effect) -> Self {
         match effect {
             Effect::Reads => Self::Read,
@@ -88,7 +89,7 @@ fn path_faults(arguments: &Value) -> Vec<ArgumentError> {
     vec![ArgumentError::unusable(format!("Path must be absolute: {}", short(path)), ABSOLUTE)]
 }
 
-fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
+fn path(root: &Root, path: &str, action: FileAction) -> Result<FilePath, Failure> {
     root.absolute(path).map_err(|error| {
         let at = short(path);
         let invalid = |message: String| {
@@ -108,7 +109,7 @@ fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
                     .with_hint("names like this are the server's own temporary files")
             }
             PathError::Folder => {
-                not_a_file(path, act).with_hint("it names a folder, by how it ends; name a file")
+                not_a_file(path, action).with_hint("it names a folder, by how it ends; name a file")
             }
             PathError::Length => invalid(format!("Path too long: {at}"))
                 .with_hint("a name has at most 255 bytes, a path at most 4095"),
@@ -121,13 +122,9 @@ fn path(root: &Root, path: &str, act: Act) -> Result<FilePath, Failure> {
     })
 }
 
-fn not_a_file(path: &str, act: Act) -> Failure {
-    let path = short(path);
-    let message = match act {
-        Act::Read | Act::Fetch | Act::Edit => format!("{path} is not a file"),
-        Act::Write => format!("{path} is a directory"),
-    };
-    Failure::new(FailureKind::NotAFile, message).with_hint("it is a folder; name a file in it")
+/// Makes the failure for a folder where a file was expected.
+fn not_a_file(path: &str, action: FileAction) -> Failure {
+    Failure::new(FailureKind::NotAFile, store_error::not_a_file(&short(path), action))
 }
 
 /// A file that was read.
@@ -138,83 +135,58 @@ pub(crate) struct Loaded {
 }
 
 /// Reads the text of the file at an absolute path.
-pub(crate) fn load(path: &str, cx: &Context, act: Act) -> Result<Loaded, Failure> {
-    let at = self::path(cx.root, path, act)?;
+pub(crate) fn load(path: &str, cx: &Context, action: FileAction) -> Result<Loaded, Failure> {
+    let at = self::path(cx.root, path, action)?;
     let version = cx
         .store
         .read(&at, cx.call)
-        .map_err(|error| refused(path, &error, cx.limits, act))?
-        .ok_or_else(|| missing(path, &at, cx, act))?;
-    let text = Text::decode(version.bytes).map_err(|reason| not_text(path, &reason, act))?;
+        .map_err(|error| refused(path, &error, cx.limits, action))?
+        .ok_or_else(|| missing(path, &at, cx, action))?;
+    let text = Text::decode(version.bytes).map_err(|reason| not_text(path, &reason, action))?;
     Ok(Loaded { text, note: version.note })
 }
 
 /// Makes the failure for a missing file; `at` is where it was searched for.
-fn missing(path: &str, at: &FilePath, cx: &Context, act: Act) -> Failure {
-    let failure = not_found(path, act);
+fn missing(path: &str, at: &FilePath, cx: &Context, action: FileAction) -> Failure {
+    let failure = not_found(path, action);
     match names::alike(at, cx) {
         Some(hint) => failure.with_hint(hint),
         None => failure,
     }
 }
 
-fn not_found(path: &str, act: Act) -> Failure {
+fn not_found(path: &str, action: FileAction) -> Failure {
     Failure::new(FailureKind::NotFound, format!("File not found: {}", short(path))).with_hint(
-        match act {
-            Act::Fetch => "check the spelling; `resources/list` shows the files there are",
-            Act::Read | Act::Write | Act::Edit => {
+        match action {
+            FileAction::ReadResource => {
+                "check the spelling; `resources/list` shows the files there are"
+            }
+            FileAction::Read | FileAction::Write | FileAction::Edit => {
                 "check the spelling; `write_text_file` creates a file"
             }
         },
     )
 }
 
-/// Makes the failure for an error of the store, in the contracts' words.
-pub(crate) fn refused(path: &str, error: &StoreError, limits: &Limits, act: Act) -> Failure {
-    let at = short(path);
-    let message = match error {
-        StoreError::IsFolder => return not_a_file(path, act),
-        StoreError::NoFolder if act == Act::Write => {
-            let parent = Path::new(path).parent().unwrap_or(Path::new(path)).display().to_string();
-            return Failure::new(
-                FailureKind::NotFound,
-                format!("Parent directory not found: {}", short(&parent)),
-            )
-            .with_hint("set `create_dirs` to true to create missing folders");
-        }
-        StoreError::NoFolder => {
-            return not_found(path, act).with_hint("the folder it would be in does not exist");
-        }
-        StoreError::Stale { why, current } => {
-            return Failure::stale(&at, *current).with_hint(*why);
-        }
-        StoreError::Denied { .. } => format!("Permission denied: {at}"),
-        StoreError::ReadOnly => format!("Read-only filesystem: {at}"),
-        StoreError::NotRegular => format!("{at} is not a file"),
-        StoreError::TooLarge { size, max } => {
-            let (size, max) = (megabytes(*size), megabytes(*max));
-            format!("File size {size}MB exceeds maximum limit {max}MB: {at}")
-        }
-        StoreError::LockTimeout { .. } => "Failed to acquire file lock within timeout".into(),
-        StoreError::TimedOut => {
-            format!("Operation timed out after {} seconds", limits.timeout.as_secs())
-        }
-        StoreError::DiskFull => format!("Disk full: cannot write to {at}"),
-        StoreError::Unconfirmed => "The outcome is unknown, read the file again".into(),
-        StoreError::Cancelled => "The call was cancelled; nothing was written".into(),
-        StoreError::Stopping => "The server is stopping; nothing was written".into(),
-        StoreError::Write { source, .. } => format!("Filesystem error: {source}"),
-        StoreError::NoLocks { .. }
-        | StoreError::Io { .. }
-        | StoreError::SameFile
-        | StoreError::Stopped => format!("Filesystem error: {error}"),
-    };
-    Failure { hint: answer::hint(error), ..Failure::new(FailureKind::from(error), message) }
+/// Makes the failure for an error of the store.
+pub(crate) fn refused(
+    path: &str,
+    error: &StoreError,
+    limits: &Limits,
+    action: FileAction,
+) -> Failure {
+    store_error::failure(error, path, limits, Wording::Text(action))
 }
 
 /// Makes the failure as [`refused`] does, for a write of so many bytes.
-fn unwritten(path: &str, error: &StoreError, limits: &Limits, act: Act, bytes: usize) -> Failure {
-    let failure = refused(path, error, limits, act);
+fn unwritten(
+    path: &str,
+    error: &StoreError,
+    limits: &Limits,
+    action: FileAction,
+    bytes: usize,
+) -> Failure {
+    let failure = refused(path, error, limits, action);
     match error {
         StoreError::DiskFull => {
             let message = format!("Disk full: cannot write {bytes} bytes to {}", short(path));
@@ -224,10 +196,10 @@ fn unwritten(path: &str, error: &StoreError, limits: &Limits, act: Act, bytes: u
     }
 }
 
-fn not_text(path: &str, reason: &NotText, act: Act) -> Failure {
-    let doing = match act {
-        Act::Read | Act::Fetch => "read",
-        Act::Write | Act::Edit => "edit",
+fn not_text(path: &str, reason: &NotText, action: FileAction) -> Failure {
+    let doing = match action {
+        FileAction::Read | FileAction::ReadResource => "read",
+        FileAction::Write | FileAction::Edit => "edit",
     };
     let hint = match reason {
         NotText::InvalidUtf8 { at } => {

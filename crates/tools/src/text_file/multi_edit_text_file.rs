@@ -11,7 +11,7 @@ use text::diff::{self, DiffNames};
 use text::exact::{AppliedEdit, MatchKind, Matching, Pick, StagedText};
 use text::{IndentShift, StringEdit, Text};
 
-use super::{Act, refusal};
+use super::{FileAction, refusal};
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::SchemaViolation;
@@ -143,7 +143,7 @@ impl Tool for MultiEditTextFile {
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
-        let path = super::path(cx.root, &self.path, Act::Edit)?;
+        let path = super::path(cx.root, &self.path, FileAction::Edit)?;
         let size = Cell::new(0);
         // True if the edits fitted the file in an earlier attempt.
         let fitted = Cell::new(false);
@@ -178,11 +178,11 @@ impl Tool for MultiEditTextFile {
                 Ok(self.reply(Edited { after, ..edited }, notes))
             }
             Err(UpdateError::Change(Failure { kind: FailureKind::NotFound, .. })) => {
-                Err(super::missing(&self.path, &path, cx, Act::Edit))
+                Err(super::missing(&self.path, &path, cx, FileAction::Edit))
             }
             Err(UpdateError::Change(failure)) => Err(failure),
             Err(UpdateError::Store(error)) => {
-                Err(super::unwritten(&self.path, &error, cx.limits, Act::Edit, size.get()))
+                Err(super::unwritten(&self.path, &error, cx.limits, FileAction::Edit, size.get()))
             }
         }
     }
@@ -201,12 +201,12 @@ struct Edited {
 
 impl MultiEditTextFile {
     fn change(&self, version: Option<&Version>, cx: &Context) -> Result<(String, Edited), Failure> {
-        let version = version.ok_or_else(|| super::not_found(&self.path, Act::Edit))?;
+        let version = version.ok_or_else(|| super::not_found(&self.path, FileAction::Edit))?;
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
         let before = answer::hash_before(Some(version), expected, Mode::of(self.dry_run));
         answer::check_hash(&super::short(&self.path), expected, before)?;
         let old = Text::decode(version.bytes.clone())
-            .map_err(|reason| super::not_text(&self.path, &reason, Act::Edit))?;
+            .map_err(|reason| super::not_text(&self.path, &reason, FileAction::Edit))?;
         let max_size = usize::try_from(cx.limits.max_size).unwrap_or(usize::MAX);
         let mut staged = StagedText::new(&old, max_size);
         for edit in &self.edits {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use text::{LineRange, Text, lines};
 
-use super::{Act, Loaded};
+use super::{FileAction, Loaded};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::SchemaViolation;
 use crate::{ArgumentError, Block, Context, Effect, Failure, Limits, Tool, ToolOutput};
@@ -72,12 +72,12 @@ impl ReadTextFile {
         let more = self.limit.map_or(usize::MAX, |limit| limit.index(Base::One));
         let range = LineRange { first, last: first.saturating_add(more) };
         if self.line.is_some() || self.limit.is_some() {
-            let at = super::path(cx.root, &self.path, Act::Read)?;
+            let at = super::path(cx.root, &self.path, FileAction::Read)?;
             if let Some(excerpt) = cx.store.excerpt(&at, range, cx.call) {
                 return Ok(Page::of_excerpt(excerpt, range));
             }
         }
-        super::load(&self.path, cx, Act::Read).map(|loaded| Page::of(loaded, range))
+        super::load(&self.path, cx, FileAction::Read).map(|loaded| Page::of(loaded, range))
     }
 }
 

@@ -6,7 +6,7 @@ use files::{Hash, StoreError};
 use text::exact::{Ambiguity, Pick, StagedText};
 use text::{LineSpan, StringEdit, StringError, lines, nearest};
 
-use super::{Act, cut};
+use super::{FileAction, cut};
 use crate::{Context, Failure, FailureKind};
 
 /// Most characters of a string that a message repeats.
@@ -66,7 +66,7 @@ pub(super) fn of(
         ),
         StringError::TooLong { size, .. } => {
             let error = StoreError::TooLarge { size: *size as u64, max: cx.limits.max_size };
-            return super::refused(path, &error, cx.limits, Act::Edit)
+            return super::refused(path, &error, cx.limits, FileAction::Edit)
                 .with_hint("the file would become that large; the limit is set by --max-size");
         }
     };

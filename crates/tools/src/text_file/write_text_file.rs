@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use text::diff::{self, DiffNames};
 use text::{ComposedSplices, Text};
 
-use super::Act;
+use super::FileAction;
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::Base;
 use crate::schema::SchemaViolation;
@@ -83,7 +83,7 @@ impl Tool for WriteTextFile {
     }
 
     fn run(mut self, cx: &Context) -> Result<ToolOutput, Failure> {
-        let path = super::path(cx.root, &self.path, Act::Write)?;
+        let path = super::path(cx.root, &self.path, FileAction::Write)?;
         let folders = match self.create_dirs {
             Some(true) => MissingFolders::Create,
             Some(false) | None => MissingFolders::Refuse,
@@ -113,7 +113,7 @@ impl Tool for WriteTextFile {
             Err(UpdateError::Change(failure)) => Err(failure),
             Err(UpdateError::Store(error)) => {
                 let failure =
-                    super::unwritten(&self.path, &error, cx.limits, Act::Write, size.get());
+                    super::unwritten(&self.path, &error, cx.limits, FileAction::Write, size.get());
                 Err(match error {
                     StoreError::NoFolder if is_folder(&path.parent(), cx) => Failure {
                         message: format!(

@@ -2,8 +2,8 @@
 //!
 //! Everything is done through a [`Store`]: read a file, list a folder, or run a [`Store::update`], which reads, lets
 //! the caller change the bytes in memory and publishes the result whole or not at all. [`DiskStore`] keeps files on
-//! disk; [`MemoryStore`] and [`FaultyStore`] replace it in tests. A path can only be made by [`Root`], and an [`Updater`] adds
-//! the caller's own error type to an update.
+//! disk; [`MemoryStore`] and [`FaultyStore`] replace it in tests. A path can only be made by [`Root`], and an
+//! [`Updater`] adds the caller's own error type to an update.
 //!
 //! The crate is synchronous and knows nothing of text beyond counting lines, nor of protocols. Messages contain no file
 //! names: the caller has them.
@@ -34,6 +34,9 @@ mod updater;
 pub mod usage;
 mod walk;
 
+#[cfg(test)]
+#[path = "../tests/all/common/not_checked.rs"]
+mod not_checked;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]

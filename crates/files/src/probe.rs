@@ -154,6 +154,9 @@ mod tests {
             let all = ReplaceSupport { leases: true, exchange: true };
             assert_eq!(replace_support(&root).unwrap(), all, "{named}");
             assert!(os::is_local_file_system(root.dir()), "{named}");
+        } else {
+            let needs = "ext4, XFS, Btrfs or tmpfs";
+            crate::not_checked::not_checked("unnamed files, leases and exchanges", needs);
         }
         assert!(!os::is_local_file_system(at("/proc").dir()));
         assert!(!is_mounted_read_only(&root));

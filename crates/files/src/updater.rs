@@ -1,5 +1,5 @@
-//! Updates files with the caller's own error type: read, change in memory, save all or nothing. An error of the closure is
-//! returned as [`UpdateError::Change`].
+//! Updates files with the caller's own error type: read, change in memory, save all or nothing. An error of the closure
+//! is returned as [`UpdateError::Change`].
 
 use std::ops::ControlFlow;
 use std::slice;

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Disk, append, at, call};
+use crate::common::{Disk, append, at, call, is_root_to_check};
 use files::{Change, Durability, MissingFolders, Root, StoreError, UpdateError, Updater};
 
 const FOLDER: &str = "FILES_TEST_FOLDER";
@@ -145,7 +145,7 @@ fn shared_folder(mode: u32) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn an_owner_that_cannot_be_kept_gives_nobody_more_rights() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root_to_check("an owner that cannot be kept") {
         return;
     }
     // Mode before, whether the editor is in the file's group, mode after.
@@ -172,7 +172,7 @@ fn an_owner_that_cannot_be_kept_gives_nobody_more_rights() {
 
 #[test]
 fn a_folder_we_may_not_write_to_is_denied() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root_to_check("a folder of another user") {
         return;
     }
     let (dir, root) = shared_folder(0o666);
@@ -269,7 +269,7 @@ fn made_folders_obey_the_umask() {
 
 #[test]
 fn folders_we_may_not_make_are_denied_and_those_made_before_taken_back() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root_to_check("folders that may not be made") {
         return;
     }
     // The root is not ours to write to; or we may not enter the first folder we made.

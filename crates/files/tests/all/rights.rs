@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use crate::common::{Disk, append, at, call, open_with};
+use crate::common::{Disk, append, at, call, is_root_to_check, not_checked, open_with};
 use files::{
     DirPath, Durability, Durable, Root, Store, StoreError, machine, probe,
     tree::{Globs, Skipped, TreeOptions, visit},
@@ -105,7 +105,7 @@ fn an_access_list_of_the_folder_that_cannot_be_removed_stops_the_edit() {
         list.extend(u32::to_le_bytes(id));
     }
     if setxattr(dir, "system.posix_acl_default", &list, XattrFlags::empty()).is_err() {
-        return;
+        return not_checked("access lists of a folder", "a file system with access lists");
     }
     let refused = with_denied(libc::SYS_fremovexattr, || disk.append("a", " two"));
     assert!(is_denied(&refused), "{refused:?}");
@@ -232,8 +232,7 @@ fn what_cannot_be_made_durable_is_told() {
 #[test]
 fn a_file_of_somebody_else_becomes_ours() {
     let us = (geteuid().as_raw(), rustix::process::getegid().as_raw());
-    if us.0 != 0 {
-        crate::common::not_checked("files of somebody else, which takes root to make");
+    if !is_root_to_check("files of another user") {
         return;
     }
     for (owner, before, after, lost) in [
@@ -263,7 +262,7 @@ fn an_attribute_that_only_root_may_set_is_told_to_be_lost() {
     disk.put("a", "one");
     let set = |name: &str| setxattr(&path, name, b"x", XattrFlags::empty());
     if set("security.ours").is_err() || set("user.ours").is_err() {
-        return crate::common::not_checked("attributes that only root may set");
+        return not_checked("extended attributes that only root may set", "root");
     }
     let saved = with_few_rights(|| disk.append("a", " two")).unwrap();
     assert_eq!((saved.lost, disk.text("a").as_str()), (vec!["extended attributes"], "one two"));
@@ -273,8 +272,8 @@ fn an_attribute_that_only_root_may_set_is_told_to_be_lost() {
 
 #[test]
 fn what_somebody_else_left_is_left_to_them() {
-    if !geteuid().is_root() {
-        return crate::common::not_checked("leftovers of somebody else, which takes root to make");
+    if !is_root_to_check("leftovers of another user") {
+        return;
     }
     let disk = Disk::new();
     let dir = disk.dir.path();

@@ -1,8 +1,9 @@
 //! What the tests of the stores share.
 
+mod not_checked;
+
 use std::{
     fs,
-    io::Write,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -11,6 +12,7 @@ use std::{
 use files::{
     Call, Change, DiskOptions, DiskStore, Durability, FilePath, Root, Saved, Store, StoreError,
 };
+pub use not_checked::not_checked;
 use tempfile::TempDir;
 
 pub const MAX: u64 = 1000;
@@ -97,10 +99,14 @@ pub fn append(
     Ok(saved)
 }
 
-/// Says, past the test runner's capture, what could not be checked here.
-pub fn not_checked(what: &str) {
-    let _ = writeln!(std::io::stderr(), "not checked: {what}");
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "everything is checked there");
+/// True if the tests run as root; otherwise says what is not checked.
+#[cfg(unix)]
+pub fn is_root_to_check(what: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        not_checked(what, "root");
+    }
+    is_root
 }
 
 /// Folders in each other, deeper than paths go, with a file in each, and two whose paths are as long as can be and a

@@ -12,14 +12,13 @@ use serde_json::{Value, json};
 const INTRODUCTION: &str = "\
 # On the wire
 
-What clients and the server say to each other, in both eras of MCP and on both transports: every line below was recorded
-from a running server by `cargo test -p file-editor transcript`, which fails when anything differs. `→` is the client,
-`←` the server. `$TOOLS` stands for the [list of tools](../crates/file-editor/tests/golden/tools_list-text.json),
-`$SESSION` and `$STATE` for what is random.
+Messages between clients and the server, for MCP with and without a handshake, on both transports. Every line was recorded
+from a running server by `cargo test -p file-editor transcript`, which fails if a line differs. `→` is the client, `←` the
+server. `$TOOLS` stands for the [list of tools](../crates/file-editor/tests/golden/tools_list-text.json), `$SESSION` and
+`$STATE` for random values.
 
-The server speaks every version from 2024-11-05 to 2025-11-25 to clients that open with `initialize`, and 2026-07-28 to
-clients whose requests each say so, side by side on one connection. Nobody has to open with anything: the plain methods
-and `tools/call` answer at once.
+Clients that send `initialize` get a version from 2024-11-05 to 2025-11-25. Requests that name version 2026-07-28 need no
+handshake. Both work on one connection. The plain methods and `tools/call` are answered without either.
 ";
 
 fn folder() -> Folder {
@@ -124,7 +123,7 @@ fn with_handshake(document: &mut Document) {
         "`file-editor --dir=/path/to/folder --transport=stdio --tools=text`: one message a line.",
     );
     let server = folder.serve_with(&["--tools=text", "--timeout=60"]);
-    document.say("The handshake, and what there is:");
+    document.say("The handshake, and the list of tools:");
     let mut stdio = OnStdio { document, server };
     stdio.document.fence();
     stdio.request(1, "initialize", initialize(json!({})));
@@ -145,14 +144,14 @@ fn with_handshake(document: &mut Document) {
     stdio.tool(5, "multi_edit_text_file", stale);
     stdio.document.fence();
 
-    stdio.document.say("An edit that does not fit, and a tool that is not there. Only the second is an error of the protocol:");
+    stdio.document.say("An edit that does not match, and an unknown tool. Only the second is a protocol error:");
     stdio.document.fence();
     let edits = json!([{ "old_string": "tree", "new_string": "3" }]);
     stdio.tool(6, "multi_edit_text_file", json!({ "path": path, "edits": edits }));
     stdio.tool(7, "no_such_tool", json!({}));
     stdio.document.fence();
 
-    stdio.document.say("A call that takes long (somebody else holds the file's lock) tells how it goes on, each second, if it was given a token:");
+    stdio.document.say("A call that waits (here for a lock held by another program) reports its progress each second, if it has a `progressToken`:");
     stdio.document.fence();
     let lock = folder.lock("notes.txt");
     let arguments = json!({ "path": path, "content": "new\n" });
@@ -161,7 +160,7 @@ fn with_handshake(document: &mut Document) {
     stdio.send(json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params }));
     stdio.receive();
     stdio.document.fence();
-    stdio.document.say("Taken back in time, it writes nothing and is not answered:");
+    stdio.document.say("If it is cancelled in time, it writes nothing and is not answered:");
     stdio.document.fence();
     let cancelled = json!({ "requestId": 8 });
     stdio.send(
@@ -218,8 +217,8 @@ fn without_handshake(document: &mut Document) {
     stdio.document.fence();
 
     stdio.document.say(
-        "There are no requests of the server. A person is asked by the answer to the call, which the client makes again with what was said. \
-         `requestState` is sealed, good for ten minutes, for this file and this change, and once:",
+        "The server sends no requests. The answer to the call contains the question; the client repeats the call with the person's answer. \
+         `requestState` is signed, and valid once, for ten minutes, for this file and this change:",
     );
     stdio.document.fence();
     let edits = json!([{ "old_string": "two", "new_string": "2" }]);
@@ -287,8 +286,8 @@ fn over_http(document: &mut Document) {
     let folder = folder();
     document.section(
         "2025-11-25 and older, over HTTP",
-        "`file-editor --dir=/path/to/folder --confirm=always`. There are sessions only with `--confirm`, for clients that \
-         can be asked; otherwise every request stands for itself and is answered with plain JSON.",
+        "`file-editor --dir=/path/to/folder --confirm=always`. Sessions exist only with `--confirm`, for clients \
+         that can be asked. All other requests are independent and answered with plain JSON.",
     );
     let server = folder.http_with(&["--confirm=always"]);
     document.text.push('\n');
@@ -298,7 +297,7 @@ fn over_http(document: &mut Document) {
     let session = welcome.header("Mcp-Session-Id").unwrap().to_owned();
     let session = ("Mcp-Session-Id", session.as_str());
     document.fence();
-    document.say("An answer with something before it is a stream of events. The person's answer comes by a request of its own:");
+    document.say("If a question precedes the answer, the response is a stream of events. The client sends the person's answer in a request of its own:");
     document.fence();
     let version = ("MCP-Protocol-Version", "2025-11-25");
     let headers = [ACCEPT, version, session];
@@ -323,8 +322,8 @@ fn over_http_without_handshake(document: &mut Document) {
     let folder = folder();
     document.section(
         "2026-07-28, over HTTP",
-        "Headers repeat what the body says, so that something on the way can tell without reading it; where they differ, \
-         nothing is done. No sessions, no `GET`, no `DELETE`.",
+        "Headers repeat parts of the body, so that a proxy need not read the body. If they differ, the request is refused. \
+         There are no sessions, no `GET` and no `DELETE`.",
     );
     let server = folder.http();
     document.text.push('\n');

@@ -164,7 +164,7 @@ impl<E: EditorFiles> Store for EditorStore<E> {
         self.read_for(at, call, ReadPurpose::Read)
     }
 
-    fn look(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
+    fn read_for_update(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
         self.read_for(at, call, ReadPurpose::Change)
     }
 

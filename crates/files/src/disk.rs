@@ -101,7 +101,7 @@ impl DiskStore {
     /// Refuses a path at which no file could be read or made, and one whose folder is missing.
     pub fn locate(&self, at: &FilePath) -> Result<FilePath, StoreError> {
         let resolved = resolve(self.root.dir(), at.as_path())?;
-        resolved.regular()?;
+        resolved.regular_file()?;
         let parent = match resolved.folder {
             OpenFolder::Root(_) => PathBuf::new(),
             OpenFolder::Inner(_) => {
@@ -150,7 +150,7 @@ impl DiskStore {
             return Ok(false);
         }
         let resolved = resolve(self.root.dir(), to.as_path())?;
-        resolved.regular()?;
+        resolved.regular_file()?;
         let (folder, original) = (&*resolved.folder, source.original());
         let mut temp = TempFile::write(folder, expected, original, TempKind::Named)?;
         temp.sync(self.options.durability)?;
@@ -171,7 +171,7 @@ impl DiskStore {
             Err(StoreError::NoFolder) => return Ok(None),
             resolved => resolved?,
         };
-        if resolved.regular()?.is_none() {
+        if resolved.regular_file()?.is_none() {
             return Ok(None);
         }
         let opened = os::open_read(&resolved.folder, &resolved.name)
@@ -279,7 +279,7 @@ impl Store for DiskStore {
 
     fn size(&self, at: &FilePath) -> Option<u64> {
         let resolved = resolve(self.root.dir(), at.as_path()).ok()?;
-        resolved.regular().ok()?.map(|stat| stat.stamp.size)
+        resolved.regular_file().ok()?.map(|stat| stat.stamp.size)
     }
 
     fn waits_for_disk(&self) -> bool {
@@ -289,7 +289,7 @@ impl Store for DiskStore {
     fn excerpt(&self, at: &FilePath, lines: LineRange, call: &Call) -> Option<Excerpt> {
         let resolved = resolve(self.root.dir(), at.as_path()).ok()?;
         // Most files are too small to be worth opening for an excerpt.
-        if resolved.regular().ok()??.stamp.size < line_index::LARGE_FILE_MIN {
+        if resolved.regular_file().ok()??.stamp.size < line_index::LARGE_FILE_MIN {
             return None;
         }
         let file = os::open_read(&resolved.folder, &resolved.name).ok()??;
@@ -390,7 +390,7 @@ impl DiskStore {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 return Err(StoreError::NoFolder.into());
             }
-            Err(error) => return Err(StoreError::unwritten("make the folder", error).into()),
+            Err(error) => return Err(StoreError::from_os_write("make the folder", error).into()),
         }
         Ok(true)
     }

@@ -34,7 +34,7 @@ mod updater;
 pub mod usage;
 mod walk;
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 #[path = "../tests/all/common/not_checked.rs"]
 mod not_checked;
 #[cfg(unix)]
@@ -124,7 +124,7 @@ impl StoreError {
     }
 
     /// Classifies an OS error; `doing` names the failed action if no other variant fits.
-    pub(crate) fn os(doing: &'static str, source: io::Error) -> Self {
+    pub(crate) fn from_os(doing: &'static str, source: io::Error) -> Self {
         use io::ErrorKind;
         match source.kind() {
             // cap-std creates this error itself, without an OS code, when a path leaves the root.
@@ -142,16 +142,16 @@ impl StoreError {
     }
 
     /// Classifies an OS error about a new version that is not published yet.
-    pub(crate) fn unwritten(doing: &'static str, source: io::Error) -> Self {
-        match Self::os(doing, source) {
+    pub(crate) fn from_os_write(doing: &'static str, source: io::Error) -> Self {
+        match Self::from_os(doing, source) {
             Self::Io { doing, source } => Self::Write { doing, source },
             other => other,
         }
     }
 
-    /// Returns [`StoreError::os`] as a closure for `map_err`.
+    /// Returns [`StoreError::from_os`] as a closure for `map_err`.
     pub(crate) fn when<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
-        move |source| Self::os(doing, source.into())
+        move |source| Self::from_os(doing, source.into())
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn errors_of_the_system_are_sorted() {
         let check = |source: io::Error, expected: &str| {
-            assert_eq!(StoreError::os("look", source).to_string(), expected);
+            assert_eq!(StoreError::from_os("look", source).to_string(), expected);
         };
         check(Errno::ACCESS.into(), "permission denied");
         // Only cap-std creates an error without an OS code.

@@ -277,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn a_look_tells_files_and_folders_apart() {
+    fn files_and_folders_are_told_apart() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
-        let look = |path: &Path| (is_folder(path), is_file(path), is_name_taken(path));
-        assert_eq!(look(&file), (false, false, false));
+        let kinds = |path: &Path| (is_folder(path), is_file(path), is_name_taken(path));
+        assert_eq!(kinds(&file), (false, false, false));
         fs::write(&file, "").unwrap();
-        assert_eq!(look(&file), (false, true, true));
-        assert_eq!(look(dir.path()), (true, false, true));
+        assert_eq!(kinds(&file), (false, true, true));
+        assert_eq!(kinds(dir.path()), (true, false, true));
         // A missing file does not count as one without the right to read.
         assert!(is_readable(&file) && is_readable(dir.path()) && is_readable(Path::new("none")));
     }

@@ -70,7 +70,7 @@ impl ResolvedPath<'_> {
     }
 
     /// Returns the regular file that was there a moment ago. Refuses a folder, or any other kind of file.
-    pub fn regular(&self) -> Result<Option<&Stat>, StoreError> {
+    pub fn regular_file(&self) -> Result<Option<&Stat>, StoreError> {
         match &self.stat {
             Some(Stat { kind: FileKind::Folder, .. }) => Err(StoreError::IsFolder),
             Some(stat) if stat.kind != FileKind::File => Err(StoreError::NotRegular),
@@ -86,7 +86,7 @@ pub(crate) fn open_folder<'r>(root: &'r Dir, path: &Path) -> Result<OpenFolder<'
     retry_on_interrupt(|| root.open_dir(path)).map(OpenFolder::Inner).map_err(|error| {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoFolder,
-            _ => StoreError::os("open the folder", error),
+            _ => StoreError::from_os("open the folder", error),
         }
     })
 }

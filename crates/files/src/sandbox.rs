@@ -3,7 +3,7 @@
 //! It is a second protection, should path resolution, which never leaves the root's handle, ever have a hole. From
 //! [`Sandbox::enter`] on the process can open, make or remove nothing outside the root, run no program, connect to no
 //! TCP port and signal no other process. Open handles stay open: the root, stdin and stdout, a listening port. A
-//! service that has to be called all the same is given before, as a [`AllowedService`]. Landlock cannot refuse a
+//! service that has to be called all the same is given before, as an [`AllowedService`]. Landlock cannot refuse a
 //! `stat`, a change of mode, owner, times or attributes, UDP, and before Linux 7.1 a connection to a socket that is a
 //! file.
 

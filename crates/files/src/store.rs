@@ -20,7 +20,7 @@ pub trait Store: Send + Sync {
 
     /// Reads the whole file for a caller that is about to change it. A store that can refuses here what
     /// [`Store::update`] would refuse before it calls its closure; the default is a plain read.
-    fn look(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
+    fn read_for_update(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
         self.read(at, call)
     }
 

@@ -201,7 +201,7 @@ impl Walk<'_> {
             StoreError::IsFolder => StoreError::NoFolder,
             other => other,
         })?;
-        let is_file = matches!(resolved.regular(), Ok(Some(_)));
+        let is_file = matches!(resolved.regular_file(), Ok(Some(_)));
         let path = at.to_str().filter(|_| is_file).ok_or(StoreError::NoFolder)?;
         let path = path.replace(std::path::MAIN_SEPARATOR, "/");
         let mut thread = WalkThread::new(self, each);

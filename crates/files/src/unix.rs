@@ -138,10 +138,11 @@ pub(crate) fn is_local_file_system(at: impl AsFd) -> bool {
     #[cfg(target_os = "linux")]
     {
         // ext, XFS, Btrfs, tmpfs, F2FS, overlay, ZFS.
-        const LOCAL: [u32; 7] =
+        const LOCAL_FILE_SYSTEMS: [u32; 7] =
             [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x794c_7630, 0x2fc1_2fc1];
         retry_on_intr(|| rustix::fs::fstatfs(&at)).is_ok_and(|found| {
-            u32::try_from(found.f_type & 0xffff_ffff).is_ok_and(|kind| LOCAL.contains(&kind))
+            u32::try_from(found.f_type & 0xffff_ffff)
+                .is_ok_and(|kind| LOCAL_FILE_SYSTEMS.contains(&kind))
         })
     }
     #[cfg(not(target_os = "linux"))]
@@ -351,7 +352,7 @@ pub(crate) fn is_writable(dir: &Dir) -> bool {
 /// other users too, since a server that may change owners has given its temporary file to the owner of the one that it
 /// replaces.
 pub(crate) fn remove_if_abandoned(dir: &Dir, name: &OsStr) -> Result<(), StoreError> {
-    let failed = |error: io::Error| StoreError::os("sweep", error);
+    let failed = |error: io::Error| StoreError::from_os("sweep", error);
     let user = rustix::process::geteuid();
     let is_ours =
         |stat: &Stat| stat.kind == FileKind::File && (stat.uid == user.as_raw() || user.is_root());
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_may_write_is_protected() {
+    fn a_file_that_nobody_may_write_is_read_only() {
         let file = file(b"");
         for mode in 0..=0o777 {
             rustix::fs::fchmod(&file, Mode::from(mode)).unwrap();

@@ -117,7 +117,7 @@ impl FolderCursor {
         call.check()?;
         let (names, has_more) = first.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::NoFolder,
-            _ => StoreError::os("read the folder", error),
+            _ => StoreError::from_os("read the folder", error),
         })?;
         (self.names, self.has_more) = (names, has_more);
         Ok(())

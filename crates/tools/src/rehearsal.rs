@@ -166,7 +166,7 @@ fn look(
     call: &Call,
     makes_folders: &AtomicBool,
 ) -> Result<Option<Version>, StoreError> {
-    let version = store.look(at, call)?;
+    let version = store.read_for_update(at, call)?;
     if version.is_none() && !makes_folders.load(Ordering::Relaxed) {
         // Reading does not tell a missing file from a missing folder, but writing does. Other errors of the folder do
         // not matter: some folders may be written in but not listed.

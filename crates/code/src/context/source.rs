@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
     /// Reads the file at a path from the root.
     pub fn read(&self, path: &str) -> Result<Source, Unreadable> {
         let at = self.root.relative(path).map_err(|_| StoreError::NoFolder)?;
-        let version = self.store.look(&at, self.call)?.ok_or(StoreError::NoFolder)?;
+        let version = self.store.read_for_update(&at, self.call)?.ok_or(StoreError::NoFolder)?;
         let hash = Hash::of(&version.bytes);
         let text = Text::decode(version.bytes)?;
         Ok(Source { path: path.to_owned(), text, hash })

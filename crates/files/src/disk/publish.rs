@@ -267,7 +267,7 @@ impl DiskStore {
         let ResolvedPath { folder, name, .. } = &target.path;
         let Some(bytes) = bytes else {
             return os::remove(folder, name)
-                .map_err(|error| StoreError::unwritten("remove the file", error).into());
+                .map_err(|error| StoreError::from_os_write("remove the file", error).into());
         };
         let mut temp = TempFile::write(folder, bytes, target.original(), TempKind::Named)?;
         temp.sync(self.options.durability)?;

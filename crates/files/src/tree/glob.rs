@@ -7,14 +7,14 @@
 use std::iter;
 
 /// Longest glob, in bytes.
-pub(super) const LENGTH_MAX: usize = 1024;
+pub(super) const GLOB_LENGTH_MAX: usize = 1024;
 /// Maximum number of globs that the braces of one may expand to.
 const ALTERNATIVES_MAX: usize = 256;
 
 /// Reason why a text is not a glob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum GlobSyntaxError {
-    #[error("it has more than {LENGTH_MAX} bytes")]
+    #[error("it has more than {GLOB_LENGTH_MAX} bytes")]
     TooLong,
     #[error("its braces expand to more than {ALTERNATIVES_MAX} globs")]
     TooManyAlternatives,
@@ -32,7 +32,7 @@ pub(super) enum GlobSyntaxError {
 
 impl GlobSyntaxError {
     /// True if the text would be a glob if there were no bounds.
-    pub fn is_over_a_bound(self) -> bool {
+    pub fn exceeds_bound(self) -> bool {
         matches!(self, Self::TooLong | Self::TooManyAlternatives)
     }
 }
@@ -84,7 +84,7 @@ impl Glob {
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
         }
-        if line.len() > LENGTH_MAX {
+        if line.len() > GLOB_LENGTH_MAX {
             return Err(GlobSyntaxError::TooLong);
         }
         let (is_negated, line) = match line.strip_prefix('!') {
@@ -297,7 +297,7 @@ pub(super) fn name_of(path: &str) -> &str {
 
 /// Expands the braces of a glob: `a{b,c}` to `ab` and `ac`. Ignore files have no braces.
 pub(super) fn expand_braces(glob: &str) -> Result<Vec<String>, GlobSyntaxError> {
-    if glob.len() > LENGTH_MAX {
+    if glob.len() > GLOB_LENGTH_MAX {
         return Err(GlobSyntaxError::TooLong);
     }
     let mut pending = vec![glob.to_owned()];
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(Glob::parse("[a"), Err(GlobSyntaxError::OpenClass));
         assert_eq!(Glob::parse("a\\"), Err(GlobSyntaxError::OpenEscape));
         assert_eq!(Glob::parse("[b-a]"), Err(GlobSyntaxError::Range));
-        assert_eq!(Glob::parse(&"a".repeat(LENGTH_MAX + 1)), Err(GlobSyntaxError::TooLong));
+        assert_eq!(Glob::parse(&"a".repeat(GLOB_LENGTH_MAX + 1)), Err(GlobSyntaxError::TooLong));
     }
 
     #[test]
@@ -438,7 +438,7 @@ mod tests {
         let too_many = Err(GlobSyntaxError::TooManyAlternatives);
         assert_eq!(expand_braces(&"{a,b}".repeat(9)), too_many);
         assert_eq!(expand_braces(&format!("{{{}}}", ",".repeat(300))), too_many);
-        assert_eq!(expand_braces(&"{".repeat(LENGTH_MAX)), Err(GlobSyntaxError::OpenBrace));
+        assert_eq!(expand_braces(&"{".repeat(GLOB_LENGTH_MAX)), Err(GlobSyntaxError::OpenBrace));
         let nested = "{".repeat(500) + &"}".repeat(500);
         assert_eq!(expand_braces(&nested).unwrap(), [""]);
     }

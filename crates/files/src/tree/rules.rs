@@ -12,7 +12,7 @@ use super::{
 use crate::os::{self, FileKind};
 
 /// Maximum number of bytes of ignore files that are read for a folder and all its parents.
-const BYTES_MAX: usize = 256 * 1024;
+const RULES_BYTES_MAX: usize = 256 * 1024;
 
 /// Ignore rules of a folder that has some, and those of its parents.
 pub(super) struct Rules {
@@ -92,7 +92,7 @@ impl Rules {
 /// Reads the rules of a regular file, as far as the bounds allow.
 fn read(folder: &Dir, name: &OsStr, size: &mut RulesSize, skipped: &mut u64) -> GlobSet {
     let mut rules = GlobSet::default();
-    let Some(beginning) = read_beginning(folder, name, BYTES_MAX - size.bytes) else {
+    let Some(beginning) = read_beginning(folder, name, RULES_BYTES_MAX - size.bytes) else {
         return rules;
     };
     size.bytes += beginning.bytes.len();
@@ -107,7 +107,7 @@ fn read(folder: &Dir, name: &OsStr, size: &mut RulesSize, skipped: &mut u64) -> 
             Ok(Some(glob)) => rules.add(glob, line.len(), &mut size.globs),
             Ok(None) => true,
             // An invalid rule has no effect, as in git.
-            Err(invalid) => !invalid.is_over_a_bound(),
+            Err(invalid) => !invalid.exceeds_bound(),
         };
         *skipped += u64::from(!is_kept);
     }

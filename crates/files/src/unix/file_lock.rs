@@ -41,7 +41,7 @@ pub(crate) enum LockedFile {
 impl FileLock {
     /// Opens the file to lock; `None` if something else took its place.
     pub fn open(path: &ResolvedPath<'_>) -> Result<Option<Self>, StoreError> {
-        let Some(stat) = path.regular()? else { return Ok(Some(None.into())) };
+        let Some(stat) = path.regular_file()? else { return Ok(Some(None.into())) };
         if stat.is_read_only() {
             return Err(StoreError::denied("the file is read-only"));
         }
@@ -52,7 +52,7 @@ impl FileLock {
             accessat(&*path.folder, &path.name, Access::WRITE_OK, AtFlags::EACCESS)
         }) {
             Ok(()) | Err(Errno::NOENT) => Ok(file.map(|file| Some(file).into())),
-            Err(error) => Err(StoreError::os("open the file", error.into())),
+            Err(error) => Err(StoreError::from_os("open the file", error.into())),
         }
     }
 
@@ -196,6 +196,6 @@ fn locked(outcome: Result<(), Errno>, file: &File) -> Result<bool, StoreError> {
         Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {
             Err(StoreError::NoLocks { file_system: super::file_system(file) })
         }
-        Err(error) => Err(StoreError::os("lock the file", error.into())),
+        Err(error) => Err(StoreError::from_os("lock the file", error.into())),
     }
 }

@@ -64,7 +64,7 @@ impl<'d> TempFile<'d> {
         if !file_lock::try_lock(&temp.file)? {
             return Err(AttemptError::Retry);
         }
-        temp.file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
+        temp.file.write_all(bytes).map_err(|error| StoreError::from_os_write("write", error))?;
         let copied = original
             .map(|(file, stat)| attributes::copy(file, stat, &temp.file))
             .transpose()
@@ -91,7 +91,7 @@ impl<'d> TempFile<'d> {
             // Not tried again: after a failed sync the kernel may call lost pages clean.
             Durability::Data | Durability::Full => self.file.sync_all(),
         }
-        .map_err(|error| StoreError::unwritten("sync", error).into())
+        .map_err(|error| StoreError::from_os_write("sync", error).into())
     }
 
     /// Makes the name durable that the file got when it was published.
@@ -250,7 +250,7 @@ fn is_unsupported(error: Errno) -> bool {
 }
 
 fn write_error(doing: &'static str, error: Errno) -> AttemptError {
-    StoreError::unwritten(doing, error.into()).into()
+    StoreError::from_os_write(doing, error.into()).into()
 }
 
 #[cfg(test)]

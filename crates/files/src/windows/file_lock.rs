@@ -20,7 +20,7 @@ const GENERIC_WRITE: u32 = 0x4000_0000;
 const DELETE: u32 = 0x0001_0000;
 
 /// Time for which "access denied" means a lock file that is being removed, not a folder we may not write to.
-const DENIED_AFTER: Duration = Duration::from_secs(1);
+const DENIED_TIME_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct FileLock {
     dir: cap_std::fs::Dir,
@@ -46,10 +46,10 @@ impl FileLock {
 
     /// Finds the lock file's name. Never `None`, which is for systems that open the file here.
     pub fn open(path: &ResolvedPath<'_>) -> Result<Option<Self>, StoreError> {
-        if path.regular()?.is_some_and(Stat::is_read_only) {
+        if path.regular_file()?.is_some_and(Stat::is_read_only) {
             return Err(StoreError::denied("the file is read-only"));
         }
-        let failed = |error: io::Error| StoreError::os("open the folder", error);
+        let failed = |error: io::Error| StoreError::from_os("open the folder", error);
         let (device, inode) = super::identity(&path.folder).map_err(failed)?;
         // Names that differ only in case are one file.
         let name = xxh3_64(path.name.to_string_lossy().to_lowercase().as_bytes());
@@ -76,14 +76,14 @@ impl FileLock {
             Err(error) if error.raw_os_error().is_some_and(|code| BUSY.contains(&code)) => {
                 let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
                 let since = *self.denied_since.get_or_insert_with(Instant::now);
-                if is_denied && since.elapsed() > DENIED_AFTER {
-                    return Err(StoreError::os("lock the file", error));
+                if is_denied && since.elapsed() > DENIED_TIME_MAX {
+                    return Err(StoreError::from_os("lock the file", error));
                 }
                 if !is_denied {
                     self.denied_since = None;
                 }
             }
-            Err(error) => return Err(StoreError::os("lock the file", error)),
+            Err(error) => return Err(StoreError::from_os("lock the file", error)),
         }
         Ok(self.lock.is_some())
     }
@@ -148,7 +148,7 @@ impl FileLock {
 
 /// Opens the file, which was there a moment ago.
 fn open_present(path: &ResolvedPath<'_>) -> Result<File, StoreError> {
-    let failed = |error: io::Error| StoreError::os("open the file", error);
+    let failed = |error: io::Error| StoreError::from_os("open the file", error);
     let file = super::open_read(&path.folder, &path.name).map_err(failed)?;
     file.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Number of tries of the rename and pause between them: a virus scanner may hold a file for a moment.
-const RENAME_TRIES: u32 = 50;
+const RENAME_TRIES_MAX: u32 = 50;
 const RENAME_PAUSE: Duration = Duration::from_millis(4);
 
 pub(crate) struct TempFile<'d> {
@@ -41,7 +41,7 @@ impl<'d> TempFile<'d> {
             .ok_or(AttemptError::Retry)?;
         let temp = Self { dir, file: Some(file), name: Some(name) };
         if let Some(mut file) = temp.file.as_ref() {
-            file.write_all(bytes).map_err(|error| StoreError::unwritten("write", error))?;
+            file.write_all(bytes).map_err(|error| StoreError::from_os_write("write", error))?;
             let size = super::stat_open(file)
                 .map_err(StoreError::when("look at the temporary file"))?
                 .stamp
@@ -58,7 +58,7 @@ impl<'d> TempFile<'d> {
     pub fn sync(&self, durability: Durability) -> Result<(), AttemptError> {
         match &self.file {
             Some(file) if durability != Durability::None => {
-                file.sync_data().map_err(|error| StoreError::unwritten("sync", error).into())
+                file.sync_data().map_err(|error| StoreError::from_os_write("sync", error).into())
             }
             _ => Ok(()),
         }
@@ -98,7 +98,7 @@ impl<'d> TempFile<'d> {
         self.file = None;
         let from = self.name.take().ok_or(AttemptError::Retry)?;
         let mut renamed = self.dir.rename(&from, self.dir, name);
-        for _ in 0..RENAME_TRIES {
+        for _ in 0..RENAME_TRIES_MAX {
             match &renamed {
                 Err(error) if error.raw_os_error().is_some_and(|code| BUSY.contains(&code)) => {
                     thread::sleep(RENAME_PAUSE);
@@ -113,7 +113,7 @@ impl<'d> TempFile<'d> {
                 self.name = Some(from);
                 return Err(match error.kind() {
                     io::ErrorKind::NotFound => AttemptError::Retry,
-                    _ => StoreError::unwritten("replace the file", error).into(),
+                    _ => StoreError::from_os_write("replace the file", error).into(),
                 });
             }
         }

@@ -181,7 +181,7 @@ fn an_edit_sees_what_was_there(subject: &Subject) {
 }
 
 fn a_look_sees_what_was_there(subject: &Subject) {
-    let look = || subject.store.look(&at("a"), &call()).unwrap();
+    let look = || subject.store.read_for_update(&at("a"), &call()).unwrap();
     assert!(look().is_none());
     (subject.put)("a", "one");
     assert_eq!(text_of(&look().unwrap()), "one");

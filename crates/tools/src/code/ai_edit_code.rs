@@ -196,7 +196,7 @@ impl Tool for AiEditCode {
     fn generate(self, cx: &Context, generator: &Generator) -> Result<[Self; 2], Failure> {
         let path = super::path(cx.root, &self.target_file)?;
         let refused = |error| super::refused(&self.target_file, &error, cx.limits);
-        let version = cx.store.look(&path, cx.call).map_err(refused)?;
+        let version = cx.store.read_for_update(&path, cx.call).map_err(refused)?;
         let (old, before) = self.read(version.as_ref())?;
         let written = self.write(&old, before, cx, generator)?;
         let ready = Self { written: Some(written), ..self };

@@ -26,8 +26,8 @@ impl Store for InterceptedStore<'_> {
         self.store.read(at, call)
     }
 
-    fn look(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
-        self.store.look(at, call)
+    fn read_for_update(&self, at: &FilePath, call: &Call) -> Result<Option<Version>, StoreError> {
+        self.store.read_for_update(at, call)
     }
 
     fn read_listed(

@@ -123,7 +123,7 @@ fn an_edit_is_made_from_the_text(session: &Session) {
 }
 
 fn a_look_returns_the_text(session: &Session) {
-    let look = || session.store.look(&session.at("a"), &call()).unwrap();
+    let look = || session.store.read_for_update(&session.at("a"), &call()).unwrap();
     assert!(look().is_none());
     session.open("a", "one");
     assert_eq!(text_of(&look().unwrap()), "one");

@@ -49,7 +49,7 @@ impl TempFile<'_> {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 return self.replace(name).map(ReplacedFile::Gone);
             }
-            Err(error) if !self.is_at(name) => {
+            Err(error) if !self.has_name(name) => {
                 return Err(match error {
                     // Another program removed it.
                     Errno::NOENT => AttemptError::Retry,
@@ -88,7 +88,7 @@ impl TempFile<'_> {
     /// Replaces the file `name`, and stays locked. Returns the published file's stamp.
     pub fn replace(&mut self, name: &OsStr) -> Result<Stamp, AttemptError> {
         match retry_on_intr(|| renameat(self.dir, self.name(), self.dir, name)) {
-            Err(error) if !self.is_at(name) => {
+            Err(error) if !self.has_name(name) => {
                 return Err(match error {
                     // Another program removed it.
                     Errno::NOENT => AttemptError::Retry,
@@ -102,7 +102,7 @@ impl TempFile<'_> {
 
     /// True if it has this name by now. A call that failed may have been executed all the same: on a network a request
     /// that was answered too late is made twice, and the second one fails.
-    fn is_at(&self, name: &OsStr) -> bool {
+    fn has_name(&self, name: &OsStr) -> bool {
         let found = stat(self.dir, name).ok().flatten();
         found.zip(stat_open(&self.file).ok()).is_some_and(|(named, own)| named.is_same_file(&own))
     }
@@ -119,7 +119,7 @@ impl TempFile<'_> {
         }
         match created {
             Ok(_) => Ok(self.published_stamp()),
-            Err(_) if self.is_at(name) => Ok(self.published_stamp()),
+            Err(_) if self.has_name(name) => Ok(self.published_stamp()),
             Err(Errno::EXIST | Errno::NOENT) => Err(AttemptError::Retry),
             Err(error) => Err(write_error("create the file", error)),
         }
@@ -138,7 +138,7 @@ impl TempFile<'_> {
             linkat(rustix::fs::CWD, unnamed.as_str(), self.dir, name, AtFlags::SYMLINK_FOLLOW)
         }) {
             Ok(()) => Ok(()),
-            Err(_) if self.is_at(name) => Ok(()),
+            Err(_) if self.has_name(name) => Ok(()),
             Err(Errno::EXIST) => Err(AttemptError::Retry),
             // There is no `/proc`, or no links here.
             Err(

@@ -336,7 +336,7 @@ mod listening {
     fn a_port_that_is_taken_on_the_other_loopback_address_is_taken() {
         let folder = Folder::new();
         if TcpListener::bind("[::1]:0").is_err() {
-            return crate::harness::not_checked("::1, which this machine does not have");
+            return crate::harness::not_checked("the address ::1", "IPv6");
         }
         let (_listener, port) = taken("::1");
         let fault = format!("Port {port} is already in use");

@@ -195,7 +195,7 @@ fn what_is_no_file_is_refused_and_hangs_nobody() {
     );
     match zero {
         Ok(()) => names.push("zero"),
-        Err(_) => not_checked("a device in the folder is refused: only root can make one"),
+        Err(_) => not_checked("a device in the folder", "root"),
     }
     let mut server = place.serve();
     for name in names {

@@ -242,7 +242,7 @@ fn a_folder_that_is_no_place_for_files() {
 #[cfg(target_os = "linux")]
 fn what_is_in_memory_is_on_no_disk() {
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
-        return crate::harness::not_checked("a folder in memory: there is no /dev/shm");
+        return crate::harness::not_checked("a folder in memory", "/dev/shm");
     };
     let patient = Patient::new();
     let dir = format!("--dir={}", folder.path().display());
@@ -250,7 +250,7 @@ fn what_is_in_memory_is_on_no_disk() {
     if checks.iter().any(|check| {
         check["check"] == "file system" && check["seen"] != "tmpfs, of this machine alone"
     }) {
-        return crate::harness::not_checked("a folder in memory: /dev/shm is on something else");
+        return crate::harness::not_checked("a folder in memory", "/dev/shm in memory");
     }
     check(&checks, "syncing", "warning", "nothing of it survives a restart", "on a disk");
 }

@@ -916,7 +916,7 @@ mod door {
         let folder = Folder::new();
         let server = folder.http();
         if std::net::TcpListener::bind("[::1]:0").is_err() {
-            return crate::harness::not_checked("::1, which this machine does not have");
+            return crate::harness::not_checked("the address ::1", "IPv6");
         }
         for address in ["127.0.0.1", "::1"] {
             let mut client = Client::connect((address, server.port)).unwrap();

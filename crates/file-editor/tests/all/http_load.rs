@@ -254,7 +254,7 @@ fn legitimate_calls_are_answered_whatever_else_goes_on() {
         assert!(after.0 <= idle.0 + BOUND, "{idle:?} KiB before, {after:?} afterwards");
     }
     #[cfg(not(target_os = "linux"))]
-    crate::harness::not_checked("memory after load, which is only known on Linux");
+    crate::harness::not_checked("memory after load", "Linux");
 }
 
 /// Whoever announces a body and does not send it keeps nobody else waiting.
@@ -411,7 +411,7 @@ fn answers_that_nobody_takes_delay_nobody_and_hold_no_more_than_there_is_room_fo
         assert!(after.0 <= 16 << 10, "{after:?} KiB are left");
     }
     #[cfg(not(target_os = "linux"))]
-    crate::harness::not_checked("memory under attack, which is only known on Linux");
+    crate::harness::not_checked("memory under attack", "Linux");
 }
 
 /// What finds no room in time is told so, and the connection goes on.

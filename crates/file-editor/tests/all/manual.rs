@@ -258,7 +258,7 @@ fn each_shell_has_its_script() {
 fn bash_completes_what_is_typed() {
     use std::process::Command;
     if Command::new("bash").arg("--version").output().is_err() {
-        return crate::harness::not_checked("completions of bash: there is none");
+        return crate::harness::not_checked("completions of bash", "bash");
     }
     let folder = scene();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_file-editor"));
@@ -311,7 +311,7 @@ fn bash_completes_what_is_typed() {
             .current_dir(folder.path());
         command.stdin(std::fs::File::open(folder.file("typed")).unwrap());
         let Ok(output) = command.output() else {
-            return crate::harness::not_checked("completions at a terminal: there is no `script`");
+            return crate::harness::not_checked("completions of bash", "`script`");
         };
         let seen = stdout(&output).replace('\r', "");
         let ran: Vec<&str> = seen.lines().filter(|line| line.starts_with('<')).collect();

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Folder, Server, as_nobody, not_checked, texts};
+use crate::harness::{Folder, Server, as_nobody, is_root_to_check, not_checked, texts};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -202,13 +202,13 @@ impl Able {
             foreign_owner: chown(&probe, Some(12345), Some(54321)).is_ok(),
         };
         std::fs::remove_file(probe).unwrap();
-        for (able, what) in [
-            (able.foreign_owner, "a foreign owner is kept: only root can set one"),
-            (able.extended, "extended attributes are kept: this file system has none"),
-            (able.acl, "access lists are kept: this file system has none"),
+        for (able, what, needs) in [
+            (able.foreign_owner, "files of another owner", "root"),
+            (able.extended, "extended attributes", "a file system that has them"),
+            (able.acl, "access lists", "a file system that has them"),
         ] {
             if !able {
-                not_checked(what);
+                not_checked(what, needs);
             }
         }
         able
@@ -348,8 +348,8 @@ fn a_read_only_file_is_refused() {
 /// What the server's user may not keep is told, and nobody gets more rights by it.
 #[test]
 fn an_owner_that_cannot_be_kept_is_told() {
-    if !rustix::process::geteuid().is_root() {
-        return not_checked("an owner that cannot be kept: only root can make such a file");
+    if !is_root_to_check("an owner that cannot be kept") {
+        return;
     }
     let place = Folder::new();
     std::fs::create_dir(place.file("root")).unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
 use crate::harness::http::{HttpServer, Request};
-use crate::harness::{Folder, Server, as_nobody, fault, log_lines, modern, not_checked};
+use crate::harness::{Folder, Server, as_nobody, fault, is_root_to_check, log_lines, modern};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
@@ -495,8 +495,8 @@ fn a_folder_that_is_gone_is_not_taken_for_an_empty_one() {
 #[test]
 fn folders_that_may_not_be_read_are_passed_by() {
     use std::os::unix::fs::PermissionsExt as _;
-    if !rustix::process::geteuid().is_root() {
-        return not_checked("folders of others, which only root can make");
+    if !is_root_to_check("folders of other users") {
+        return;
     }
     let place = Folder::new();
     for path in ["root/a", "root/closed/b", "root/open/c", "root/unreadable"] {

@@ -24,7 +24,7 @@ fn has_wall() -> bool {
     });
     let has_wall = kept.join().unwrap().ruleset == RulesetStatus::FullyEnforced;
     if !has_wall {
-        not_checked("the second wall: this kernel has none, or not all of it");
+        not_checked("the sandbox", "a kernel with all of Landlock");
     }
     has_wall
 }
@@ -182,7 +182,7 @@ fn what_is_mounted_below_the_root_is_inside() {
     };
     let mount = "mount -t tmpfs none root/disk; mount --bind elsewhere root/bound";
     if !apart(mount).output().is_ok_and(|output| output.status.success()) {
-        return not_checked(&format!("mounts: `unshare --mount` and `{mount}` do not work here"));
+        return not_checked("mounts", &format!("`unshare --mount` and `{mount}`"));
     }
     let (program, dir) = (binary().get_program().to_owned(), place.file("root"));
     let serve = format!(

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::harness::{Folder, Server, as_nobody, failure, not_checked, texts};
+use crate::harness::{Folder, Server, as_nobody, failure, is_root_to_check, not_checked, texts};
 use serde_json::{Value, json};
 
 const TEXT: &[&str] = &["--tools=text"];
@@ -147,8 +147,8 @@ fn the_folder_may_be_named_as_given_and_as_resolved() {
 #[cfg(unix)]
 fn what_the_servers_user_may_not_do_is_denied() {
     use std::os::unix::fs::{PermissionsExt as _, chown};
-    if !rustix::process::geteuid().is_root() {
-        return not_checked("permissions of another user: only root can become one");
+    if !is_root_to_check("permissions of another user") {
+        return;
     }
     let place = Folder::new();
     for folder in ["root", "root/closed", "root/unwritable"] {
@@ -213,9 +213,7 @@ fn with_mount(place: &Folder, mount: &str) -> Option<Server> {
     std::fs::create_dir(place.file("root")).unwrap();
     let possible = unshare(mount).output().is_ok_and(|output| output.status.success());
     if !possible {
-        not_checked(&format!(
-            "another file system: `unshare --mount` and `{mount}` do not work here"
-        ));
+        not_checked("another file system", &format!("`unshare --mount` and `{mount}`"));
         return None;
     }
     let (binary, dir) = (env!("CARGO_BIN_EXE_file-editor"), place.file("root"));

@@ -301,7 +301,7 @@ impl Calls {
             let has_permit = permit.is_some();
             let work = move |cx: &Context, calls: &Self| match calls.must_wait(&prepared, cx) {
                 Some(bytes) if !has_permit => Ok(ReadOutcome::NeedsMemory(prepared, bytes)),
-                _ => run(prepared, cx).map(|reply| ReadOutcome::ToolOutput(reply.compact())),
+                _ => prepared.run(cx).map(|reply| ReadOutcome::ToolOutput(reply.compact())),
             };
             let (outcome, thread) = self.on_thread(thread, limits, work).await?;
             let bytes = match outcome {
@@ -377,7 +377,7 @@ impl Calls {
                     outcome
                 }
                 (None, Some(approved)) => prepared.run_approved(cx, &approved),
-                (None, None) => run(prepared, cx),
+                (None, None) => prepared.run(cx),
             }
         };
         let (reply, _thread) = self.on_thread(thread.ok(), limits, work).await?;
@@ -494,19 +494,6 @@ fn lock_timeout(error: StoreError) -> StoreError {
         StoreError::TimedOut => StoreError::LockTimeout { holder: None },
         error => error,
     }
-}
-
-fn run(prepared: Prepared, cx: &Context) -> Result<ToolOutput, Failure> {
-    #[cfg(debug_assertions)]
-    panic_if_asked(&prepared.targets);
-    prepared.run(cx)
-}
-
-/// A test hook of development builds: a call about this file panics.
-#[cfg(debug_assertions)]
-fn panic_if_asked(targets: &[String]) {
-    let asked = std::env::var("FILE_EDITOR_TEST_PANIC").ok();
-    assert!(!asked.is_some_and(|asked| targets.contains(&asked)), "asked to panic");
 }
 
 /// Sorts the members of every object: a client may send them in another order the next time.

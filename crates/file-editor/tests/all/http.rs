@@ -376,52 +376,6 @@ mod statuses {
     }
 
     #[test]
-    #[cfg_attr(
-        not(debug_assertions),
-        ignore = "the hook that panics is in development builds only"
-    )]
-    fn a_call_that_panics_is_an_internal_error_and_harms_no_other() {
-        let folder = Folder::new();
-        folder.write("boom.txt", "one\n");
-        folder.write("fine.txt", "one\n");
-        let env = [("FILE_EDITOR_TEST_PANIC", "boom.txt")];
-        let server = HttpServer::start(folder.path(), &[], &env);
-        let mut client = server.connect();
-        let edit = json!({ "name": "boom.txt", "append": "x" });
-        for _ in 0..3 {
-            for path in MCP {
-                let request = Request::tool("read_file", json!({ "name": "boom.txt" })).to(path);
-                let response = client.send(&request);
-                assert_eq!(response.refusal(500, -32603), "Internal error");
-                assert_eq!(response.json()["id"], 1);
-            }
-            let call = json!({ "name": "edit_file", "arguments": edit });
-            let response = client.send(&Request::modern("tools/call", call));
-            assert_eq!(response.refusal(500, -32603), "Internal error");
-            for path in ["/read_file", "/edit_file"] {
-                let body = match path {
-                    "/read_file" => json!({ "name": "boom.txt" }),
-                    _ => edit.clone(),
-                };
-                let response = client.send(&Request::post(path, body.to_string()));
-                assert_eq!(refused(&response, 500, -32603), "Internal error");
-            }
-            let read = client.rest("read_file", json!({ "name": "fine.txt" }));
-            assert_eq!(read["content"], "one");
-        }
-        let response = client.send(&Request::tool("read_file", json!({ "name": "fine.txt" })));
-        assert_eq!(texts(&response.json())[0], "File: fine.txt (1 lines)\n\none");
-        assert_eq!(folder.read("boom.txt"), "one\n");
-        drop(client);
-        #[cfg(unix)]
-        {
-            let log = server.stop();
-            let internal = |line: &&Value| line["code"] == -32603;
-            assert_eq!(log_lines(&log).iter().filter(internal).count(), 15, "{log}");
-        }
-    }
-
-    #[test]
     fn what_is_not_http_is_survived() {
         let folder = Folder::new();
         let server = folder.http();

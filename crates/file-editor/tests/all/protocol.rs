@@ -788,30 +788,3 @@ fn a_lock_that_stays_taken_times_out() {
         assert_ends_well(server);
     }
 }
-
-#[test]
-#[cfg_attr(not(debug_assertions), ignore = "the hook that panics is in development builds only")]
-fn a_call_that_panics_harms_no_other() {
-    let folder = Folder::new();
-    folder.write("boom.txt", "one\n");
-    folder.write("fine.txt", "one\n");
-    let mut server = Server::start(folder.path(), &[], &[("FILE_EDITOR_TEST_PANIC", "boom.txt")]);
-    for _ in 0..3 {
-        let answer = server.tool("read_file", json!({ "name": "boom.txt" }));
-        assert_eq!(fault(&answer, -32603), "Internal error");
-        let answer = server.tool("edit_file", json!({ "name": "boom.txt", "append": "x" }));
-        fault(&answer, -32603);
-        let answer = server.request("edit_file", json!({ "name": "boom.txt", "append": "x" }));
-        assert_eq!(fault(&answer, -32603), "Internal error");
-        assert_eq!(
-            server.text("read_file", json!({ "name": "fine.txt" })),
-            "File: fine.txt (1 lines)\n\none"
-        );
-    }
-    server.text("edit_file", json!({ "name": "fine.txt", "append": "two" }));
-    let stderr = assert_ends_well(server);
-    assert_eq!(folder.read("boom.txt"), "one\n");
-    // A panic is told like everything else; its own message might hold contents.
-    let internal = log_lines(&stderr).into_iter().filter(|line| line["code"] == -32603).count();
-    assert_eq!(internal, 9, "{stderr}");
-}

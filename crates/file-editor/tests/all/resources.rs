@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
-use crate::harness::http::{HttpServer, Request};
+use crate::harness::http::Request;
 use crate::harness::{Folder, Server, as_nobody, fault, is_root_to_check, log_lines, modern};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
@@ -708,29 +708,6 @@ fn an_id_that_is_not_answered_yet_is_refused() {
         !is_read(&one) && fault(&one, -32600) == "Invalid Request"
     });
     assert!(was_refused);
-}
-
-#[test]
-#[cfg_attr(not(debug_assertions), ignore = "the hook that panics is in development builds only")]
-fn a_call_that_panics_harms_no_other() {
-    let folder = Folder::new();
-    folder.write("boom.txt", "one\n");
-    folder.write("fine.txt", "one\n");
-    let boom = uri(&folder, "boom.txt");
-    let env = [("FILE_EDITOR_TEST_PANIC", boom.as_str())];
-    let fine = json!({ "uri": uri(&folder, "fine.txt") });
-    let mut server = Server::start(folder.path(), &[], &env);
-    let answer = server.request("resources/read", json!({ "uri": boom }));
-    assert_eq!(fault(&answer, -32603), "Internal error");
-    let answer = server.request("resources/read", fine.clone());
-    assert_eq!(answer["result"]["contents"][0]["text"], "one\n");
-    let server = HttpServer::start(folder.path(), &[], &env);
-    for request in [Request::mcp, Request::modern] {
-        let response = server.send(&request("resources/read", json!({ "uri": boom })));
-        assert_eq!(response.refusal(500, -32603), "Internal error");
-        let response = server.send(&request("resources/read", fine.clone()));
-        assert_eq!(response.json()["result"]["contents"][0]["text"], "one\n");
-    }
 }
 
 /// Since 2026-07-28 the URI stands in a header too.

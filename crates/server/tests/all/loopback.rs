@@ -1,9 +1,5 @@
 //! A server inside a program of ours: guests by their tokens, folders, and a witness of the calls.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test sets the scene")]
-#![allow(clippy::needless_pass_by_value, reason = "a call is written in place, with `json!`")]
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;

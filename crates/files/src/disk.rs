@@ -336,7 +336,7 @@ impl Store for DiskStore {
                 }
                 Err(AttemptError::Failed(error)) => return Err(error),
                 Err(AttemptError::NoLink) if temp_kind == TempKind::Unnamed => {
-                    temp_kind = TempKind::Named
+                    temp_kind = TempKind::Named;
                 }
                 Err(AttemptError::Retry | AttemptError::NoLink) => backoff.pause(call.deadline),
                 Err(AttemptError::OpenElsewhere) => {

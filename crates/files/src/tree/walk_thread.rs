@@ -112,7 +112,7 @@ impl<'a, 'w, 'e> WalkThread<'a, 'w, 'e> {
                 // The path is too long for callers to use.
                 Selection::Selected if path.len() > PATH_MAX => self.skipped.unreadable += 1,
                 Selection::Selected if kind == EntryKind::Folder => {
-                    folders.push(name.into_boxed_str())
+                    folders.push(name.into_boxed_str());
                 }
                 Selection::Selected => names.push(name),
             }

@@ -32,17 +32,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, iter, thread};
 
-use cut::Parser;
-use dump::Dumped;
-use lexers::Asked;
-use list::{LANGUAGES, Row};
+use cut::ParserSource;
+use dump::DumpedTable;
+use lexers::LexerTable;
+use list::{LANGUAGES, LanguageSource};
 use sources::Sources;
 use unpack::{Automaton, Layout, Tokens};
 
 /// What went wrong, for whoever builds. Of what several threads do.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), BuildError> {
     let host = if cfg!(target_endian = "little") { "little" } else { "big" };
     if env::var("CARGO_CFG_TARGET_ENDIAN")? != host {
         return Err("tables are taken from a program for this machine, whose byte order is not the target's".into());
@@ -62,7 +62,7 @@ fn main() -> Result<(), Failure> {
     let mut languages = build_all(&sources, &out)?.concat();
     writeln!(
         languages,
-        "/// Every language there is.\npub static ALL: [&Packed; {}] = [",
+        "/// Every language there is.\npub static ALL: [&PackedGrammar; {}] = [",
         LANGUAGES.len()
     )?;
     for row in LANGUAGES {
@@ -74,7 +74,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// As many at a time as cargo allows.
-fn build_all(sources: &Sources, out: &Path) -> Result<Vec<String>, Failure> {
+fn build_all(sources: &Sources, out: &Path) -> Result<Vec<String>, BuildError> {
     let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
     let next = AtomicUsize::new(0);
     let built = Mutex::new(Vec::new());
@@ -94,13 +94,13 @@ fn build_all(sources: &Sources, out: &Path) -> Result<Vec<String>, Failure> {
     built.into_iter().map(|(_, one)| Ok(one?)).collect()
 }
 
-fn next_of(next: &AtomicUsize) -> Option<(usize, &'static Row)> {
+fn next_of(next: &AtomicUsize) -> Option<(usize, &'static LanguageSource)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     Some((at, LANGUAGES.get(at)?))
 }
 
 /// Packs and compiles one. Returns what the library says of it.
-fn build(row: &Row, sources: &Sources, out: &Path) -> Result<String, Failure> {
+fn build(row: &LanguageSource, sources: &Sources, out: &Path) -> Result<String, BuildError> {
     let folder = sources.folder(row.package)?.join(row.folder);
     fs::create_dir_all(out)?;
     // For whoever compares.
@@ -117,7 +117,7 @@ fn build(row: &Row, sources: &Sources, out: &Path) -> Result<String, Failure> {
     let packed = out.join("packed");
     fs::write(&packed, tables.packed()?)?;
     let mut files =
-        vec![(out.join("parser.c"), parser::text(row.name, &parser, &dumped, &tables.places)?)];
+        vec![(out.join("parser.c"), parser::text(row.name, &parser, &dumped, &tables.offsets)?)];
     let scanner = folder.join("scanner.c");
     if scanner.is_file() {
         let source = fs::read_to_string(&scanner)?;
@@ -128,7 +128,7 @@ fn build(row: &Row, sources: &Sources, out: &Path) -> Result<String, Failure> {
     tables.rust(row.name, &packed)
 }
 
-fn compile(name: &str, headers: &Path, files: &[(PathBuf, String)]) -> Result<(), Failure> {
+fn compile(name: &str, headers: &Path, files: &[(PathBuf, String)]) -> Result<(), BuildError> {
     let mut compiler = cc::Build::new();
     compiler.std("c11").include(headers).warnings(false).debug(false);
     // It parses as fast as any, and is a fifth smaller.
@@ -144,7 +144,7 @@ fn compile(name: &str, headers: &Path, files: &[(PathBuf, String)]) -> Result<()
 }
 
 /// As C includes it, on every system.
-fn slashed(path: &Path) -> Result<String, Failure> {
+fn slashed(path: &Path) -> Result<String, BuildError> {
     Ok(path.to_str().ok_or("a path that is not text")?.replace('\\', "/"))
 }
 
@@ -153,7 +153,7 @@ fn slashed(path: &Path) -> Result<String, Failure> {
 struct Tables {
     words: Vec<u16>,
     layout: Layout,
-    places: parser::Places,
+    offsets: parser::TableOffsets,
     texts: Vec<u8>,
     /// How many names there are.
     names: usize,
@@ -163,16 +163,16 @@ impl Tables {
     /// Each begins where the largest element could.
     const ALIGNED: usize = 8;
 
-    fn lay_out(parser: &Parser, dumped: &[Dumped]) -> Result<Self, Failure> {
+    fn lay_out(parser: &ParserSource, dumped: &[DumpedTable]) -> Result<Self, BuildError> {
         let mut tables = Self::default();
-        for (table, Dumped { bytes, .. }) in parser.tables.iter().zip(dumped) {
+        for (table, DumpedTable { bytes, .. }) in parser.tables.iter().zip(dumped) {
             if table.is_names() {
-                tables.places.push(tables.names);
+                tables.offsets.push(tables.names);
                 tables.names += count_names(bytes)?;
                 tables.texts.extend(bytes);
                 continue;
             }
-            tables.places.push(tables.words.len() * 2);
+            tables.offsets.push(tables.words.len() * 2);
             let own = tables.add(&words(bytes));
             match table.name.as_str() {
                 "ts_primary_state_ids" => tables.layout.counted = own,
@@ -186,10 +186,10 @@ impl Tables {
     }
 
     /// What was said of each character, of the end, and of what is none.
-    fn add_lexers(&mut self, characters: &[i32], lexers: &[Dumped]) -> Result<(), Failure> {
+    fn add_lexers(&mut self, characters: &[i32], lexers: &[DumpedTable]) -> Result<(), BuildError> {
         let width = characters.len() + 2;
         let asked: Vec<_> =
-            lexers.iter().map(|one| Asked::read(&words(&one.bytes), width)).collect();
+            lexers.iter().map(|one| LexerTable::read(&words(&one.bytes), width)).collect();
         let (classes, firsts) = lexers::classes(&asked, width);
         let gaps =
             characters.iter().zip(iter::once(&0).chain(characters)).map(|(one, last)| one - last);
@@ -218,7 +218,7 @@ impl Tables {
         first..first + table.len()
     }
 
-    fn packed(&self) -> Result<Vec<u8>, Failure> {
+    fn packed(&self) -> Result<Vec<u8>, BuildError> {
         let packed = pack::pack(&self.layout, &self.words, &self.texts);
         let mut words = vec![0; self.words.len()];
         let texts = self.layout.unpack(&packed, &mut words);
@@ -228,15 +228,15 @@ impl Tables {
         Ok(packed)
     }
 
-    fn rust(&self, name: &str, packed: &Path) -> Result<String, Failure> {
+    fn rust(&self, name: &str, packed: &Path) -> Result<String, BuildError> {
         let constant = name.to_uppercase();
         let path = packed.to_str().ok_or("a path that is not text")?;
         let (layout, names) = (&self.layout, self.names);
         Ok(format!(
             "unsafe extern \"C\" {{\n\
-             \x20   fn grammars_{name}(place: *mut c_void, tables: *const c_void, names: *const *const c_char, lex: Lex, keywords: Lex) -> usize;\n\
+             \x20   fn grammars_{name}(place: *mut c_void, tables: *const c_void, names: *const *const c_char, lex: LexFn, keywords: LexFn) -> usize;\n\
              }}\n\
-             pub static {constant}: Packed = Packed {{\n\
+             pub static {constant}: PackedGrammar = PackedGrammar {{\n\
              \x20   name: {name:?},\n\
              \x20   layout: {layout:?},\n\
              \x20   names: {names},\n\
@@ -253,7 +253,7 @@ fn words(bytes: &[u8]) -> Vec<u16> {
     bytes.chunks(2).map(word).collect()
 }
 
-fn count_names(mut bytes: &[u8]) -> Result<usize, Failure> {
+fn count_names(mut bytes: &[u8]) -> Result<usize, BuildError> {
     let mut count = 0;
     while let Some((is_there, rest)) = bytes.split_first() {
         let end = rest.iter().position(|byte| *byte == 0).filter(|_| *is_there == 1);
@@ -264,7 +264,7 @@ fn count_names(mut bytes: &[u8]) -> Result<usize, Failure> {
     Ok(count)
 }
 
-fn width(head: &str) -> Result<usize, Failure> {
+fn width(head: &str) -> Result<usize, BuildError> {
     let line = head.lines().find_map(|line| line.strip_prefix("#define SYMBOL_COUNT "));
     Ok(line.ok_or("no number of symbols")?.trim().parse()?)
 }

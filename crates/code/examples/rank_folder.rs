@@ -1,5 +1,5 @@
 //! What processor time it takes to rank the files of a folder, once they are in memory: `rank_folder <folder>
-//! <question>...`, Linux only.
+//! <query>...`, Linux only.
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 #![allow(clippy::disallowed_methods, reason = "not part of the product")]
@@ -7,15 +7,15 @@
 use std::error::Error;
 use std::path::Path;
 
-use code::rank::{Question, Scan};
+use code::rank::{RankQuery, Scan};
 
-/// Each question is asked so often; the quickest counts, since whatever else the machine does only adds to it.
+/// Each query is asked so often; the quickest counts, since whatever else the machine does only adds to it.
 const TURNS: usize = 7;
 const SHOWN: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("rank_folder <folder> <question>...")?;
+    let folder = arguments.next().ok_or("rank_folder <folder> <query>...")?;
     let mut files = Vec::new();
     read(Path::new(&folder), &mut files)?;
     files.sort();
@@ -26,15 +26,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut quickest = f64::INFINITY;
         for _ in 0..TURNS {
             let start = processor_time()?;
-            let question = Question::new(&text, []);
-            let scan = Scan::new(&question);
+            let query = RankQuery::new(&text, []);
+            let scan = Scan::new(&query);
             for (path, text) in &files {
                 scan.visit(path, text);
             }
             let ranking = scan.finish(SHOWN);
-            for hit in &ranking.hits {
+            for hit in &ranking.best_files {
                 if let Ok(at) = files.binary_search_by(|(path, _)| path.cmp(&hit.path)) {
-                    std::hint::black_box(ranking.look_into(&files[at].1).best(60));
+                    std::hint::black_box(ranking.term_lines(&files[at].1).best(60));
                 }
             }
             quickest = quickest.min(processor_time()? - start);

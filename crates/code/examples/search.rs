@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use code::search::{Pattern, PatternOptions, SearchOptions, Show, search};
+use code::search::{Pattern, PatternOptions, ResultKind, SearchOptions, search};
 use files::{
     Call, DirPath, Root,
     tree::{Globs, TreeOptions},
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             ignored: false,
             max_size: 10 << 20,
         },
-        show: if prints == Some("counts") { Show::Counts } else { Show::Lines },
+        show: if prints == Some("counts") { ResultKind::Counts } else { ResultKind::Lines },
         before: 0,
         after: 0,
         max_results,

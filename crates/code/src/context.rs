@@ -1,9 +1,9 @@
 //! Context of a tree of source files that a caller needs before it changes them: where symbols are defined and used,
-//! what is in a file, which lines a question is about, and the folders.
+//! what is in a file, which lines a query is about, and the folders.
 //!
 //! - `survey`: one pass over all files, which finds the candidates
 //! - `symbol`: a name to search for; `definitions`, `references`: where it is defined, and used
-//! - `snippets`: the lines that a question is about; `outlines`: the parts of a file
+//! - `snippets`: the lines that a query is about; `outlines`: the parts of a file
 //! - `map`: the most important definitions, for a request that names nothing; `structure`: the folders
 //! - `source`: reads a file, and makes its outline
 //!
@@ -27,18 +27,18 @@ use files::tree::{Skipped, TreeOptions};
 use files::{Call, Hash, Root, Store, StoreError};
 
 use crate::outline::{Part, PartKind};
-use crate::rank::{Question, Ranking};
+use crate::rank::{RankQuery, Ranking};
 pub use snippets::shown_lines;
-use source::Reader;
-pub use source::{LONGEST_LINE, Unreadable, hash_of_lines};
+use source::SourceReader;
+pub use source::{LINE_CHARS_MAX, SourceError, hash_of_lines};
 pub use structure::Structure;
 use survey::Survey;
-pub use symbol::{LONGEST_NAME, Match, Symbol};
+pub use symbol::{NameMatching, SYMBOL_BYTES_MAX, Symbol};
 
 /// Most lines that are kept of a result to be shown.
-pub const MOST_LINES: usize = 400;
+pub const ITEM_LINES_MAX: usize = 400;
 /// Most files that are parsed to find where one name is defined or used.
-const MOST_PARSED: usize = 96;
+const PARSED_FILES_MAX: usize = 96;
 
 /// A limit on the bytes that all threads of a pass over the files keep.
 struct KeptBytes {
@@ -82,9 +82,9 @@ impl Section {
 
 /// A count for each section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts([usize; 5]);
+pub struct SectionCounts([usize; 5]);
 
-impl Counts {
+impl SectionCounts {
     pub fn of(self, section: Section) -> usize {
         self.0[section as usize]
     }
@@ -105,8 +105,8 @@ impl Counts {
 
 /// A request for context.
 #[derive(Debug)]
-pub struct Wanted<'a> {
-    /// Words, identifiers or both; empty if there is no question.
+pub struct ContextRequest<'a> {
+    /// Words, identifiers or both; empty if there is no query.
     pub query: &'a str,
     pub symbols: &'a [Symbol],
     /// Paths from the root.
@@ -121,12 +121,12 @@ pub struct Wanted<'a> {
     pub depth: usize,
     /// Most results of each section.
     pub max_results: usize,
-    /// Start of each section: a [`Gathered::end`] or a [`Found::at`] of an earlier page.
-    pub start: Counts,
+    /// Start of each section: a [`CodeContext::end`] or a [`ContextItem::position`] of an earlier page.
+    pub start: SectionCounts,
     pub tree: TreeOptions,
 }
 
-impl Wanted<'_> {
+impl ContextRequest<'_> {
     fn includes(&self, section: Section) -> bool {
         let asks = !self.query.is_empty() || !self.symbols.is_empty();
         let asks_nothing = !asks && self.files.is_empty() && self.excerpts.is_empty();
@@ -147,44 +147,44 @@ impl Wanted<'_> {
         !asks && (outlines || self.includes(Section::Definitions))
     }
 
-    fn wants(&self, part: &Part) -> bool {
+    fn includes_part(&self, part: &Part) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&part.kind)
     }
 
     /// Range of a section's `results` on this page. Records where it ends, and the number of results after it.
-    fn page(&self, section: Section, results: usize, gathered: &mut Gathered) -> Range<usize> {
+    fn page(&self, section: Section, results: usize, context: &mut CodeContext) -> Range<usize> {
         let start = self.start.of(section).min(results);
         let end = results.min(start.saturating_add(self.max_results));
-        gathered.left.add(section, results - end);
-        gathered.end.set(section, end);
+        context.left.add(section, results - end);
+        context.end.set(section, end);
         start..end
     }
 }
 
-/// The context that was gathered.
+/// The context of a request.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct CodeContext {
     /// Results by section, then by score, path and line.
-    pub found: Vec<Found>,
+    pub items: Vec<ContextItem>,
     /// Number of results after this page.
-    pub left: Counts,
+    pub left: SectionCounts,
     /// Start of the next page.
-    pub end: Counts,
+    pub end: SectionCounts,
     pub structure: Option<Structure>,
     /// Number of files that were searched.
     pub scanned: u64,
     pub skipped: Skipped,
     pub notes: Vec<String>,
     /// Requested files that cannot be shown.
-    pub unreadable: Vec<(String, Unreadable)>,
+    pub unreadable: Vec<(String, SourceError)>,
 }
 
 /// A result: some lines of a file.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ContextItem {
     pub section: Section,
     /// Position in the section, from which a page may begin.
-    pub at: usize,
+    pub position: usize,
     pub path: String,
     pub language: Option<&'static str>,
     /// Line numbers, counted from 0.
@@ -196,7 +196,7 @@ pub struct Found {
     /// Score from 0 to 1, if it was compared with others.
     pub score: Option<f64>,
     pub why: Vec<String>,
-    /// Text to show: the first [`MOST_LINES`] lines, or the rows of an outline.
+    /// Text to show: the first [`ITEM_LINES_MAX`] lines, or the rows of an outline.
     pub text: Vec<String>,
     /// Number of lines or rows in all.
     pub rows: usize,
@@ -209,82 +209,82 @@ pub struct Found {
 pub fn gather(
     root: &Root,
     store: &dyn Store,
-    wanted: &Wanted<'_>,
+    request: &ContextRequest<'_>,
     call: &Call,
-) -> Result<Gathered, StoreError> {
-    let reader = Reader::new(root, store, call);
-    let question = question(&reader, wanted);
-    let survey = Survey::take(root, wanted, question.as_ref(), call)?;
-    let mut gathered =
-        Gathered { scanned: survey.scanned, skipped: survey.skipped, ..Gathered::default() };
-    gathered.structure = survey.structure;
-    let map = if wanted.needs_map() { Some(map::draw(&reader, wanted)?) } else { None };
+) -> Result<CodeContext, StoreError> {
+    let reader = SourceReader::new(root, store, call);
+    let query = rank_query(&reader, request);
+    let survey = Survey::run(root, request, query.as_ref(), call)?;
+    let mut context =
+        CodeContext { scanned: survey.scanned, skipped: survey.skipped, ..CodeContext::default() };
+    context.structure = survey.structure;
+    let map = if request.needs_map() { Some(map::write_folder(&reader, request)?) } else { None };
     let likely = map.as_ref().map_or(&[][..], |map| &map.paths[..]);
 
-    gathered.scanned = map.as_ref().map_or(gathered.scanned, |map| map.scanned);
-    gathered.end = wanted.start;
-    if wanted.includes(Section::Outline) {
-        outlines::gather(&reader, wanted, survey.ranking.as_ref(), likely, &mut gathered);
+    context.scanned = map.as_ref().map_or(context.scanned, |map| map.scanned);
+    context.end = request.start;
+    if request.includes(Section::Outline) {
+        outlines::gather(&reader, request, survey.ranking.as_ref(), likely, &mut context);
     }
-    if wanted.includes(Section::Definitions) {
+    if request.includes(Section::Definitions) {
         match map {
-            Some(map) => map.definitions(wanted, &mut gathered),
-            None => definitions::gather(&reader, wanted, &survey.mentions, &mut gathered),
+            Some(map) => map.definitions(request, &mut context),
+            None => definitions::gather(&reader, request, &survey.mentions, &mut context),
         }
     }
-    if wanted.includes(Section::Snippets) || !wanted.excerpts.is_empty() {
-        snippets::gather(&reader, wanted, survey.ranking.as_ref(), &mut gathered);
+    if request.includes(Section::Snippets) || !request.excerpts.is_empty() {
+        snippets::gather(&reader, request, survey.ranking.as_ref(), &mut context);
     }
-    if wanted.includes(Section::References) {
-        references::gather(&reader, wanted, &survey.mentions, &mut gathered);
+    if request.includes(Section::References) {
+        references::gather(&reader, request, &survey.mentions, &mut context);
     }
     if call.cancel.is_set() {
         return Err(StoreError::Cancelled);
     }
     if survey.leaves_out_mentions {
         let note = "too many uses were found, and some are left out: narrow `path` or `globs`";
-        gathered.notes.push(note.to_owned());
+        context.notes.push(note.to_owned());
     }
     if reader.is_over() {
-        gathered.notes.push("time was short: not every file was parsed".to_owned());
+        context.notes.push("time was short: not every file was parsed".to_owned());
     }
-    let shows_nothing = gathered.found.is_empty() && gathered.structure.is_none();
-    if shows_nothing && gathered.notes.is_empty() && gathered.unreadable.is_empty() {
-        gathered.notes.push(nothing(wanted).to_owned());
+    let shows_nothing = context.items.is_empty() && context.structure.is_none();
+    if shows_nothing && context.notes.is_empty() && context.unreadable.is_empty() {
+        context.notes.push(no_results_note(request).to_owned());
     }
-    Ok(gathered)
+    Ok(context)
 }
 
-fn nothing(wanted: &Wanted<'_>) -> &'static str {
-    if !wanted.start.is_empty() {
+fn no_results_note(request: &ContextRequest<'_>) -> &'static str {
+    if !request.start.is_empty() {
         "there is no more"
-    } else if wanted.query.is_empty() {
+    } else if request.query.is_empty() {
         "nothing fits what was asked for"
     } else {
         "no file has one of these words; try others, or `search_files`"
     }
 }
 
-/// Returns the question that files are ranked by, if there is one.
-fn question(reader: &Reader<'_>, wanted: &Wanted<'_>) -> Option<Question> {
-    if wanted.query.is_empty() {
+/// Returns the query that files are ranked by, if there is one.
+fn rank_query(reader: &SourceReader<'_>, request: &ContextRequest<'_>) -> Option<RankQuery> {
+    if request.query.is_empty() {
         return None;
     }
-    let named = wanted.files.iter().map(String::as_str);
-    let mut question = Question::new(wanted.query, named);
-    for path in wanted.files {
+    let named = request.files.iter().map(String::as_str);
+    let mut query = RankQuery::new(request.query, named);
+    for path in request.files {
         if let Ok(source) = reader.read(path) {
-            question.uses(source.text.as_str());
+            query.add_imports(source.text.as_str());
         }
     }
-    Some(question)
+    Some(query)
 }
 
 /// Number of files in each language.
 pub type Languages = BTreeMap<&'static str, u64>;
 
-/// Reasons why a file matches a question: `path`, `definition`, and the terms in its body.
-fn reasons(ranking: &Ranking<'_>, why: crate::rank::Why) -> Vec<String> {
+/// Reasons why a file matches a query: `path`, `definition`, and the terms in its body.
+fn match_reasons(ranking: &Ranking<'_>, why: crate::rank::MatchedTerms) -> Vec<String> {
     let mut reasons = Vec::new();
     if !why.path.is_empty() {
         reasons.push("path".to_owned());
@@ -292,7 +292,7 @@ fn reasons(ranking: &Ranking<'_>, why: crate::rank::Why) -> Vec<String> {
     if !why.definitions.is_empty() {
         reasons.push("definition".to_owned());
     }
-    let shown: Vec<&str> = why.body.iter().filter_map(|term| ranking.shown(term)).collect();
+    let shown: Vec<&str> = why.body.iter().filter_map(|term| ranking.display_term(term)).collect();
     if !shown.is_empty() {
         reasons.push(format!("body:{}", shown.join(",")));
     }

@@ -14,7 +14,7 @@ pub(crate) fn is_cpp(text: &str) -> bool {
             "[" if before.text == "[" => in_attribute = true,
             "]" => in_attribute = false,
             _ if in_attribute => {}
-            _ if tells(&before, &token, &tokens) => return true,
+            _ if is_only_cpp(&before, &token, &tokens) => return true,
             _ => {}
         }
         before = token;
@@ -23,7 +23,7 @@ pub(crate) fn is_cpp(text: &str) -> bool {
 }
 
 /// True if `token`, which is between `before` and `behind`, is there only in C++.
-fn tells(before: &Token<'_>, token: &Token<'_>, behind: &Tokens<'_>) -> bool {
+fn is_only_cpp(before: &Token<'_>, token: &Token<'_>, behind: &Tokens<'_>) -> bool {
     let mut behind = behind.clone();
     let mut next = || behind.next().map_or("", |token| token.text);
     let is_tag = matches!(before.text, "struct" | "union");
@@ -59,7 +59,7 @@ fn is_class<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
 
 /// True for `==(`, `()(`, `[](`, `bool(`.
 fn begins_operator<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
-    const LONGEST: usize = 3;
+    const OPERATOR_TOKENS_MAX: usize = 3;
     let first = next();
     if first == "(" {
         return next() == ")" && next() == "(";
@@ -69,7 +69,7 @@ fn begins_operator<'a>(next: &mut impl FnMut() -> &'a str) -> bool {
     }
     let is_mark = |mark: &str| mark.starts_with(|c| "=<>!+-*/%&|^~[],".contains(c));
     is_mark(first) && {
-        let mut others = (0..LONGEST).map(|_| next());
+        let mut others = (0..OPERATOR_TOKENS_MAX).map(|_| next());
         others.find(|mark| !is_mark(mark)) == Some("(")
     }
 }

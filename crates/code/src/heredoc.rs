@@ -5,7 +5,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-const LONGEST_WORD: usize = 255;
+const WORD_BYTES_MAX: usize = 255;
 
 /// True if the words after each `<<` are short enough. A quoted one ends at the next quote, over lines too.
 pub(crate) fn words_are_short(source: &[u8]) -> bool {
@@ -15,12 +15,12 @@ pub(crate) fn words_are_short(source: &[u8]) -> bool {
         let word = word.strip_prefix(b"-").or_else(|| word.strip_prefix(b"~")).unwrap_or(word);
         let length = match word.split_first() {
             Some((quote @ (b'\'' | b'"' | b'`'), rest)) => {
-                let near = &rest[..rest.len().min(LONGEST_WORD + 1)];
+                let near = &rest[..rest.len().min(WORD_BYTES_MAX + 1)];
                 memchr(*quote, near).unwrap_or(near.len())
             }
-            _ => word.iter().take(LONGEST_WORD + 1).take_while(|byte| is_of_word(**byte)).count(),
+            _ => word.iter().take(WORD_BYTES_MAX + 1).take_while(|byte| is_of_word(**byte)).count(),
         };
-        length <= LONGEST_WORD
+        length <= WORD_BYTES_MAX
     })
 }
 

@@ -1,12 +1,12 @@
 //! Outlines: the named parts of a source file.
 //!
 //! - `parsed`: by the syntax tree of a language that has a grammar
-//! - `plain`: line by line, by the words that definitions begin with in most languages
-//! - `words`: signatures, names and comments, as they are shown
+//! - `guessed`: line by line, by the words that definitions begin with in most languages
+//! - `display`: signatures, names and comments, as they are shown
 
+mod display;
+mod guessed;
 mod parsed;
-mod plain;
-mod words;
 
 use std::ops::Range;
 
@@ -15,16 +15,16 @@ use text::LineRange;
 use crate::language;
 
 pub use crate::part_kind::PartKind;
-pub use words::{LONGEST_DOC, LONGEST_NAME, LONGEST_SIGNATURE};
+pub use display::{DOC_CHARS_MAX, NAME_CHARS_MAX, SIGNATURE_CHARS_MAX};
 
 /// Most parts of an outline.
-pub const MOST_PARTS: usize = 50_000;
+pub const PARTS_MAX: usize = 50_000;
 /// Most names around a part that are kept, the innermost ones.
-pub const DEEPEST_SCOPE: usize = 8;
+pub const SCOPE_DEPTH_MAX: usize = 8;
 
 /// Origin of an outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum OutlineOrigin {
     /// From a syntax tree: names and ranges are those of the language.
     Parsed,
     /// From the words that lines begin with: a good guess.
@@ -36,16 +36,16 @@ pub enum Source {
 pub struct Outline {
     /// `None` when the language is not known.
     pub language: Option<&'static str>,
-    pub source: Source,
+    pub origin: OutlineOrigin,
     pub parts: Vec<Part>,
-    /// True if there are more than [`MOST_PARTS`], or it was stopped before the end.
+    /// True if there are more than [`PARTS_MAX`], or it was stopped before the end.
     pub cut: bool,
 }
 
 /// A named part of a source file. Lines count from 0 and are those of [`text::lines`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Cut at [`LONGEST_NAME`] characters.
+    /// Cut at [`NAME_CHARS_MAX`] characters.
     pub name: String,
     pub kind: PartKind,
     /// The names around it, the outermost first.
@@ -55,7 +55,7 @@ pub struct Part {
     pub lines: LineRange,
     pub name_bytes: Range<usize>,
     pub name_line: usize,
-    /// All text before the body, in one line, cut at [`LONGEST_SIGNATURE`] characters.
+    /// All text before the body, in one line, cut at [`SIGNATURE_CHARS_MAX`] characters.
     pub signature: String,
     pub doc: Option<Doc>,
 }
@@ -65,7 +65,7 @@ pub struct Part {
 pub struct Doc {
     pub bytes: Range<usize>,
     pub lines: LineRange,
-    /// Text without the marks of a comment, in one line, cut at [`LONGEST_DOC`] characters.
+    /// Text without the marks of a comment, in one line, cut at [`DOC_CHARS_MAX`] characters.
     pub text: String,
 }
 
@@ -101,14 +101,14 @@ impl Part {
 
 /// Returns the outline of `text`, which is the file at `path`.
 ///
-/// The parts are guessed line by line if there is no grammar, the text is larger than [`crate::tree::LARGEST_PARSED`],
-/// or parsing was stopped.
+/// The parts are guessed line by line if there is no grammar, the text is larger than
+/// [`crate::tree::PARSED_BYTES_MAX`], or parsing was stopped.
 pub fn outline(path: &str, text: &str, stop: &dyn Fn() -> bool) -> Outline {
     let language = language::of(path, text);
     let parsed = language.and_then(|language| parsed::outline(language, text, stop));
-    let source = if parsed.is_some() { Source::Parsed } else { Source::Guessed };
-    let (parts, cut) = parsed.unwrap_or_else(|| plain::outline(text, stop));
-    Outline { language: language.map(language::Language::name), source, parts, cut }
+    let origin = if parsed.is_some() { OutlineOrigin::Parsed } else { OutlineOrigin::Guessed };
+    let (parts, cut) = parsed.unwrap_or_else(|| guessed::outline(text, stop));
+    Outline { language: language.map(language::Language::name), origin, parts, cut }
 }
 
 /// Returns the outline in little time: that of a text larger than `largest` is guessed.
@@ -121,14 +121,14 @@ pub(crate) fn quick_outline(
     if text.len() <= largest {
         return outline(path, text, stop);
     }
-    let (parts, cut) = plain::outline(text, stop);
+    let (parts, cut) = guessed::outline(text, stop);
     let language = language::of(path, text).map(language::Language::name);
-    Outline { language, source: Source::Guessed, parts, cut }
+    Outline { language, origin: OutlineOrigin::Guessed, parts, cut }
 }
 
 /// Returns the smallest part around `line`, with its documentation. A field is returned only if no other part is
 /// around.
-pub fn block_at(outline: &Outline, line: usize) -> Option<&Part> {
+pub fn part_at(outline: &Outline, line: usize) -> Option<&Part> {
     let around = outline.parts.iter().filter(|part| {
         let LineRange { first, last } = part.all_lines();
         (first..=last).contains(&line)

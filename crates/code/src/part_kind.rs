@@ -1,6 +1,6 @@
 //! The kinds of named parts that a source file has, and their names.
 
-/// PartKind of a part.
+/// The kind of a named part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PartKind {
     Function,
@@ -50,7 +50,7 @@ impl PartKind {
         }
     }
 
-    /// PartKind with this name.
+    /// Returns the kind with this name.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }

@@ -20,30 +20,30 @@ use grammars::{Grammar, Tree};
 use tree_sitter::Node;
 
 /// Nodes that are visited between two calls of `go_on`.
-const STRIDE: usize = 100;
+const STEPS_BETWEEN_CHECKS: usize = 100;
 
 /// Patterns for one grammar.
 #[derive(Debug)]
-pub(crate) struct Patterns {
-    all: Vec<Pattern>,
+pub(crate) struct TreePatterns {
+    all: Vec<TreePattern>,
     /// Patterns that begin with a kind of node.
     by_kind: HashMap<u16, Vec<usize>>,
     captures: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Pattern {
-    root: Step,
-    conditions: Vec<Condition>,
+struct TreePattern {
+    root: NodePattern,
+    conditions: Vec<TextCondition>,
 }
 
 /// A node that a pattern requires.
 #[derive(Debug)]
-struct Step {
-    what: What,
+struct NodePattern {
+    test: NodeTest,
     field: Option<NonZeroU16>,
     captures: Vec<usize>,
-    times: Times,
+    quantifier: Quantifier,
     /// True if no other named node may be before it.
     is_next: bool,
     /// True if no named node may be after it.
@@ -51,87 +51,100 @@ struct Step {
 }
 
 #[derive(Debug)]
-enum What {
+enum NodeTest {
     Any,
-    Named(Vec<Step>),
-    PartKind(u16, Vec<Step>),
-    OneOf(Vec<Step>),
+    Named(Vec<NodePattern>),
+    Kind(u16, Vec<NodePattern>),
+    OneOf(Vec<NodePattern>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Times {
-    Once,
-    Maybe,
-    Many,
+enum Quantifier {
+    One,
+    Optional,
+    ZeroOrMore,
 }
 
 /// Condition on the text of a node.
 #[derive(Debug)]
-struct Condition {
+struct TextCondition {
     capture: usize,
-    test: Test,
+    test: TextTest,
     texts: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Test {
-    Is,
-    Begins,
+enum TextTest {
+    Equals,
+    StartsWith,
 }
 
-impl Condition {
+impl TextCondition {
     fn holds(&self, found: &[(usize, Node<'_>)], source: &[u8]) -> bool {
         let captured = found.iter().find(|(capture, _)| *capture == self.capture);
         let text = captured.and_then(|(_, node)| source.get(node.byte_range()));
         text.is_some_and(|text| {
             self.texts.iter().any(|one| match self.test {
-                Test::Is => text == one.as_bytes(),
-                Test::Begins => text.starts_with(one.as_bytes()),
+                TextTest::Equals => text == one.as_bytes(),
+                TextTest::StartsWith => text.starts_with(one.as_bytes()),
             })
         })
     }
 }
 
 /// A child node, and its field in the parent.
-struct Child<'tree> {
+struct ChildNode<'tree> {
     node: Node<'tree>,
     field: Option<NonZeroU16>,
 }
 
-impl Step {
+/// Choice to read the fields of children, which takes long in wide nodes.
+#[derive(Clone, Copy)]
+enum Fields {
+    Read,
+    Skipped,
+}
+
+impl Fields {
+    fn needed_by(steps: &[NodePattern]) -> Self {
+        if steps.iter().any(NodePattern::names_a_field) { Self::Read } else { Self::Skipped }
+    }
+}
+
+impl NodePattern {
     fn names_a_field(&self) -> bool {
-        let inside = match &self.what {
-            What::OneOf(steps) => steps.iter().any(Step::names_a_field),
+        let inside = match &self.test {
+            NodeTest::OneOf(steps) => steps.iter().any(Self::names_a_field),
             _ => false,
         };
         inside || self.field.is_some()
     }
 
-    fn fits(&self, child: &Child<'_>) -> bool {
+    fn fits(&self, child: &ChildNode<'_>) -> bool {
         let is_there = self.field.is_none() || self.field == child.field;
         is_there
-            && match &self.what {
-                What::Any => true,
-                What::Named(_) => child.node.is_named(),
-                What::PartKind(kind, _) => child.node.kind_id() == *kind,
-                What::OneOf(steps) => steps.iter().any(|step| step.fits(child)),
+            && match &self.test {
+                NodeTest::Any => true,
+                NodeTest::Named(_) => child.node.is_named(),
+                NodeTest::Kind(kind, _) => child.node.kind_id() == *kind,
+                NodeTest::OneOf(steps) => steps.iter().any(|step| step.fits(child)),
             }
     }
 }
 
 /// Captures of a match: the number of each, and its node.
-pub(crate) type Captured<'tree> = [(usize, Node<'tree>)];
+pub(crate) type CaptureSlice<'tree> = [(usize, Node<'tree>)];
 
-impl Patterns {
+impl TreePatterns {
     pub(crate) fn read(grammar: &Arc<Grammar>, text: &str) -> Result<Self, String> {
-        let mut reader = Reader { grammar, rest: text, captures: Vec::new() };
-        let mut patterns: Vec<Pattern> = Vec::new();
+        let mut reader = PatternParser { grammar, rest: text, captures: Vec::new() };
+        let mut patterns: Vec<TreePattern> = Vec::new();
         while reader.skip_blanks() {
-            patterns.push(reader.pattern()?);
+            patterns.push(reader.match_pattern()?);
         }
         let mut by_kind: HashMap<u16, Vec<usize>> = HashMap::new();
         for (at, pattern) in patterns.iter().enumerate() {
-            let What::PartKind(kind, _) = pattern.root.what else {
+            let NodeTest::Kind(kind, _) = pattern.root.test else {
                 return Err("a pattern begins with a kind of node".into());
             };
             by_kind.entry(kind).or_default().push(at);
@@ -146,21 +159,26 @@ impl Patterns {
 
     /// Calls `each` with every match of a pattern, and the number of the pattern, until it breaks. Breaks only if
     /// `go_on` did.
-    pub(crate) fn look<'tree>(
+    pub(crate) fn for_each_match<'tree>(
         &self,
         tree: &'tree Tree,
         source: &[u8],
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
-        each: &mut dyn FnMut(&Captured<'tree>, usize) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&CaptureSlice<'tree>, usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut look = Look { source, go_on, left: STRIDE, stopped: ControlFlow::Continue(()) };
+        let mut look = PatternMatcher {
+            source,
+            go_on,
+            left: STEPS_BETWEEN_CHECKS,
+            stopped: ControlFlow::Continue(()),
+        };
         let mut cursor = tree.walk();
         loop {
             let node = cursor.node();
             let mut flow = look.count();
             for at in self.by_kind.get(&node.kind_id()).into_iter().flatten() {
                 if flow.is_continue() {
-                    flow = look.pattern(&self.all[*at], node, &mut |found| each(found, *at));
+                    flow = look.match_pattern(&self.all[*at], node, &mut |found| each(found, *at));
                 }
             }
             if flow.is_break() {
@@ -179,10 +197,10 @@ impl Patterns {
 }
 
 /// Continuation of a match, called when everything before it matches.
-type Then<'a, 'b, 'tree> =
-    dyn FnMut(&mut Look<'a>, &mut Vec<(usize, Node<'tree>)>) -> ControlFlow<()> + 'b;
+type Continuation<'a, 'b, 'tree> =
+    dyn FnMut(&mut PatternMatcher<'a>, &mut Vec<(usize, Node<'tree>)>) -> ControlFlow<()> + 'b;
 
-struct Look<'a> {
+struct PatternMatcher<'a> {
     source: &'a [u8],
     go_on: &'a mut dyn FnMut() -> ControlFlow<()>,
     /// Nodes left to visit before `go_on` is called again.
@@ -190,51 +208,51 @@ struct Look<'a> {
     stopped: ControlFlow<()>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> PatternMatcher<'a> {
     fn count(&mut self) -> ControlFlow<()> {
         self.left -= 1;
         if self.left == 0 {
-            self.left = STRIDE;
+            self.left = STEPS_BETWEEN_CHECKS;
             self.stopped = (self.go_on)();
         }
         self.stopped
     }
 
-    fn pattern<'tree>(
+    fn match_pattern<'tree>(
         &mut self,
-        pattern: &Pattern,
+        pattern: &TreePattern,
         node: Node<'tree>,
-        each: &mut dyn FnMut(&Captured<'tree>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&CaptureSlice<'tree>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut then = |look: &mut Look<'a>, found: &mut Vec<_>| {
-            let holds = |one: &Condition| one.holds(found, look.source);
+        let mut then = |look: &mut Self, found: &mut Vec<_>| {
+            let holds = |one: &TextCondition| one.holds(found, look.source);
             if pattern.conditions.iter().all(holds) {
                 each(found)
             } else {
                 ControlFlow::Continue(())
             }
         };
-        self.at(&pattern.root, &Child { node, field: None }, &mut Vec::new(), &mut then)
+        self.match_node(&pattern.root, &ChildNode { node, field: None }, &mut Vec::new(), &mut then)
     }
 
     /// Calls `then` for every way in which the children of `child`, which fits `step`, match.
-    fn at<'tree>(
+    fn match_node<'tree>(
         &mut self,
-        step: &Step,
-        child: &Child<'tree>,
+        step: &NodePattern,
+        child: &ChildNode<'tree>,
         found: &mut Vec<(usize, Node<'tree>)>,
-        then: &mut Then<'a, '_, 'tree>,
+        then: &mut Continuation<'a, '_, 'tree>,
     ) -> ControlFlow<()> {
         let before = found.len();
         found.extend(step.captures.iter().map(|capture| (*capture, child.node)));
-        let flow = match &step.what {
-            What::Named(steps) | What::PartKind(_, steps) if !steps.is_empty() => {
-                let children = self.children(child.node, steps.iter().any(Step::names_a_field))?;
-                self.inside(steps, &children, 0, found, then)
+        let flow = match &step.test {
+            NodeTest::Named(steps) | NodeTest::Kind(_, steps) if !steps.is_empty() => {
+                let children = self.children(child.node, Fields::needed_by(steps))?;
+                self.match_children(steps, &children, 0, found, then)
             }
-            What::OneOf(steps) => {
+            NodeTest::OneOf(steps) => {
                 let mut fitting = steps.iter().filter(|step| step.fits(child));
-                fitting.try_for_each(|step| self.at(step, child, found, then))
+                fitting.try_for_each(|step| self.match_node(step, child, found, then))
             }
             _ => then(self, found),
         };
@@ -247,65 +265,68 @@ impl<'a> Look<'a> {
     fn children<'tree>(
         &mut self,
         node: Node<'tree>,
-        with_fields: bool,
-    ) -> ControlFlow<(), Vec<Child<'tree>>> {
+        fields: Fields,
+    ) -> ControlFlow<(), Vec<ChildNode<'tree>>> {
         let mut children = Vec::new();
         let mut cursor = node.walk();
         let mut is_there = cursor.goto_first_child();
         while is_there {
             self.count()?;
-            let field = if with_fields { cursor.field_id() } else { None };
-            children.push(Child { node: cursor.node(), field });
+            let field = match fields {
+                Fields::Read => cursor.field_id(),
+                Fields::Skipped => None,
+            };
+            children.push(ChildNode { node: cursor.node(), field });
             is_there = cursor.goto_next_sibling();
         }
         ControlFlow::Continue(children)
     }
 
     /// Calls `then` for every way in which `steps` match `children` from the index `from` on.
-    fn inside<'tree>(
+    fn match_children<'tree>(
         &mut self,
-        steps: &[Step],
-        children: &[Child<'tree>],
+        steps: &[NodePattern],
+        children: &[ChildNode<'tree>],
         from: usize,
         found: &mut Vec<(usize, Node<'tree>)>,
-        then: &mut Then<'a, '_, 'tree>,
+        then: &mut Continuation<'a, '_, 'tree>,
     ) -> ControlFlow<()> {
         let Some((step, rest)) = steps.split_first() else { return then(self, found) };
-        if step.times == Times::Many {
-            let is_over = |child: &Child<'_>| child.node.is_named() && !step.fits(child);
+        if step.quantifier == Quantifier::ZeroOrMore {
+            let is_over = |child: &ChildNode<'_>| child.node.is_named() && !step.fits(child);
             let over = children[from..].iter().position(is_over);
             let from = over.map_or(children.len(), |over| from + over);
-            return self.inside(rest, children, from, found, then);
+            return self.match_children(rest, children, from, found, then);
         }
         let mut is_there = false;
         for (at, child) in children.iter().enumerate().skip(from) {
             self.count()?;
-            let is_named = |other: &Child<'_>| other.node.is_named();
+            let is_named = |other: &ChildNode<'_>| other.node.is_named();
             if step.fits(child) && !(step.is_last && children[at + 1..].iter().any(is_named)) {
                 is_there = true;
-                self.at(step, child, found, &mut |look, found| {
-                    look.inside(rest, children, at + 1, found, then)
+                self.match_node(step, child, found, &mut |look, found| {
+                    look.match_children(rest, children, at + 1, found, then)
                 })?;
             }
             if step.is_next && is_named(child) {
                 break;
             }
         }
-        if step.times == Times::Maybe && !is_there {
-            return self.inside(rest, children, from, found, then);
+        if step.quantifier == Quantifier::Optional && !is_there {
+            return self.match_children(rest, children, from, found, then);
         }
         ControlFlow::Continue(())
     }
 }
 
 /// Parser of patterns.
-struct Reader<'a> {
+struct PatternParser<'a> {
     grammar: &'a Arc<Grammar>,
     rest: &'a str,
     captures: Vec<String>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PatternParser<'a> {
     /// Skips blanks and comments. True if anything is left.
     fn skip_blanks(&mut self) -> bool {
         loop {
@@ -349,7 +370,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    fn pattern(&mut self) -> Result<Pattern, String> {
+    fn match_pattern(&mut self) -> Result<TreePattern, String> {
         let mut conditions = Vec::new();
         let bare = self.rest;
         if self.take("(") && self.take("(") {
@@ -359,16 +380,16 @@ impl<'a> Reader<'a> {
                 conditions.push(self.condition()?);
             }
             self.need(")")?;
-            return Ok(Pattern { root, conditions });
+            return Ok(TreePattern { root, conditions });
         }
         self.rest = bare;
-        Ok(Pattern { root: self.step()?, conditions })
+        Ok(TreePattern { root: self.step()?, conditions })
     }
 
-    fn condition(&mut self) -> Result<Condition, String> {
+    fn condition(&mut self) -> Result<TextCondition, String> {
         let test = match self.word()? {
-            "eq?" | "any-of?" => Test::Is,
-            "begins?" => Test::Begins,
+            "eq?" | "any-of?" => TextTest::Equals,
+            "begins?" => TextTest::StartsWith,
             other => return Err(format!("{other} is no test")),
         };
         self.need("@")?;
@@ -379,7 +400,7 @@ impl<'a> Reader<'a> {
             texts.push(self.text()?.to_owned());
         }
         self.need(")")?;
-        Ok(Condition { capture, test, texts })
+        Ok(TextCondition { capture, test, texts })
     }
 
     fn capture(&mut self, name: &str) -> usize {
@@ -390,7 +411,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn step(&mut self) -> Result<Step, String> {
+    fn step(&mut self) -> Result<NodePattern, String> {
         self.skip_blanks();
         let mut field = None;
         if self.rest.starts_with(|c: char| c.is_alphabetic()) {
@@ -399,46 +420,46 @@ impl<'a> Reader<'a> {
             let known = self.grammar.field(name).ok_or_else(|| format!("{name} is no field"))?;
             field = Some(known);
         }
-        let what = self.what()?;
-        let times = if self.take("?") {
-            Times::Maybe
+        let test = self.node_test()?;
+        let quantifier = if self.take("?") {
+            Quantifier::Optional
         } else if self.take("*") {
-            Times::Many
+            Quantifier::ZeroOrMore
         } else {
-            Times::Once
+            Quantifier::One
         };
         let mut captures = Vec::new();
         while self.take("@") {
             let name = self.word()?;
             captures.push(self.capture(name));
         }
-        Ok(Step { what, field, captures, times, is_next: false, is_last: false })
+        Ok(NodePattern { test, field, captures, quantifier, is_next: false, is_last: false })
     }
 
-    fn what(&mut self) -> Result<What, String> {
+    fn node_test(&mut self) -> Result<NodeTest, String> {
         if self.take("[") {
-            return Ok(What::OneOf(self.steps("]")?));
+            return Ok(NodeTest::OneOf(self.steps("]")?));
         }
         if self.take("\"") {
             let text = self.text()?;
             let kind = self.grammar.unnamed(text).ok_or_else(|| format!("{text:?} is no node"))?;
-            return Ok(What::PartKind(kind, Vec::new()));
+            return Ok(NodeTest::Kind(kind, Vec::new()));
         }
         if !self.take("(") {
             self.need("_")?;
-            return Ok(What::Any);
+            return Ok(NodeTest::Any);
         }
         match self.word()? {
-            "_" => Ok(What::Named(self.steps(")")?)),
+            "_" => Ok(NodeTest::Named(self.steps(")")?)),
             name => {
                 let kind = self.grammar.named(name).ok_or_else(|| format!("{name} is no node"))?;
-                Ok(What::PartKind(kind, self.steps(")")?))
+                Ok(NodeTest::Kind(kind, self.steps(")")?))
             }
         }
     }
 
-    fn steps(&mut self, end: &str) -> Result<Vec<Step>, String> {
-        let mut steps: Vec<Step> = Vec::new();
+    fn steps(&mut self, end: &str) -> Result<Vec<NodePattern>, String> {
+        let mut steps: Vec<NodePattern> = Vec::new();
         loop {
             let is_next = self.take(".");
             if self.take(end) {
@@ -447,7 +468,7 @@ impl<'a> Reader<'a> {
                 }
                 return Ok(steps);
             }
-            steps.push(Step { is_next, ..self.step()? });
+            steps.push(NodePattern { is_next, ..self.step()? });
         }
     }
 }
@@ -459,17 +480,18 @@ mod tests {
     /// Returns the matches of the patterns in `source`: the number of each pattern, and its captures.
     fn found(patterns: &str, source: &str) -> Vec<String> {
         let grammar = grammars::PYTHON.unpack();
-        let patterns = Patterns::read(&grammar, patterns).expect("patterns");
+        let patterns = TreePatterns::read(&grammar, patterns).expect("patterns");
         let always = &mut || ControlFlow::Continue(());
         let tree = grammar.parse(source.as_bytes(), &mut |_| always()).expect("a tree");
         let mut found = Vec::new();
-        let flow = patterns.look(&tree, source.as_bytes(), always, &mut |captured, at| {
-            let captures = captured.iter().map(|(capture, node)| {
-                format!(" {}={}", patterns.captures()[*capture], &source[node.byte_range()])
+        let flow =
+            patterns.for_each_match(&tree, source.as_bytes(), always, &mut |captured, at| {
+                let captures = captured.iter().map(|(capture, node)| {
+                    format!(" {}={}", patterns.captures()[*capture], &source[node.byte_range()])
+                });
+                found.push(at.to_string() + &captures.collect::<String>());
+                ControlFlow::Continue(())
             });
-            found.push(at.to_string() + &captures.collect::<String>());
-            ControlFlow::Continue(())
-        });
         assert!(flow.is_continue());
         found
     }
@@ -531,7 +553,7 @@ mod tests {
             ("(_) @a", "a pattern begins with a kind of node"),
             ("((list) @a (#like? @a \"b\"))", "like? is no test"),
         ] {
-            let told = Patterns::read(&grammar, patterns).map(|_| ());
+            let told = TreePatterns::read(&grammar, patterns).map(|_| ());
             assert_eq!(told, Err(expected.to_owned()), "{patterns}");
         }
     }
@@ -540,7 +562,7 @@ mod tests {
     fn it_can_be_stopped() {
         let grammar = grammars::PYTHON.unpack();
         let patterns =
-            Patterns::read(&grammar, "(list (_) (_) (_) (integer) @a)").expect("patterns");
+            TreePatterns::read(&grammar, "(list (_) (_) (_) (integer) @a)").expect("patterns");
         let source = format!("[{}]", "b, ".repeat(2_000));
         let tree = grammar.parse(source.as_bytes(), &mut |_| ControlFlow::Continue(()));
         let mut left = 1_000;
@@ -548,10 +570,12 @@ mod tests {
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let flow =
-            patterns.look(&tree.expect("a tree"), source.as_bytes(), &mut go_on, &mut |_, _| {
-                ControlFlow::Continue(())
-            });
+        let flow = patterns.for_each_match(
+            &tree.expect("a tree"),
+            source.as_bytes(),
+            &mut go_on,
+            &mut |_, _| ControlFlow::Continue(()),
+        );
         assert_eq!((flow, left), (ControlFlow::Break(()), 0));
     }
 }

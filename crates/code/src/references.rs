@@ -11,7 +11,7 @@ use crate::outline::Outline;
 use crate::tree;
 
 /// Most references that are returned.
-pub const MOST_REFERENCES: usize = 50_000;
+pub const REFERENCES_MAX: usize = 50_000;
 
 /// Returns the uses of `name` in `text`: outside of comments and strings, and not where `outline` says that it is
 /// defined.
@@ -24,7 +24,7 @@ pub fn references(
     outline: &Outline,
     stop: &dyn Fn() -> bool,
 ) -> Vec<Range<usize>> {
-    let words: Vec<_> = whole_words(text, name).take(MOST_REFERENCES).collect();
+    let words: Vec<_> = whole_words(text, name).take(REFERENCES_MAX).collect();
     if words.is_empty() {
         return words;
     }

@@ -8,7 +8,7 @@
 //! of the first line.
 
 mod excerpt;
-mod long;
+mod long_text;
 mod page;
 mod pattern;
 
@@ -23,8 +23,8 @@ use files::{
 };
 
 use excerpt::Excerpts;
-use page::{Cursor, Page};
-pub use pattern::{Case, PATTERN_MAX, Pattern, PatternError, PatternOptions};
+use page::{PageCursor, ResultPage};
+pub use pattern::{CaseSensitivity, PATTERN_MAX, Pattern, PatternError, PatternOptions};
 
 /// Most results of a page.
 pub const RESULTS_MAX: usize = 1000;
@@ -35,9 +35,9 @@ pub const CONTEXT_MAX: usize = 20;
 /// Most characters that are shown of a line.
 pub const LINE_MAX: usize = 300;
 
-/// PartKind of results that are shown.
+/// Kind of results that are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Show {
+pub enum ResultKind {
     /// The lines; a result is a line that matches.
     #[default]
     Lines,
@@ -49,20 +49,20 @@ pub enum Show {
 #[derive(Clone, Debug)]
 pub struct SearchOptions<'a> {
     pub tree: TreeOptions,
-    pub show: Show,
+    pub show: ResultKind,
     /// Lines shown before and after each that matches, up to [`CONTEXT_MAX`].
     pub before: usize,
     pub after: usize,
     /// Most results of this page, 1 to [`RESULTS_MAX`].
     pub max_results: usize,
-    /// End of the page before: its [`Found::next`].
+    /// End of the page before: its [`SearchPage::next`].
     pub cursor: Option<&'a str>,
 }
 
 /// A page of results, and the counts of all pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    pub files: Vec<FileHits>,
+pub struct SearchPage {
+    pub files: Vec<FileMatches>,
     /// Counts of all pages: lines that match, the files they are in, and files that were searched.
     pub matching_lines: u64,
     pub matching_files: u64,
@@ -77,7 +77,7 @@ pub struct Found {
 
 /// Matches in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileHits {
+pub struct FileMatches {
     /// Path from the root, with `/` between names.
     pub path: String,
     /// Hash of the whole file.
@@ -85,12 +85,12 @@ pub struct FileHits {
     /// Number of lines that match, on this page or not.
     pub matching_lines: u64,
     /// Lines in order; empty if only counts are shown.
-    pub lines: Vec<HitLine>,
+    pub lines: Vec<ResultLine>,
 }
 
 /// A line that matches, or is near one that does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HitLine {
+pub struct ResultLine {
     /// Number of the line, counted from 0.
     pub number: usize,
     /// Byte offset in the line at which `text` begins: not 0 if characters were left out before it.
@@ -106,7 +106,7 @@ pub struct HitLine {
     pub is_match: bool,
 }
 
-impl HitLine {
+impl ResultLine {
     /// True if characters were left out.
     pub fn is_cut(&self) -> bool {
         self.text.len() < self.length
@@ -127,30 +127,30 @@ pub fn search(
     pattern: &Pattern,
     options: &SearchOptions<'_>,
     call: &Call,
-) -> Result<Found, SearchError> {
-    let cursor = options.cursor.map(Cursor::parse).transpose()?.unwrap_or_default();
+) -> Result<SearchPage, SearchError> {
+    let cursor = options.cursor.map(PageCursor::parse).transpose()?.unwrap_or_default();
     let max_results = options.max_results.clamp(1, RESULTS_MAX);
     let search = Search {
         options,
         call,
         cursor,
-        page: Mutex::new(Page::new(max_results)),
+        page: Mutex::new(ResultPage::new(max_results)),
         failure: Mutex::default(),
     };
-    let start = || (pattern.clone(), Tally::default());
+    let start = || (pattern.clone(), SearchCounts::default());
     let visited = tree::visit(root, &options.tree, call, start, |(pattern, tally), file| {
-        search.look_at(pattern, tally, file)
+        search.search_file(pattern, tally, file)
     })?;
     if let Some(error) = search.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error.into());
     }
-    let mut total = Tally::default();
+    let mut total = SearchCounts::default();
     for (_, tally) in &visited.states {
         total.add(tally);
     }
     let page = search.page.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (files, next) = page.finish(options, total.results_ahead);
-    Ok(Found {
+    Ok(SearchPage {
         files,
         matching_lines: total.matching_lines,
         matching_files: total.matching_files,
@@ -163,7 +163,7 @@ pub fn search(
 
 /// Counts of one thread.
 #[derive(Default)]
-struct Tally {
+struct SearchCounts {
     matching_lines: u64,
     matching_files: u64,
     searched_files: u64,
@@ -172,8 +172,8 @@ struct Tally {
     results_ahead: u64,
 }
 
-impl Tally {
-    fn add(&mut self, other: &Tally) {
+impl SearchCounts {
+    fn add(&mut self, other: &Self) {
         self.matching_lines += other.matching_lines;
         self.matching_files += other.matching_files;
         self.searched_files += other.searched_files;
@@ -186,22 +186,22 @@ impl Tally {
 struct Search<'s> {
     options: &'s SearchOptions<'s>,
     call: &'s Call,
-    cursor: Cursor,
-    page: Mutex<Page>,
+    cursor: PageCursor,
+    page: Mutex<ResultPage>,
     failure: Mutex<Option<StoreError>>,
 }
 
 impl Search<'_> {
-    fn look_at(
+    fn search_file(
         &self,
         pattern: &Pattern,
-        tally: &mut Tally,
+        tally: &mut SearchCounts,
         file: &mut TreeFile<'_>,
     ) -> ControlFlow<()> {
         let path = file.path();
         let Some(whole) = file.text() else { return ControlFlow::Continue(()) };
         tally.searched_files += 1;
-        match self.hits(pattern, tally, path, whole) {
+        match self.line_matches(pattern, tally, path, whole) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -211,10 +211,10 @@ impl Search<'_> {
     }
 
     /// Counts the lines that match, and adds those to the page that belong there.
-    fn hits(
+    fn line_matches(
         &self,
         pattern: &Pattern,
-        tally: &mut Tally,
+        tally: &mut SearchCounts,
         path: &str,
         whole: &str,
     ) -> Result<(), StoreError> {
@@ -224,13 +224,13 @@ impl Search<'_> {
         let (mut count, mut is_cut) = (0, false);
         for piece in pattern.pieces(text) {
             self.call.check()?;
-            let mut hits = pattern.hits(text, &piece, self.call);
-            for hit in hits.by_ref() {
+            let mut matches = pattern.line_matches(text, &piece, self.call);
+            for found in matches.by_ref() {
                 count += 1;
                 let excerpts = excerpts.get_or_insert_with(|| self.excerpts(path, text));
-                excerpts.add(hit);
+                excerpts.add(found);
             }
-            is_cut |= hits.is_cut;
+            is_cut |= matches.is_cut;
         }
         self.call.check()?;
         tally.cut_files += u64::from(is_cut);
@@ -238,11 +238,11 @@ impl Search<'_> {
         tally.matching_lines += count;
         tally.matching_files += 1;
         tally.results_ahead += match self.options.show {
-            Show::Lines => count - excerpts.behind(),
-            Show::Counts => u64::from(self.cursor.is_ahead(path)),
+            ResultKind::Lines => count - excerpts.behind(),
+            ResultKind::Counts => u64::from(self.cursor.is_ahead(path)),
         };
         if excerpts.is_wanted() {
-            self.page().put(FileHits {
+            self.page().insert(FileMatches {
                 path: path.to_owned(),
                 hash: Hash::of(whole.as_bytes()),
                 matching_lines: count,
@@ -256,18 +256,19 @@ impl Search<'_> {
     fn excerpts<'t>(&self, path: &str, text: &'t str) -> Excerpts<'t> {
         let page = self.page();
         match self.options.show {
-            Show::Counts => {
-                let is_wanted = self.cursor.is_ahead(path) && page.wants(path);
-                Excerpts::none(text, is_wanted)
+            ResultKind::Counts => {
+                let is_wanted = self.cursor.is_ahead(path) && page.may_include(path);
+                let excerpts = Excerpts::none(text);
+                if is_wanted { excerpts.with_file() } else { excerpts }
             }
-            Show::Lines => {
-                let room = if page.wants(path) { page.max_results() } else { 0 };
+            ResultKind::Lines => {
+                let room = if page.may_include(path) { page.max_results() } else { 0 };
                 Excerpts::new(text, self.cursor.first_line(path), room)
             }
         }
     }
 
-    fn page(&self) -> MutexGuard<'_, Page> {
+    fn page(&self) -> MutexGuard<'_, ResultPage> {
         self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,9 +14,9 @@ use crate::line_starts::LineStarts;
 use crate::tree;
 
 /// Most errors that are searched for.
-pub const MOST_ERRORS: usize = 10_000;
+pub const ERRORS_MAX: usize = 10_000;
 /// Most characters that are quoted of text that does not parse.
-const LONGEST_QUOTE: usize = 40;
+const QUOTE_CHARS_MAX: usize = 40;
 
 /// A place that does not parse. Lines and columns count from 0, columns in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ fn errors_in(
         let column = before + text[from..bytes.start].chars().count();
         last = (line, bytes.start, column);
         errors.push(SyntaxError { line, column, message: message(node, text), bytes });
-        errors.len() < MOST_ERRORS
+        errors.len() < ERRORS_MAX
     });
     Some(errors)
 }
@@ -86,9 +86,9 @@ fn message(node: Node<'_>, text: &str) -> String {
         };
     }
     let text = &text[node.byte_range()];
-    let text = text[..text.floor_char_boundary(8 * LONGEST_QUOTE)].trim_start();
+    let text = text[..text.floor_char_boundary(8 * QUOTE_CHARS_MAX)].trim_start();
     let line = text.lines().next().unwrap_or_default().trim_end();
-    match line.char_indices().nth(LONGEST_QUOTE) {
+    match line.char_indices().nth(QUOTE_CHARS_MAX) {
         _ if line.is_empty() => "unexpected end".into(),
         Some((cut, _)) => format!("unexpected `{}…`", &line[..cut]),
         None => format!("unexpected `{line}`"),
@@ -120,9 +120,9 @@ pub fn new_errors(
         (language, is) = (other, in_other);
     }
     let was = errors_in(language, before, stop)?;
-    let change = Change::between(before, after);
+    let change = ChangedRange::between(before, after);
     let was_there: HashSet<_> =
-        was.iter().map(|error| (change.place_after(&error.bytes), &error.message)).collect();
+        was.iter().map(|error| (change.offset_after(&error.bytes), &error.message)).collect();
     let is_old =
         |error: &SyntaxError| was_there.contains(&(Some(error.bytes.start), &error.message));
     let fresh: Vec<_> = is.iter().filter(|error| !is_old(error)).cloned().collect();
@@ -136,12 +136,12 @@ pub fn new_errors(
 }
 
 /// The one range in which two texts differ, in whole lines.
-struct Change {
+struct ChangedRange {
     before: Range<usize>,
     after: Range<usize>,
 }
 
-impl Change {
+impl ChangedRange {
     fn between(before: &str, after: &str) -> Self {
         let (old, new) = (before.as_bytes(), after.as_bytes());
         let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
@@ -154,7 +154,7 @@ impl Change {
     }
 
     /// New start of the text at `bytes`, if it was not changed.
-    fn place_after(&self, bytes: &Range<usize>) -> Option<usize> {
+    fn offset_after(&self, bytes: &Range<usize>) -> Option<usize> {
         if bytes.end <= self.before.start {
             Some(bytes.start)
         } else if bytes.start >= self.before.end {

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use grammars::Grammar;
 
 use crate::part_kind::PartKind;
-use crate::patterns::Patterns;
+use crate::patterns::TreePatterns;
 
 /// Role of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum CaptureRole {
     Part(PartKind),
     Scope,
     Name,
@@ -43,45 +43,45 @@ pub(crate) enum Role {
 /// The patterns of a language.
 #[derive(Debug)]
 pub struct Tags {
-    pub(crate) patterns: Patterns,
+    pub(crate) patterns: TreePatterns,
     /// Roles by the number of a capture.
-    roles: Vec<Role>,
+    roles: Vec<CaptureRole>,
 }
 
 impl Tags {
     /// Reads `patterns`. An error says in words what is wrong with them.
     pub fn new(grammar: &Arc<Grammar>, patterns: &str) -> Result<Self, String> {
-        let patterns = Patterns::read(grammar, patterns)?;
-        let roles = patterns.captures().iter().map(|name| role(name)).collect();
+        let patterns = TreePatterns::read(grammar, patterns)?;
+        let roles = patterns.captures().iter().map(|name| role_of(name)).collect();
         Ok(Self { patterns, roles })
     }
 
     /// True if the language has functions, that is, if it is code.
     pub(crate) fn has_functions(&self) -> bool {
-        self.roles.contains(&Role::Part(PartKind::Function))
-            || self.roles.contains(&Role::Part(PartKind::Method))
+        self.roles.contains(&CaptureRole::Part(PartKind::Function))
+            || self.roles.contains(&CaptureRole::Part(PartKind::Method))
     }
 
-    pub(crate) fn role(&self, capture: usize) -> Role {
-        self.roles.get(capture).copied().unwrap_or(Role::Other)
+    pub(crate) fn role(&self, capture: usize) -> CaptureRole {
+        self.roles.get(capture).copied().unwrap_or(CaptureRole::Other)
     }
 }
 
-fn role(capture: &str) -> Role {
+fn role_of(capture: &str) -> CaptureRole {
     match capture {
-        "scope" => Role::Scope,
-        "name" => Role::Name,
-        "receiver" => Role::Receiver,
-        "body" => Role::Body,
-        "head" => Role::Head,
-        "doc" => Role::Doc,
-        "comment" => Role::Comment,
-        "attribute" => Role::Attribute,
-        "outer" => Role::Outer,
-        "inner" => Role::Inner,
-        "global" => Role::Global,
-        "block" => Role::Block,
-        "open" => Role::Open,
-        kind => PartKind::of(kind).map_or(Role::Other, Role::Part),
+        "scope" => CaptureRole::Scope,
+        "name" => CaptureRole::Name,
+        "receiver" => CaptureRole::Receiver,
+        "body" => CaptureRole::Body,
+        "head" => CaptureRole::Head,
+        "doc" => CaptureRole::Doc,
+        "comment" => CaptureRole::Comment,
+        "attribute" => CaptureRole::Attribute,
+        "outer" => CaptureRole::Outer,
+        "inner" => CaptureRole::Inner,
+        "global" => CaptureRole::Global,
+        "block" => CaptureRole::Block,
+        "open" => CaptureRole::Open,
+        kind => PartKind::of(kind).map_or(CaptureRole::Other, CaptureRole::Part),
     }
 }

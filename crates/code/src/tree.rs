@@ -10,67 +10,67 @@ use std::time::{Duration, Instant};
 use grammars::Tree;
 use memchr::{memchr, memchr_iter};
 
-use crate::language::{Language, Loaded};
+use crate::language::{Language, LoadedLanguage};
 
 /// Largest text that is parsed, in bytes: a larger one was seldom written by hand.
-pub const LARGEST_PARSED: usize = 512 << 10;
+pub const PARSED_BYTES_MAX: usize = 512 << 10;
 
 /// Most time to parse a text, or to search its tree: ten times what the largest text takes.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const PARSE_TIME_MAX: Duration = Duration::from_millis(1_500);
 
 /// Interval between checks of a thread that waits for others to finish parsing.
-const PAUSE: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Most memory for parsing, for each byte of the text. Real files take 10 to 40 times their size; a text that does not
 /// parse may take a thousand times.
-const MEMORY_PER_BYTE: usize = 56;
+const MEMORY_PER_BYTE_MAX: usize = 56;
 /// Memory that parsing any text may take.
 const MEMORY_MIN: usize = 2 << 20;
 
 /// Largest text in bytes that is parsed on the stack of the calling thread.
-const SMALL: usize = 8 << 10;
+const CALLER_STACK_BYTES_MAX: usize = 8 << 10;
 /// Stack for a larger text: so many bytes, and so many for each of its bytes. It is only address space until it is
 /// used.
-const ROOM: usize = 1 << 20;
-const ROOM_EACH: usize = 256;
+const STACK_BYTES: usize = 1 << 20;
+const STACK_BYTES_PER_BYTE: usize = 256;
 
 /// Total bytes of the texts that have trees now.
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static PARSED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// A permit to have the tree of a text of so many bytes. Trees take so much memory that all texts with a tree together
 /// must not be larger than the largest text.
-pub(crate) struct Share(usize);
+pub(crate) struct ParsePermit(usize);
 
-impl Share {
+impl ParsePermit {
     /// Waits for a permit. `None` if `stop` returns true first.
-    fn of(size: usize, stop: &dyn Fn() -> bool) -> Option<Self> {
+    fn acquire(size: usize, stop: &dyn Fn() -> bool) -> Option<Self> {
         let more = |held: usize| {
             let all = held + size;
-            (held == 0 || all <= LARGEST_PARSED).then_some(all)
+            (held == 0 || all <= PARSED_BYTES_MAX).then_some(all)
         };
-        while HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+        while PARSED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             if stop() {
                 return None;
             }
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
         Some(Self(size))
     }
 }
 
-impl Drop for Share {
+impl Drop for ParsePermit {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.0, Ordering::Relaxed);
+        PARSED_BYTES.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 
 /// A text that was parsed.
-pub(crate) struct Parsed {
+pub(crate) struct ParsedText {
     pub tree: Tree,
     /// Language that it was parsed with.
-    pub loaded: Arc<Loaded>,
+    pub loaded: Arc<LoadedLanguage>,
     /// Released after the tree, since fields are dropped in order of declaration.
-    _share: Share,
+    _permit: ParsePermit,
 }
 
 /// Parses `text`. `None` if it is too large, is not text, is not safe for the scanner, takes too much work, or `stop`
@@ -79,30 +79,34 @@ pub(crate) fn parse(
     language: &dyn Language,
     text: &str,
     stop: &dyn Fn() -> bool,
-) -> Option<Parsed> {
-    if text.len() > LARGEST_PARSED || memchr(0, text.as_bytes()).is_some() || stop() {
+) -> Option<ParsedText> {
+    if text.len() > PARSED_BYTES_MAX || memchr(0, text.as_bytes()).is_some() || stop() {
         return None;
     }
     let source = with_line_feeds(text.as_bytes());
-    if !language.can_keep(&source) {
+    if !language.scanner_accepts(&source) {
         return None;
     }
-    let share = Share::of(text.len(), stop)?;
+    let permit = ParsePermit::acquire(text.len(), stop)?;
     let loaded = language.loaded();
     let parse = |stop: &dyn Fn() -> bool| {
-        let mut work = Work::of(text, stop);
-        let memory = MEMORY_MIN.max(text.len() * MEMORY_PER_BYTE);
+        let mut work = WorkLimit::of(text, stop);
+        let memory = MEMORY_MIN.max(text.len() * MEMORY_PER_BYTE_MAX);
         loaded.grammar.parse(&source, &mut |taken| {
-            if taken > memory { ControlFlow::Break(()) } else { work.go_on() }
+            if taken > memory { ControlFlow::Break(()) } else { work.check() }
         })
     };
-    let tree = if text.len() > SMALL { with_room(text.len(), &parse, stop) } else { parse(stop) };
-    Some(Parsed { tree: tree?, loaded, _share: share })
+    let tree = if text.len() > CALLER_STACK_BYTES_MAX {
+        on_large_stack(text.len(), &parse, stop)
+    } else {
+        parse(stop)
+    };
+    Some(ParsedText { tree: tree?, loaded, _permit: permit })
 }
 
 /// Runs `parse` for a text of `size` bytes on a thread of its own. To free several interpretations of a text,
 /// tree-sitter recurses for each of their tokens: no ordinary thread has stack for that.
-fn with_room(
+fn on_large_stack(
     size: usize,
     parse: &(dyn Fn(&dyn Fn() -> bool) -> Option<Tree> + Sync),
     stop: &dyn Fn() -> bool,
@@ -110,7 +114,7 @@ fn with_room(
     let (is_stopped, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
     let waiting = thread::current();
     thread::scope(|scope| {
-        let builder = thread::Builder::new().stack_size(ROOM + size * ROOM_EACH);
+        let builder = thread::Builder::new().stack_size(STACK_BYTES + size * STACK_BYTES_PER_BYTE);
         let parsing = builder.spawn_scoped(scope, || {
             let tree = parse(&|| is_stopped.load(Ordering::Relaxed));
             is_done.store(true, Ordering::Release);
@@ -120,7 +124,7 @@ fn with_room(
         let parsing = parsing.ok()?;
         while !is_done.load(Ordering::Acquire) && !parsing.is_finished() {
             is_stopped.store(stop(), Ordering::Relaxed);
-            thread::park_timeout(PAUSE);
+            thread::park_timeout(POLL_INTERVAL);
         }
         parsing.join().ok()?
     })
@@ -143,18 +147,18 @@ fn with_line_feeds(bytes: &[u8]) -> Cow<'_, [u8]> {
 ///
 /// Real files take up to three of its steps for a byte. Where a text does not parse, it follows several interpretations
 /// at a time, which takes much more, and memory too; and a pattern compares each bracket with all that follow.
-pub(crate) struct Work<'a> {
+pub(crate) struct WorkLimit<'a> {
     left: usize,
     until: Instant,
     stop: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Work<'a> {
+impl<'a> WorkLimit<'a> {
     pub(crate) fn of(text: &str, stop: &'a dyn Fn() -> bool) -> Self {
-        Self { left: 2_000 + text.len() / 4, until: Instant::now() + PATIENCE, stop }
+        Self { left: 2_000 + text.len() / 4, until: Instant::now() + PARSE_TIME_MAX, stop }
     }
 
-    pub(crate) fn go_on(&mut self) -> ControlFlow<()> {
+    pub(crate) fn check(&mut self) -> ControlFlow<()> {
         match self.left.checked_sub(1) {
             Some(left) if !(self.stop)() && Instant::now() < self.until => {
                 self.left = left;
@@ -172,13 +176,13 @@ mod tests {
     #[test]
     fn texts_that_are_parsed_at_a_time_are_no_more_than_the_largest() {
         let never = || true;
-        let most = Share::of(LARGEST_PARSED - 10, &never).expect("nobody else parses");
-        let few = Share::of(10, &never).expect("there is room");
-        assert!(Share::of(1, &never).is_none());
+        let most = ParsePermit::acquire(PARSED_BYTES_MAX - 10, &never).expect("nobody else parses");
+        let few = ParsePermit::acquire(10, &never).expect("there is room");
+        assert!(ParsePermit::acquire(1, &never).is_none());
         drop(most);
-        assert!(Share::of(LARGEST_PARSED, &never).is_none());
+        assert!(ParsePermit::acquire(PARSED_BYTES_MAX, &never).is_none());
         drop(few);
         // A text that is alone may be of any size up to the limit.
-        assert!(Share::of(LARGEST_PARSED, &never).is_some());
+        assert!(ParsePermit::acquire(PARSED_BYTES_MAX, &never).is_some());
     }
 }

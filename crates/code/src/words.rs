@@ -1,4 +1,4 @@
-//! Words of a text, and terms of a question that are compared with them.
+//! Words of a text, and terms of a query that are compared with them.
 //!
 //! `HTTPServer`, `http_server` and `httpServer` are the same two words. Words of a text are never copied: they are
 //! ranges of it, and of each of them a stem is compared, which is its beginning. All functions work on bytes, since a
@@ -6,14 +6,14 @@
 
 use std::ops::Range;
 
-/// Most terms of a question, more than one ever needs; each is a bit of [`TermSet`](crate::rank::TermSet).
-pub const MAX_TERMS: usize = 32;
+/// Most terms of a query, more than one ever needs; each is a bit of [`TermSet`](crate::rank::TermSet).
+pub const TERMS_MAX: usize = 32;
 
 /// Longest word in bytes: longer ones are data, not words of a language or of a program.
-const MAX_WORD: usize = 64;
+const WORD_BYTES_MAX: usize = 64;
 
-/// Most bytes of a question that are read.
-const MAX_QUESTION: usize = 16 << 10;
+/// Most bytes of a query that are read.
+const QUERY_BYTES_MAX: usize = 16 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -104,7 +104,7 @@ pub fn starts(text: &[u8], at: usize) -> bool {
 
 /// Returns where the word ends that `from` is in or just after; never more than the longest word away.
 pub fn end(text: &[u8], from: usize) -> usize {
-    let limit = text.len().min(from.saturating_add(MAX_WORD));
+    let limit = text.len().min(from.saturating_add(WORD_BYTES_MAX));
     (from..limit).find(|at| !is_word(class_at(text, *at)) || starts(text, *at)).unwrap_or(limit)
 }
 
@@ -123,10 +123,10 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
 /// A stem is always the beginning of its word, so that one search for it finds every form. It need not be a word, and
 /// two words that have nothing in common may share it: that costs less than a form that is not found.
 pub fn stem(word: &[u8]) -> usize {
-    const LEAST: usize = 3;
+    const STEM_BYTES_MIN: usize = 3;
     let mut left = word;
     let ends = |left: &[u8], suffix: &[u8]| {
-        left.len() >= LEAST + suffix.len()
+        left.len() >= STEM_BYTES_MIN + suffix.len()
             && left[left.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     };
     let has_vowel = |left: &[u8]| left.iter().any(|byte| is_vowel(*byte));
@@ -169,12 +169,12 @@ fn undouble(stem: &[u8]) -> &[u8] {
     }
 }
 
-/// A term of a question: a word or an identifier.
+/// A term of a query: a word or an identifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
     /// Text that is searched for, ASCII letters in lower case: a stem, or a whole identifier.
     pub text: Vec<u8>,
-    /// Text that is shown to people: the whole word in lower case, or the identifier as in the question.
+    /// Text that is shown to people: the whole word in lower case, or the identifier as in the query.
     pub shown: String,
     pub kind: TermKind,
 }
@@ -187,31 +187,31 @@ pub enum TermKind {
     Identifier,
 }
 
-/// Returns the terms of a question: its words except the usual ones, and its identifiers of several words as a whole
+/// Returns the terms of a query: its words except the usual ones, and its identifiers of several words as a whole
 /// too. If all words are usual, they are the terms.
-pub fn terms(question: &str) -> Vec<Term> {
-    let question = match question.char_indices().find(|(at, _)| *at > MAX_QUESTION) {
-        Some((end, _)) => question[..end].rsplit_once(' ').map_or("", |(whole, _)| whole),
-        None => question,
+pub fn terms(query: &str) -> Vec<Term> {
+    let query = match query.char_indices().find(|(at, _)| *at > QUERY_BYTES_MAX) {
+        Some((end, _)) => query[..end].rsplit_once(' ').map_or("", |(whole, _)| whole),
+        None => query,
     };
-    let terms = terms_but(question, is_usual);
-    if terms.is_empty() { terms_but(question, |_| false) } else { terms }
+    let terms = terms_but(query, is_stop_word);
+    if terms.is_empty() { terms_but(query, |_| false) } else { terms }
 }
 
-fn terms_but(question: &str, skip: impl Fn(&[u8]) -> bool) -> Vec<Term> {
+fn terms_but(query: &str, skip: impl Fn(&[u8]) -> bool) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
     let mut add = |text: Vec<u8>, shown: &str, kind| {
-        if terms.len() < MAX_TERMS
+        if terms.len() < TERMS_MAX
             && !terms.iter().any(|term| term.text == text && term.kind == kind)
         {
             terms.push(Term { text, shown: shown.to_owned(), kind });
         }
     };
     let mut before = None;
-    for token in question.split(|c: char| c.is_ascii() && !is_identifier(c as u8)) {
-        let start = token.as_ptr() as usize - question.as_ptr() as usize;
+    for token in query.split(|c: char| c.is_ascii() && !is_identifier(c as u8)) {
+        let start = token.as_ptr() as usize - query.as_ptr() as usize;
         if let Some(at) = start.checked_sub(1) {
-            before = question.as_bytes().get(at);
+            before = query.as_bytes().get(at);
         }
         // Skips the number of an issue, such as `#12`.
         if token.is_empty() || before == Some(&b'#') && token.bytes().all(|b| b.is_ascii_digit()) {
@@ -228,7 +228,7 @@ fn terms_but(question: &str, skip: impl Fn(&[u8]) -> bool) -> Vec<Term> {
             add(word[..stem(&word)].to_vec(), &shown, TermKind::Word);
         }
         let several = parts.len() > 1 || bytes.contains(&b'_');
-        if several && !parts.is_empty() && token.len() <= MAX_WORD {
+        if several && !parts.is_empty() && token.len() <= WORD_BYTES_MAX {
             add(bytes.to_ascii_lowercase(), token, TermKind::Identifier);
         }
     }
@@ -237,12 +237,12 @@ fn terms_but(question: &str, skip: impl Fn(&[u8]) -> bool) -> Vec<Term> {
 
 /// True if a word, in lower case, says nothing about which file is meant: a word of English, of every program, or of
 /// every request to change one.
-fn is_usual(word: &[u8]) -> bool {
-    USUAL.binary_search_by(|usual| usual.as_bytes().cmp(word)).is_ok()
+fn is_stop_word(word: &[u8]) -> bool {
+    STOP_WORDS.binary_search_by(|usual| usual.as_bytes().cmp(word)).is_ok()
 }
 
 /// Usual words in order of their bytes.
-const USUAL: &[&str] = &[
+const STOP_WORDS: &[&str] = &[
     "a",
     "about",
     "add",
@@ -453,6 +453,6 @@ mod tests {
 
     #[test]
     fn usual_words_are_in_order() {
-        assert!(USUAL.is_sorted());
+        assert!(STOP_WORDS.is_sorted());
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use code::rank::{Question, Ranking, Scan, TermSet};
+use code::rank::{RankQuery, Ranking, Scan, TermSet};
 use code::words::{self, TermKind};
 use proptest::prelude::*;
 
@@ -78,10 +78,10 @@ fn a_question_becomes_terms() {
         .flat_map(|a| [[a, b'k', b' '], [a, b'm', b' ']])
         .map(|word| String::from_utf8(word.to_vec()).unwrap())
         .collect();
-    assert_eq!(words::terms(&many).len(), words::MAX_TERMS);
+    assert_eq!(words::terms(&many).len(), words::TERMS_MAX);
 }
 
-fn ranked<'q>(question: &'q Question, files: &[(&str, &str)]) -> Ranking<'q> {
+fn ranked<'q>(question: &'q RankQuery, files: &[(&str, &str)]) -> Ranking<'q> {
     let scan = Scan::new(question);
     for (path, text) in files {
         scan.visit(path, text.as_bytes());
@@ -90,8 +90,8 @@ fn ranked<'q>(question: &'q Question, files: &[(&str, &str)]) -> Ranking<'q> {
 }
 
 fn paths(question: &str, files: &[(&str, &str)]) -> Vec<String> {
-    let question = Question::new(question, []);
-    ranked(&question, files).hits.into_iter().map(|hit| hit.path).collect()
+    let question = RankQuery::new(question, []);
+    ranked(&question, files).best_files.into_iter().map(|hit| hit.path).collect()
 }
 
 #[test]
@@ -152,11 +152,15 @@ fn words_are_found_in_any_form_and_spelling_but_not_inside_of_others() {
     check("文件", "编辑文件吧", true);
     check("", "x", false);
     // In the middle of what was found for another term.
-    let question = Question::new("websocket socket web", []);
+    let question = RankQuery::new("websocket socket web", []);
     let ranking = ranked(&question, &[("a", "webSocket")]);
-    assert_eq!(ranking.hits[0].why.body.iter().count(), 3);
+    assert_eq!(ranking.best_files[0].matched_terms.body.iter().count(), 3);
     let found = |text| {
-        ranked(&Question::new("__version__", []), &[("a", text)]).hits[0].why.body.iter().count()
+        ranked(&RankQuery::new("__version__", []), &[("a", text)]).best_files[0]
+            .matched_terms
+            .body
+            .iter()
+            .count()
     };
     assert_eq!((found("__version__"), found("__version__2")), (2, 1));
 }
@@ -180,9 +184,9 @@ fn tests_come_after_what_they_test_unless_asked_for() {
 #[test]
 fn definitions_are_seen_in_many_languages() {
     let check = |defined: bool, line: &str| {
-        let question = Question::new("walker", []);
-        let hit = ranked(&question, &[("a", line)]).hits.remove(0);
-        assert_eq!(!hit.why.definitions.is_empty(), defined, "{line}");
+        let question = RankQuery::new("walker", []);
+        let hit = ranked(&question, &[("a", line)]).best_files.remove(0);
+        assert_eq!(!hit.matched_terms.definitions.is_empty(), defined, "{line}");
     };
     for line in [
         "pub(crate) async fn walker(a: u8) {",
@@ -225,8 +229,8 @@ fn definitions_are_seen_in_many_languages() {
 fn named_files_and_their_neighbours_are_lifted() {
     let files = [("a/x", "walk walk"), ("b/y", "walk"), ("b/z", "walk"), ("c/n", "nothing")];
     let named = |named: &[&str]| -> Vec<String> {
-        let question = Question::new("walk", named.iter().copied());
-        ranked(&question, &files).hits.into_iter().map(|hit| hit.path).collect()
+        let question = RankQuery::new("walk", named.iter().copied());
+        ranked(&question, &files).best_files.into_iter().map(|hit| hit.path).collect()
     };
     assert_eq!(named(&[]), ["a/x", "b/y", "b/z"]);
     assert_eq!(named(&["b/z"]), ["b/z", "a/x", "b/y"]);
@@ -234,19 +238,19 @@ fn named_files_and_their_neighbours_are_lifted() {
     // Even if there is nothing in it.
     assert_eq!(named(&["c/n"]), ["a/x", "b/y", "b/z", "c/n"]);
     // A neighbour comes before one that fits as well.
-    let question = Question::new("walk", ["b/other"]);
+    let question = RankQuery::new("walk", ["b/other"]);
     let files = [("a/x", "walk"), ("b/y", "walk"), ("c", "")];
-    assert_eq!(ranked(&question, &files).hits[0].path, "b/y");
+    assert_eq!(ranked(&question, &files).best_files[0].path, "b/y");
 }
 
 #[test]
 fn why_says_which_terms_are_where() {
-    let question = Question::new("walk parse TreeNode", []);
+    let question = RankQuery::new("walk parse TreeNode", []);
     let ranking = ranked(&question, &[("parse/a.rs", "fn walk(node: TreeNode) {}")]);
     let shown = |terms: TermSet| -> Vec<&str> {
         terms.iter().map(|term| question.terms()[term].shown.as_str()).collect()
     };
-    let why = ranking.hits[0].why;
+    let why = ranking.best_files[0].matched_terms;
     assert_eq!(shown(why.path), ["parse"]);
     assert_eq!(shown(why.definitions), ["walk"]);
     assert_eq!(shown(why.body), ["walk", "tree", "node", "TreeNode"]);
@@ -256,9 +260,9 @@ fn why_says_which_terms_are_where() {
 #[test]
 fn lines_are_those_of_text() {
     let text = "\u{feff}walk\r\nx\rwalk parse\n\n fn parse\n";
-    let question = Question::new("walk parse", []);
+    let question = RankQuery::new("walk parse", []);
     let ranking = ranked(&question, &[("a", text), ("b", "")]);
-    let lines = ranking.look_into(text.as_bytes());
+    let lines = ranking.term_lines(text.as_bytes());
     let found: Vec<_> = lines
         .found
         .iter()
@@ -278,26 +282,26 @@ fn the_best_lines_hold_the_most_terms() {
     text[70] = "fn walk";
     text[73] = "parse";
     let text = text.join("\n");
-    let question = Question::new("walk parse", []);
+    let question = RankQuery::new("walk parse", []);
     let ranking = ranked(&question, &[("a", &text), ("b", "")]);
-    let best = |length| ranking.look_into(text.as_bytes()).best(length);
+    let best = |length| ranking.term_lines(text.as_bytes()).best(length);
     assert_eq!(best(4), Some(70..74));
     let twenty = best(20).unwrap();
     assert!(twenty.contains(&70) && twenty.contains(&73) && twenty.len() == 20, "{twenty:?}");
     assert_eq!(best(1000), Some(0..100));
     assert_eq!(best(0).unwrap().len(), 1);
-    assert_eq!(ranking.look_into(b"none").best(10), None);
+    assert_eq!(ranking.term_lines(b"none").best(10), None);
     // What is too far away does not count.
     let text = format!("walk parse{}walk", "\n".repeat(50));
-    assert_eq!(ranking.look_into(text.as_bytes()).best(5), Some(0..5));
+    assert_eq!(ranking.term_lines(text.as_bytes()).best(5), Some(0..5));
 }
 
 #[test]
 fn what_is_kept_of_a_huge_file_is_bounded() {
     let text = "walk\n".repeat(100_000);
-    let question = Question::new("walk", []);
+    let question = RankQuery::new("walk", []);
     let ranking = ranked(&question, &[("a", &text)]);
-    let lines = ranking.look_into(text.as_bytes());
+    let lines = ranking.term_lines(text.as_bytes());
     assert!(lines.cut && lines.found.len() < 20_000);
     assert_eq!(lines.count, 100_000);
     // One line, and a word that does not end.
@@ -314,7 +318,7 @@ fn many_threads_come_to_the_same_as_one() {
         )
     };
     let files: Vec<(String, String)> = (0..400).map(file).collect();
-    let question = Question::new("walk parse", []);
+    let question = RankQuery::new("walk parse", []);
     let one = Scan::new(&question);
     for (path, text) in &files {
         one.visit(path, text.as_bytes());
@@ -330,7 +334,7 @@ fn many_threads_come_to_the_same_as_one() {
             });
         }
     });
-    assert_eq!(one.finish(50).hits, several.finish(50).hits);
+    assert_eq!(one.finish(50).best_files, several.finish(50).best_files);
 }
 
 /// The stems of a text, the slow way.
@@ -349,12 +353,12 @@ proptest! {
         path in ".{0,20}",
         text in prop::collection::vec(any::<u8>(), 0..400),
     ) {
-        let question = Question::new(&question, [path.as_str()]);
+        let question = RankQuery::new(&question, [path.as_str()]);
         let scan = Scan::new(&question);
         scan.visit(&path, &text);
         let ranking = scan.finish(3);
-        prop_assert!(ranking.hits.iter().all(|hit| hit.score.is_finite()));
-        let lines = ranking.look_into(&text);
+        prop_assert!(ranking.best_files.iter().all(|hit| hit.score.is_finite()));
+        let lines = ranking.term_lines(&text);
         let count = text::lines::count_bytes(&text);
         prop_assert_eq!(lines.count, count);
         prop_assert!(lines.found.iter().all(|line| line.number < count));
@@ -371,11 +375,11 @@ proptest! {
         text in "([a-dA-D]{1,5}(ing|ed|er|s|e|E)?[ _0\n]?){0,30}",
     ) {
         let asked = format!("{word} {}", more.join(" "));
-        let question = Question::new(&asked, []);
+        let question = RankQuery::new(&asked, []);
         prop_assume!(question.terms()[0].shown == word);
         let scan = Scan::new(&question);
         scan.visit("", text.as_bytes());
-        let found = scan.finish(1).hits.first().is_some_and(|hit| hit.why.body.contains(0));
+        let found = scan.finish(1).best_files.first().is_some_and(|hit| hit.matched_terms.body.contains(0));
         if stems(text.as_bytes()).contains(&question.terms()[0].text) {
             prop_assert!(found, "{text}: {word}");
         }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use code::search::{
-    CONTEXT_MAX, Case, Found, HitLine, LINE_MAX, Pattern, PatternOptions, RESULTS_MAX, SearchError,
-    SearchOptions, Show, search,
+    CONTEXT_MAX, CaseSensitivity, LINE_MAX, Pattern, PatternOptions, RESULTS_MAX, ResultKind,
+    ResultLine, SearchError, SearchOptions, SearchPage, search,
 };
 use files::{
     Call, DirPath, Hash, Root, StoreError,
@@ -40,7 +40,7 @@ fn options() -> SearchOptions<'static> {
             ignored: false,
             max_size: 16 << 20,
         },
-        show: Show::Lines,
+        show: ResultKind::Lines,
         before: 0,
         after: 0,
         max_results: RESULTS_MAX,
@@ -52,7 +52,7 @@ fn call() -> Call {
     Call::until(Instant::now() + Duration::from_mins(1))
 }
 
-fn find(dir: &Path, pattern: &Pattern, options: &SearchOptions<'_>) -> Found {
+fn find(dir: &Path, pattern: &Pattern, options: &SearchOptions<'_>) -> SearchPage {
     search(&Root::open(dir).unwrap(), pattern, options, &call()).unwrap()
 }
 
@@ -61,7 +61,7 @@ fn regex(pattern: &str) -> Pattern {
 }
 
 /// `number:text` of a line that matches, `number-text` of one around it.
-fn row(line: &HitLine) -> String {
+fn row(line: &ResultLine) -> String {
     format!("{}{}{}", line.number, if line.is_match { ':' } else { '-' }, line.text)
 }
 
@@ -102,10 +102,15 @@ fn patterns_are_read_as_asked() {
     let text = "foo\nFoo\nfoobar\nf.o";
     check("foo", plain, text, &["0:foo", "1:Foo", "2:foobar"]);
     check("Foo", plain, text, &["1:Foo"]);
-    check("foo", PatternOptions { case: Case::Sensitive, ..plain }, text, &["0:foo", "2:foobar"]);
+    check(
+        "foo",
+        PatternOptions { case: CaseSensitivity::Sensitive, ..plain },
+        text,
+        &["0:foo", "2:foobar"],
+    );
     check(
         "FOO",
-        PatternOptions { case: Case::Insensitive, ..plain },
+        PatternOptions { case: CaseSensitivity::Insensitive, ..plain },
         text,
         &["0:foo", "1:Foo", "2:foobar"],
     );
@@ -235,8 +240,8 @@ fn files_that_are_not_text_or_too_large_are_counted() {
 }
 
 /// Every page until there is no more; each has the same totals.
-fn pages(dir: &Path, pattern: &Pattern, options: &SearchOptions<'_>) -> Vec<Found> {
-    let mut pages: Vec<Found> = Vec::new();
+fn pages(dir: &Path, pattern: &Pattern, options: &SearchOptions<'_>) -> Vec<SearchPage> {
+    let mut pages: Vec<SearchPage> = Vec::new();
     loop {
         let cursor = pages.last().and_then(|page| page.next.clone());
         let page =
@@ -254,8 +259,8 @@ fn pages(dir: &Path, pattern: &Pattern, options: &SearchOptions<'_>) -> Vec<Foun
 fn pages_go_on_where_the_last_one_ended() {
     let dir = folder(&[("b/c", "x\nx\nx\nx\nx"), ("a", "-\nx\n-\nx"), ("b-", "x"), ("z", "-")]);
     let shown = |options: &SearchOptions<'_>| -> Vec<Vec<String>> {
-        let of_page = |page: &Found| {
-            let of_file = |file: &code::search::FileHits| {
+        let of_page = |page: &SearchPage| {
+            let of_file = |file: &code::search::FileMatches| {
                 let rows: Vec<_> = file.lines.iter().map(row).collect();
                 format!("{} {}", file.path, rows.join(" "))
             };
@@ -273,7 +278,7 @@ fn pages_go_on_where_the_last_one_ended() {
     assert_eq!(shown(&lines(0)).len(), 8, "at least one");
     let around = SearchOptions { before: 1, after: 1, ..lines(1) };
     assert_eq!(shown(&around)[..3], [["a 0-- 1:x 2--"], ["a 2-- 3:x"], ["b- 0:x"]]);
-    let counts = SearchOptions { show: Show::Counts, ..lines(2) };
+    let counts = SearchOptions { show: ResultKind::Counts, ..lines(2) };
     assert_eq!(shown(&counts), [&["a ", "b- "][..], &["b/c "]]);
 }
 
@@ -295,7 +300,7 @@ fn the_last_line_of_a_page_has_no_neighbours_of_the_next() {
 #[test]
 fn counts_are_of_whole_files() {
     let dir = folder(&[("a", "\u{feff}x\nxx\ny"), ("b", "x"), ("c", "")]);
-    let options = SearchOptions { show: Show::Counts, max_results: 1, ..options() };
+    let options = SearchOptions { show: ResultKind::Counts, max_results: 1, ..options() };
     let pages = pages(dir.path(), &regex("x"), &options);
     let counted: Vec<_> = pages
         .iter()
@@ -443,8 +448,8 @@ proptest! {
             }
         }
         let options = SearchOptions { before, after, ..options() };
-        let results = |pages: &[Found]| -> Vec<(String, usize)> {
-            let of_file = |file: &code::search::FileHits| -> Vec<(String, usize)> {
+        let results = |pages: &[SearchPage]| -> Vec<(String, usize)> {
+            let of_file = |file: &code::search::FileMatches| -> Vec<(String, usize)> {
                 file.lines.iter().filter(|line| line.is_match).map(|line| (file.path.clone(), line.number)).collect()
             };
             pages.iter().flat_map(|page| &page.files).flat_map(of_file).collect()

@@ -2,13 +2,13 @@
 //!
 //! It is generated, always in the same form: a definition begins and ends at the beginning of a line.
 
-use crate::Failure;
+use crate::BuildError;
 
 /// How a function that finds tokens begins, behind its name.
 const LEXER: &str = "(TSLexer *lexer, TSStateId state) {";
 
 /// What a `parser.c` consists of.
-pub struct Parser {
+pub struct ParserSource {
     /// What tables are made of: constants, enumerations.
     pub head: String,
     pub tables: Vec<Table>,
@@ -31,7 +31,7 @@ pub struct Table {
     pub text: String,
 }
 
-impl Parser {
+impl ParserSource {
     /// The names of the functions that find tokens: of all, and of words only.
     pub fn lexers(&self) -> impl Iterator<Item = &str> {
         let lines = self.lexers.lines();
@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-enum Inside {
+enum FileSection {
     Nothing,
     Table(Table),
     /// A function or an array that tokens are found with.
@@ -67,12 +67,12 @@ enum Inside {
     Language,
 }
 
-pub fn cut(source: &str) -> Result<Parser, Failure> {
+pub fn cut(source: &str) -> Result<ParserSource, BuildError> {
     let (mut head, mut lexers, mut language) = (String::new(), String::new(), String::new());
     let (mut tables, mut function) = (Vec::new(), None);
-    let mut inside = Inside::Nothing;
+    let mut inside = FileSection::Nothing;
     for line in source.lines() {
-        if matches!(inside, Inside::Nothing) {
+        if matches!(inside, FileSection::Nothing) {
             inside = begun(line);
             if let Some(name) = language_function(line) {
                 function = Some(name.to_owned());
@@ -81,36 +81,40 @@ pub fn cut(source: &str) -> Result<Parser, Failure> {
         let is_end = matches!(line, "}" | "};");
         let text = match &mut inside {
             // It says that large tables take long to optimize; they are gone.
-            Inside::Nothing if line.starts_with("#pragma") && line.contains("optimize") => continue,
-            Inside::Nothing => &mut head,
-            Inside::Table(table) => &mut table.text,
-            Inside::Lexer => &mut lexers,
-            Inside::Language => &mut language,
+            FileSection::Nothing if line.starts_with("#pragma") && line.contains("optimize") => {
+                continue;
+            }
+            FileSection::Nothing => &mut head,
+            FileSection::Table(table) => &mut table.text,
+            FileSection::Lexer => &mut lexers,
+            FileSection::Language => &mut language,
         };
         text.push_str(line);
         text.push('\n');
-        if is_end && let Inside::Table(table) = std::mem::replace(&mut inside, Inside::Nothing) {
+        if is_end
+            && let FileSection::Table(table) = std::mem::replace(&mut inside, FileSection::Nothing)
+        {
             tables.push(table);
         }
     }
     let function = function.ok_or("no function that gives the language")?;
-    if !matches!(inside, Inside::Nothing) || tables.is_empty() {
+    if !matches!(inside, FileSection::Nothing) || tables.is_empty() {
         return Err("it is not of the form that is known".into());
     }
     let (_, fields) = language.split_once("language = {\n").ok_or("no fields of the language")?;
     let (fields, _) = fields.split_once("\n  };\n").ok_or("no end of the language")?;
-    Ok(Parser { head, tables, lexers, language: fields.to_owned(), function })
+    Ok(ParserSource { head, tables, lexers, language: fields.to_owned(), function })
 }
 
-fn begun(line: &str) -> Inside {
+fn begun(line: &str) -> FileSection {
     if let Some(table) = Table::read(line) {
-        Inside::Table(table)
+        FileSection::Table(table)
     } else if language_function(line).is_some() {
-        Inside::Language
+        FileSection::Language
     } else if line.starts_with("static ") && line.ends_with('{') {
-        Inside::Lexer
+        FileSection::Lexer
     } else {
-        Inside::Nothing
+        FileSection::Nothing
     }
 }
 

@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Failure;
-use crate::cut::{Parser, Table};
+use crate::BuildError;
+use crate::cut::{ParserSource, Table};
 use crate::unpack::{NONE, SKIP};
 
 /// A table as it is in memory.
-pub struct Dumped {
+pub struct DumpedTable {
     pub bytes: Vec<u8>,
     /// How many bytes an element has, to be compared with what the compiler of the parser thinks.
     pub element: usize,
@@ -21,11 +21,11 @@ pub struct Dumped {
 /// The tables of `parser`, in its order, and of its functions that find tokens what they say of `characters`: see
 /// [`crate::lexers`]. Of names the bytes are, for each, 0 for none, or 1, its text and 0.
 pub fn dump(
-    parser: &Parser,
+    parser: &ParserSource,
     characters: &[i32],
     headers: &Path,
     folder: &Path,
-) -> Result<Vec<Dumped>, Failure> {
+) -> Result<Vec<DumpedTable>, BuildError> {
     let (source, program, file) = (
         folder.join("dump.c"),
         folder.join(format!("dump{}", env::consts::EXE_SUFFIX)),
@@ -46,18 +46,18 @@ pub fn dump(
     split(&sizes, &bytes).ok_or_else(|| format!("{} wrote too little", program.display()).into())
 }
 
-fn split(sizes: &str, mut bytes: &[u8]) -> Option<Vec<Dumped>> {
+fn split(sizes: &str, mut bytes: &[u8]) -> Option<Vec<DumpedTable>> {
     let mut dumped = Vec::new();
     for line in sizes.lines() {
         let (size, element) = line.trim().split_once(' ')?;
         let (own, rest) = bytes.split_at_checked(size.parse().ok()?)?;
-        dumped.push(Dumped { bytes: own.to_vec(), element: element.parse().ok()? });
+        dumped.push(DumpedTable { bytes: own.to_vec(), element: element.parse().ok()? });
         bytes = rest;
     }
     Some(dumped)
 }
 
-fn text(parser: &Parser, characters: &[i32]) -> Result<String, Failure> {
+fn text(parser: &ParserSource, characters: &[i32]) -> Result<String, BuildError> {
     let mut text = parser.head.clone();
     for table in &parser.tables {
         text.push_str(&table.text);
@@ -103,7 +103,7 @@ fn text(parser: &Parser, characters: &[i32]) -> Result<String, Failure> {
 
 /// The functions that find tokens, made to take one step only, and what asks them: in every state, at the end, about
 /// what is no character, and about each of `characters`.
-fn asking(parser: &Parser, characters: &[i32]) -> String {
+fn asking(parser: &ParserSource, characters: &[i32]) -> String {
     let characters: Vec<_> = characters.iter().map(ToString::to_string).collect();
     format!(
         r"#include <stdio.h>
@@ -156,7 +156,7 @@ static int put_lexer(bool (*lex)(TSLexer *, TSStateId), FILE *file) {{
     )
 }
 
-fn compile(source: &Path, program: &Path, headers: &Path, folder: &Path) -> Result<(), Failure> {
+fn compile(source: &Path, program: &Path, headers: &Path, folder: &Path) -> Result<(), BuildError> {
     let host = env::var("HOST")?;
     let compiler = cc::Build::new()
         .target(&host)

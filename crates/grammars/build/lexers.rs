@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::Failure;
+use crate::BuildError;
 
 /// Characters to ask about: the first of each stretch of those that are alike, from 0 on.
-pub fn characters(text: &str) -> Result<Vec<i32>, Failure> {
+pub fn characters(text: &str) -> Result<Vec<i32>, BuildError> {
     let mut firsts = BTreeSet::from([0]);
     for number in numbers(text)?.into_iter().filter(|number| *number <= 0x10_ffff) {
         firsts.extend([number, number + 1]);
@@ -19,7 +19,7 @@ pub fn characters(text: &str) -> Result<Vec<i32>, Failure> {
 }
 
 /// All numbers and characters that a text in C names.
-fn numbers(text: &str) -> Result<Vec<i32>, Failure> {
+fn numbers(text: &str) -> Result<Vec<i32>, BuildError> {
     let mut numbers = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -70,12 +70,12 @@ fn number(word: &str) -> Option<i32> {
 }
 
 /// What one function does: for each state the token that ends there, and a step for each that was asked about.
-pub struct Asked {
+pub struct LexerTable {
     pub ends: Vec<u16>,
     pub steps: Vec<Vec<u16>>,
 }
 
-impl Asked {
+impl LexerTable {
     /// Each row begins with the token.
     pub fn read(words: &[u16], width: usize) -> Self {
         let rows = words.chunks_exact(width + 1);
@@ -91,9 +91,9 @@ impl Asked {
     }
 }
 
-/// The class of each that was asked about: two for which every function does the same in every state are of one. And the
-/// first of each class.
-pub fn classes(asked: &[Asked], width: usize) -> (Vec<u16>, Vec<usize>) {
+/// The class of each that was asked about: two for which every function does the same in every state are of one. And
+/// the first of each class.
+pub fn classes(asked: &[LexerTable], width: usize) -> (Vec<u16>, Vec<usize>) {
     let rows: Vec<_> = asked.iter().flat_map(|one| &one.steps).collect();
     let mut firsts = Vec::new();
     let mut known = HashMap::new();

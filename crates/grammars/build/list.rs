@@ -1,7 +1,7 @@
 //! The languages there are parsers for: one row each.
 
 /// A parser, and where its source is.
-pub struct Row {
+pub struct LanguageSource {
     /// As `grammars` names it.
     pub name: &'static str,
     /// The package, which is among the dev-dependencies.
@@ -10,11 +10,11 @@ pub struct Row {
     pub folder: &'static str,
 }
 
-const fn row(name: &'static str, package: &'static str, folder: &'static str) -> Row {
-    Row { name, package, folder }
+const fn row(name: &'static str, package: &'static str, folder: &'static str) -> LanguageSource {
+    LanguageSource { name, package, folder }
 }
 
-pub const LANGUAGES: &[Row] = &[
+pub const LANGUAGES: &[LanguageSource] = &[
     row("bash", "tree-sitter-bash", "src"),
     row("c", "tree-sitter-c", "src"),
     row("cpp", "tree-sitter-cpp", "src"),

@@ -6,20 +6,22 @@
 
 use miniz_oxide::deflate::compress_to_vec;
 
-use crate::unpack::{FAR, KEPT, Layout, ROWS, SHORTEST, STREAMS};
+use crate::unpack::{
+    FAR_DISTANCE, Layout, RECENT_DISTANCES, REPETITION_MIN, ROW_DISTANCE, STREAMS,
+};
 
 /// As good as it gets.
-const LEVEL: u8 = 10;
+const DEFLATE_LEVEL: u8 = 10;
 /// So many earlier places are tried.
-const PATIENCE: usize = 512;
+const PLACES_TRIED_MAX: usize = 512;
 /// A repetition of this length is taken without a look at others.
-const LONG: usize = 1024;
+const LONG_REPETITION: usize = 1024;
 /// What a literal costs, about, in the unit of [`price`].
-const LITERAL: usize = 8;
+const LITERAL_COST: usize = 8;
 /// So many bits a place is remembered by.
-const HASHED: u32 = 18;
+const HASH_BITS: u32 = 18;
 /// So many numbers it is remembered by.
-const LOOK: usize = 3;
+const HASHED_WORDS: usize = 3;
 const NOWHERE: u32 = u32::MAX;
 
 /// Tables that lie like this, and texts, packed.
@@ -31,7 +33,8 @@ pub fn pack(layout: &Layout, words: &[u16], texts: &[u8]) -> Vec<u8> {
     words[layout.starts.clone()].fill(0);
     let mut streams = Packer::new(&words, layout.width).streams();
     streams[STREAMS - 1] = texts.to_vec();
-    let deflated: Vec<_> = streams.iter().map(|stream| compress_to_vec(stream, LEVEL)).collect();
+    let deflated: Vec<_> =
+        streams.iter().map(|stream| compress_to_vec(stream, DEFLATE_LEVEL)).collect();
     let number = |length: usize| u32::try_from(length).expect("a few megabytes").to_le_bytes();
     let lengths = streams.iter().zip(&deflated);
     let mut packed: Vec<u8> = lengths
@@ -56,7 +59,7 @@ struct Packer<'a> {
     width: usize,
     streams: [Vec<u8>; STREAMS],
     /// The distances used last, the last one first.
-    kept: [usize; KEPT],
+    recent: [usize; RECENT_DISTANCES],
     /// Where the numbers were last that begin with this, and where before.
     last: Vec<u32>,
     before: Vec<u32>,
@@ -68,8 +71,8 @@ impl<'a> Packer<'a> {
             words,
             width,
             streams: Default::default(),
-            kept: [1, 2, 3, 4],
-            last: vec![NOWHERE; 1 << HASHED],
+            recent: [1, 2, 3, 4],
+            last: vec![NOWHERE; 1 << HASH_BITS],
             before: vec![NOWHERE; words.len()],
         }
     }
@@ -80,7 +83,8 @@ impl<'a> Packer<'a> {
             let found = self.best(at);
             self.remember(at);
             // A longer one may begin with the next number.
-            let is_worse = || found.length < 64 && self.best(at + 1).gain > found.gain + LITERAL;
+            let is_worse =
+                || found.length < 64 && self.best(at + 1).gain > found.gain + LITERAL_COST;
             if found.gain == 0 || is_worse() {
                 literals += 1;
                 at += 1;
@@ -98,15 +102,15 @@ impl<'a> Packer<'a> {
 
     fn best(&self, at: usize) -> Repetition {
         let mut best = Repetition::default();
-        for distance in self.kept {
+        for distance in self.recent {
             if distance <= at {
                 self.keep_better(&mut best, at, distance);
             }
         }
         let Some(slot) = self.slot(at) else { return best };
         let mut place = self.last[slot];
-        for _ in 0..PATIENCE {
-            if place == NOWHERE || best.length > LONG {
+        for _ in 0..PLACES_TRIED_MAX {
+            if place == NOWHERE || best.length > LONG_REPETITION {
                 break;
             }
             self.keep_better(&mut best, at, at - place as usize);
@@ -119,30 +123,30 @@ impl<'a> Packer<'a> {
         let Some(price) = self.price(distance) else { return };
         let pairs = self.words[at..].iter().zip(&self.words[at - distance..]);
         let length = pairs.take_while(|(new, old)| new == old).count();
-        let gain = (length * LITERAL).saturating_sub(price);
-        if length >= SHORTEST && gain > best.gain {
+        let gain = (length * LITERAL_COST).saturating_sub(price);
+        if length >= REPETITION_MIN && gain > best.gain {
             *best = Repetition { length, distance, gain };
         }
     }
 
     /// What it costs, about, to name a distance. `None`: there is no way to.
     fn price(&self, distance: usize) -> Option<usize> {
-        if let Some(kept) = self.kept.iter().position(|kept| *kept == distance) {
+        if let Some(kept) = self.recent.iter().position(|kept| *kept == distance) {
             return Some(6 + kept);
         }
         match distance {
             _ if distance.is_multiple_of(self.width) && distance / self.width <= 0xffff => Some(14),
             0..=0xff => Some(14),
             0x100..=0xffff => Some(22),
-            0x1_0000.. if distance >> 16 <= usize::from(u8::MAX - FAR) => Some(28),
+            0x1_0000.. if distance >> 16 <= usize::from(u8::MAX - FAR_DISTANCE) => Some(28),
             _ => None,
         }
     }
 
     fn slot(&self, at: usize) -> Option<usize> {
-        let look = self.words.get(at..at + LOOK)?;
+        let look = self.words.get(at..at + HASHED_WORDS)?;
         let number = look.iter().fold(0, |number, word| number << 16 | u64::from(*word));
-        usize::try_from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HASHED)).ok()
+        usize::try_from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HASH_BITS)).ok()
     }
 
     fn remember(&mut self, at: usize) {
@@ -162,21 +166,21 @@ impl<'a> Packer<'a> {
     }
 
     fn write(&mut self, Repetition { length, distance, .. }: Repetition) {
-        write_number(&mut self.streams[1], length - SHORTEST);
-        if let Some(kept) = self.kept.iter().position(|kept| *kept == distance) {
+        write_number(&mut self.streams[1], length - REPETITION_MIN);
+        if let Some(kept) = self.recent.iter().position(|kept| *kept == distance) {
             self.streams[2].push(u8::try_from(kept).expect("four of them"));
-            self.kept[..=kept].rotate_right(1);
+            self.recent[..=kept].rotate_right(1);
             return;
         }
         let (code, number) = match distance / self.width {
-            rows @ 0..=0xffff if distance.is_multiple_of(self.width) => (ROWS, rows),
-            _ => (FAR + low_byte(distance >> 16), distance & 0xffff),
+            rows @ 0..=0xffff if distance.is_multiple_of(self.width) => (ROW_DISTANCE, rows),
+            _ => (FAR_DISTANCE + low_byte(distance >> 16), distance & 0xffff),
         };
         self.streams[2].push(code);
         self.streams[3].push(low_byte(number));
         self.streams[4].push(low_byte(number >> 8));
-        self.kept.rotate_right(1);
-        self.kept[0] = distance;
+        self.recent.rotate_right(1);
+        self.recent[0] = distance;
     }
 }
 

@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::Failure;
-use crate::cut::{Parser, Table};
-use crate::dump::Dumped;
+use crate::BuildError;
+use crate::cut::{ParserSource, Table};
+use crate::dump::DumpedTable;
 
 /// Where a table begins once it is unpacked: in bytes, or for names in pointers.
-pub type Places = Vec<usize>;
+pub type TableOffsets = Vec<usize>;
 
-/// The source of a function that makes the language, given where its tables and names are and what finds its tokens, and
-/// says how many bytes it takes.
+/// The source of a function that makes the language, given where its tables and names are and what finds its tokens,
+/// and says how many bytes it takes.
 pub fn text(
     name: &str,
-    parser: &Parser,
-    dumped: &[Dumped],
-    places: &Places,
-) -> Result<String, Failure> {
+    parser: &ParserSource,
+    dumped: &[DumpedTable],
+    offsets: &TableOffsets,
+) -> Result<String, BuildError> {
     let mut text = renames(name, &parser.function, &parser.head);
     text.push_str(&parser.head);
-    for ((table, dumped), place) in parser.tables.iter().zip(dumped).zip(places) {
+    for ((table, dumped), place) in parser.tables.iter().zip(dumped).zip(offsets) {
         let Table { name, kind, .. } = table;
         let pointer = match &table.row {
             Some(row) => format!("{kind} (*)[{row}]"),
@@ -52,7 +52,7 @@ pub fn text(
 ///
 /// A scanner that has more to keep than the library has room for keeps nothing. Some count a few bytes too few, and
 /// write past the end: so they are told of less room than there is. No real source needs a tenth of it.
-pub fn scanner(name: &str, parser: &Parser, path: &str, source: &str) -> String {
+pub fn scanner(name: &str, parser: &ParserSource, path: &str, source: &str) -> String {
     let renames = renames(name, &parser.function, source);
     format!(
         "{renames}#include \"tree_sitter/parser.h\"\n\

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::Failure;
+use crate::BuildError;
 
 /// What cargo knows of our packages.
 pub struct Sources {
@@ -16,14 +16,14 @@ pub struct Sources {
 }
 
 impl Sources {
-    pub fn find() -> Result<Self, Failure> {
+    pub fn find() -> Result<Self, BuildError> {
         // What was built before is there already: most builds need no network, and some have none.
         let known = metadata(&["--offline"]).or_else(|_| metadata(&[]))?;
         Self::read(&known).ok_or_else(|| "cargo metadata does not name our packages".into())
     }
 
     /// The folder of a package that we depend on.
-    pub fn folder(&self, package: &str) -> Result<&Path, Failure> {
+    pub fn folder(&self, package: &str) -> Result<&Path, BuildError> {
         let folder = self.folders.get(package).map(PathBuf::as_path);
         folder.ok_or_else(|| format!("{package} is not among the dev-dependencies").into())
     }
@@ -52,7 +52,7 @@ impl Sources {
     }
 }
 
-fn metadata(options: &[&str]) -> Result<Value, Failure> {
+fn metadata(options: &[&str]) -> Result<Value, BuildError> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["metadata", "--format-version=1", "--locked", "--filter-platform"]);
     cargo.arg(env::var("HOST")?).args(options).current_dir(env!("CARGO_MANIFEST_DIR"));

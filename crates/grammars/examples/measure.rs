@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use grammars::Packed;
+use grammars::PackedGrammar;
 use tree_sitter::{Language, Parser};
 
 const ROUNDS: usize = 21;
@@ -69,7 +69,7 @@ fn main() {
     }
 }
 
-fn row(packed: &'static Packed, sources: &[Vec<u8>]) {
+fn row(packed: &'static PackedGrammar, sources: &[Vec<u8>]) {
     let mut times: Vec<_> = (0..ROUNDS).map(|_| took(|| drop(packed.unpack()))).collect();
     let first = times[0];
     times.sort_unstable();

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use tree_sitter::{Language, Node, ParseOptions, Parser, TreeCursor};
 
-use crate::Packed;
-use crate::lex::{self, Characters, Lex, Tables};
+use crate::PackedGrammar;
+use crate::lex::{self, CharacterClasses, LexFn, LexTables};
 use crate::memory::{self, Allocated};
 use crate::unpack::{Layout, Tokens};
 
 /// C function that builds a tree-sitter language from its tables, the pointers to its names and its lex functions.
 /// Returns the size of the language in bytes; with a null destination it does nothing else.
-pub(crate) type Make =
-    unsafe extern "C" fn(*mut c_void, *const c_void, *const *const c_char, Lex, Lex) -> usize;
+pub(crate) type MakeLanguage =
+    unsafe extern "C" fn(*mut c_void, *const c_void, *const *const c_char, LexFn, LexFn) -> usize;
 
 /// An unpacked grammar: a tree-sitter language with the tables it points to.
 #[derive(Debug)]
@@ -26,25 +26,25 @@ pub struct Grammar {
     place: Vec<u64>,
     tables: Vec<u64>,
     layout: &'static Layout,
-    _names: Names,
-    characters: Characters,
+    _names: CNames,
+    characters: CharacterClasses,
 }
 
 /// Names of symbols and fields as C strings: `pointers` point into `_texts`.
 #[derive(Debug)]
-struct Names {
+struct CNames {
     pointers: Vec<*const c_char>,
     _texts: Vec<u8>,
 }
 
 #[expect(unsafe_code, reason = "the pointers are to what is beside them, which does not change")]
 // SAFETY: after construction the pointers are only read, and only by tree-sitter.
-unsafe impl Send for Names {}
+unsafe impl Send for CNames {}
 #[expect(unsafe_code, reason = "as above")]
 // SAFETY: as above.
-unsafe impl Sync for Names {}
+unsafe impl Sync for CNames {}
 
-impl Names {
+impl CNames {
     /// Splits `texts` into C strings. Each entry is a byte 0 for no name, or a byte 1, the name and a terminating 0.
     fn of(texts: Vec<u8>) -> Self {
         let mut pointers = Vec::new();
@@ -59,7 +59,7 @@ impl Names {
     }
 }
 
-impl Packed {
+impl PackedGrammar {
     /// Unpacks the tables and builds the language. Takes up to a few milliseconds.
     #[expect(unsafe_code, reason = "C makes the language, of pointers")]
     pub fn unpack(&'static self) -> Arc<Grammar> {
@@ -69,8 +69,8 @@ impl Packed {
         let (_, words, _) = unsafe { tables.align_to_mut::<u16>() };
         let words = &mut words[..self.layout.words];
         let texts = self.layout.unpack(self.bytes, words).expect("what the build script packed");
-        let characters = Characters::read(words, &self.layout.tokens).expect("as above");
-        let names = Names::of(texts);
+        let characters = CharacterClasses::read(words, &self.layout.tokens).expect("as above");
+        let names = CNames::of(texts);
         assert_eq!(names.pointers.len(), self.names, "what the build script counted");
         // SAFETY: with a null destination nothing is read or written.
         let size = unsafe {
@@ -153,27 +153,28 @@ impl Grammar {
         work: impl FnOnce(&mut dyn FnMut() -> ControlFlow<()>) -> T,
     ) -> T {
         let tables =
-            Tables { words: self.words(), characters: &self.characters, tokens: self.tokens() };
+            LexTables { words: self.words(), characters: &self.characters, tokens: self.tokens() };
         lex::during(tables, go_on, work)
     }
 
     /// Kind id of the named nodes of this kind.
     pub fn named(&self, kind: &str) -> Option<u16> {
-        self.kind(kind, true)
+        nonzero(self.language.id_for_node_kind(kind, true))
     }
 
     /// Kind id of the anonymous nodes whose text is `text`.
     pub fn unnamed(&self, text: &str) -> Option<u16> {
-        self.kind(text, false)
-    }
-
-    fn kind(&self, kind: &str, is_named: bool) -> Option<u16> {
-        Some(self.language.id_for_node_kind(kind, is_named)).filter(|id| *id != 0)
+        nonzero(self.language.id_for_node_kind(text, false))
     }
 
     pub fn field(&self, name: &str) -> Option<NonZeroU16> {
         self.language.field_id_for_name(name)
     }
+}
+
+/// Returns the id of a kind of nodes; tree-sitter returns 0 if there is none.
+fn nonzero(id: u16) -> Option<u16> {
+    Some(id).filter(|id| *id != 0)
 }
 
 /// A syntax tree, with the grammar that made it.

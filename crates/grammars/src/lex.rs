@@ -15,23 +15,23 @@ use crate::unpack::{Automaton, NONE, SKIP, Tokens};
 /// The first fields of tree-sitter's `TSLexer`, with which a lex function reads a text.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct TsLexer {
     /// The next character: 0 at the end of the text, negative for bytes that are no character.
     next: i32,
     found: u16,
-    advance: unsafe extern "C" fn(*mut Reader, bool),
-    mark_end: unsafe extern "C" fn(*mut Reader),
-    _column: unsafe extern "C" fn(*mut Reader) -> u32,
-    _is_at_start: unsafe extern "C" fn(*const Reader) -> bool,
-    is_at_end: unsafe extern "C" fn(*const Reader) -> bool,
+    advance: unsafe extern "C" fn(*mut TsLexer, bool),
+    mark_end: unsafe extern "C" fn(*mut TsLexer),
+    _column: unsafe extern "C" fn(*mut TsLexer) -> u32,
+    _is_at_start: unsafe extern "C" fn(*const TsLexer) -> bool,
+    is_at_end: unsafe extern "C" fn(*const TsLexer) -> bool,
 }
 
 /// Lex function: looks for a token from a state on. Returns true if there is one.
-pub(crate) type Lex = unsafe extern "C" fn(*mut Reader, u16) -> bool;
+pub(crate) type LexFn = unsafe extern "C" fn(*mut TsLexer, u16) -> bool;
 
 /// Maps every character to its class.
 #[derive(Debug)]
-pub(crate) struct Characters {
+pub(crate) struct CharacterClasses {
     ascii: [u16; 128],
     /// First character of each range and its class, in ascending order.
     classes: Vec<(i32, u16)>,
@@ -41,7 +41,7 @@ pub(crate) struct Characters {
     count: usize,
 }
 
-impl Characters {
+impl CharacterClasses {
     /// Reads the classes from `words`, all tables of a language. `None` if the build script did not write them.
     pub fn read(words: &[u16], tokens: &Tokens) -> Option<Self> {
         let (gaps, classes) = (words.get(tokens.gaps.clone())?, words.get(tokens.classes.clone())?);
@@ -80,16 +80,16 @@ impl Characters {
 }
 
 /// Tables that find the tokens of a language.
-pub(crate) struct Tables<'a> {
+pub(crate) struct LexTables<'a> {
     /// All tables of the language.
     pub words: &'a [u16],
-    pub characters: &'a Characters,
+    pub characters: &'a CharacterClasses,
     pub tokens: &'a Tokens,
 }
 
 /// A parse in progress on this thread.
-struct Parse<'a> {
-    tables: Tables<'a>,
+struct CurrentParse<'a> {
+    tables: LexTables<'a>,
     go_on: RefCell<&'a mut dyn FnMut() -> ControlFlow<()>>,
     /// Tokens left to look for before `go_on` is called again.
     left: Cell<u32>,
@@ -98,16 +98,16 @@ struct Parse<'a> {
 
 /// Tokens between two calls of `go_on`. Where a text does not parse, tree-sitter looks for a token at each of its
 /// characters without calling the progress callback, and some languages then read to the end each time.
-const STRIDE: u32 = 16;
+const TOKENS_BETWEEN_CHECKS: u32 = 16;
 
 thread_local! {
-    static CURRENT: Cell<*const Parse<'static>> = const { Cell::new(ptr::null()) };
+    static CURRENT: Cell<*const CurrentParse<'static>> = const { Cell::new(ptr::null()) };
 }
 
 /// Guard that restores the previous `CURRENT` when it is dropped.
-struct Before(*const Parse<'static>);
+struct CurrentGuard(*const CurrentParse<'static>);
 
-impl Drop for Before {
+impl Drop for CurrentGuard {
     fn drop(&mut self) {
         CURRENT.set(self.0);
     }
@@ -116,21 +116,21 @@ impl Drop for Before {
 /// Runs `work` with `tables` set for lexing on the current thread. Once `go_on` breaks, no more tokens are found;
 /// `work` receives `go_on` as well.
 pub(crate) fn during<T>(
-    tables: Tables<'_>,
+    tables: LexTables<'_>,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
     work: impl FnOnce(&mut dyn FnMut() -> ControlFlow<()>) -> T,
 ) -> T {
-    let parse = Parse {
+    let parse = CurrentParse {
         tables,
         go_on: RefCell::new(go_on),
-        left: Cell::new(STRIDE),
+        left: Cell::new(TOKENS_BETWEEN_CHECKS),
         is_over: Cell::new(false),
     };
-    let _before = Before(CURRENT.replace((&raw const parse).cast()));
+    let _before = CurrentGuard(CURRENT.replace((&raw const parse).cast()));
     work(&mut || parse.go_on())
 }
 
-impl Parse<'_> {
+impl CurrentParse<'_> {
     fn go_on(&self) -> ControlFlow<()> {
         if !self.is_over.get()
             && let Ok(mut go_on) = self.go_on.try_borrow_mut()
@@ -142,7 +142,7 @@ impl Parse<'_> {
 
     /// Counts another token and calls `go_on` now and then. False if the parse must stop.
     fn may_look(&self) -> bool {
-        self.left.set(self.left.get().checked_sub(1).unwrap_or(STRIDE));
+        self.left.set(self.left.get().checked_sub(1).unwrap_or(TOKENS_BETWEEN_CHECKS));
         self.left.get() > 0 && !self.is_over.get() || self.go_on().is_continue()
     }
 
@@ -151,7 +151,7 @@ impl Parse<'_> {
     /// # Safety
     /// `reader` must come from tree-sitter.
     #[expect(unsafe_code, reason = "the library's functions are C")]
-    unsafe fn find(&self, automaton: &Automaton, reader: *mut Reader, state: u16) -> bool {
+    unsafe fn find(&self, automaton: &Automaton, reader: *mut TsLexer, state: u16) -> bool {
         if !self.may_look() {
             // At the end of the text tree-sitter gives up.
             // SAFETY: the reader is valid, and the functions are its own.
@@ -160,7 +160,7 @@ impl Parse<'_> {
             }
             return false;
         }
-        let Tables { words, characters, .. } = self.tables;
+        let LexTables { words, characters, .. } = self.tables;
         let (ends, steps) = (&words[automaton.ends.clone()], &words[automaton.steps.clone()]);
         let mut state = usize::from(state);
         let mut is_found = false;
@@ -196,10 +196,10 @@ impl Parse<'_> {
 /// Finds any token.
 ///
 /// # Safety
-/// Requires the same as [`Parse::find`].
+/// Requires the same as [`CurrentParse::find`].
 #[expect(unsafe_code, reason = "the library that parses calls it")]
-pub(crate) unsafe extern "C" fn find(reader: *mut Reader, state: u16) -> bool {
-    // SAFETY: a `Parse` is alive as long as it is `CURRENT`.
+pub(crate) unsafe extern "C" fn find(reader: *mut TsLexer, state: u16) -> bool {
+    // SAFETY: a `CurrentParse` is alive as long as it is `CURRENT`.
     let parse = unsafe { CURRENT.get().as_ref() };
     // SAFETY: promised by the caller.
     parse.is_some_and(|it| unsafe { it.find(&it.tables.tokens.all, reader, state) })
@@ -208,9 +208,9 @@ pub(crate) unsafe extern "C" fn find(reader: *mut Reader, state: u16) -> bool {
 /// Finds keywords only.
 ///
 /// # Safety
-/// Requires the same as [`Parse::find`].
+/// Requires the same as [`CurrentParse::find`].
 #[expect(unsafe_code, reason = "as above")]
-pub(crate) unsafe extern "C" fn find_keyword(reader: *mut Reader, state: u16) -> bool {
+pub(crate) unsafe extern "C" fn find_keyword(reader: *mut TsLexer, state: u16) -> bool {
     // SAFETY: as above.
     let parse = unsafe { CURRENT.get().as_ref() };
     // SAFETY: as above.

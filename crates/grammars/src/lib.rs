@@ -2,8 +2,8 @@
 //!
 //! A parser consists mostly of tables: the twenty here have 26 MB of them. The build script takes the tables out of the
 //! parsers' sources, turns the functions that find tokens into tables as well, and packs all of them; a little code is
-//! left. [`Packed::unpack`] makes a [`Grammar`] of both on the heap, tables included, which is freed when its last
-//! `Arc` is dropped.
+//! left. [`PackedGrammar::unpack`] makes a [`Grammar`] of both on the heap, tables included, which is freed when its
+//! last `Arc` is dropped.
 //!
 //! tree-sitter does not know of languages that are freed: it expects them to live for ever. So everything made with a
 //! grammar is only returned together with an `Arc` of it, or borrowed from something that has one. Only `language()`,
@@ -14,23 +14,23 @@ mod lex;
 mod memory;
 mod unpack;
 
-use grammar::Make;
+use grammar::MakeLanguage;
 pub use grammar::{Grammar, Tree};
 pub use languages::*;
 use unpack::Layout;
 
 /// A parser as the program contains it: its tables are packed.
 #[derive(Debug)]
-pub struct Packed {
+pub struct PackedGrammar {
     name: &'static str,
     layout: Layout,
     /// Number of names of symbols and fields.
     names: usize,
     bytes: &'static [u8],
-    make: Make,
+    make: MakeLanguage,
 }
 
-impl Packed {
+impl PackedGrammar {
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -46,8 +46,8 @@ impl Packed {
 mod languages {
     use std::ffi::{c_char, c_void};
 
-    use crate::Packed;
-    use crate::lex::Lex;
+    use crate::PackedGrammar;
+    use crate::lex::LexFn;
     use crate::unpack::{Automaton, Layout, Tokens};
 
     include!(concat!(env!("OUT_DIR"), "/languages.rs"));

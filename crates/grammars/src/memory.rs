@@ -56,7 +56,7 @@ fn layout(size: usize) -> Layout {
     size.expect("no text needs so much")
 }
 
-fn changed(before: usize, after: usize) {
+fn count_change(before: usize, after: usize) {
     ALLOCATED.set(ALLOCATED.get().wrapping_sub(before).wrapping_add(after));
 }
 
@@ -66,7 +66,7 @@ unsafe fn begin(start: *mut u8, size: usize) -> *mut c_void {
     if start.is_null() {
         alloc::handle_alloc_error(layout(size));
     }
-    changed(0, size);
+    count_change(0, size);
     // SAFETY: the header is a part of the allocation.
     unsafe {
         start.cast::<usize>().write_unaligned(size);
@@ -96,7 +96,7 @@ unsafe extern "C" fn reallocate(at: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: tree-sitter returns a pointer that it was given, and a header is before it.
     unsafe {
         let (start, before) = header(at);
-        changed(before, 0);
+        count_change(before, 0);
         begin(alloc::realloc(start, layout(before), layout(size).size()), size)
     }
 }
@@ -107,7 +107,7 @@ unsafe extern "C" fn free(at: *mut c_void) {
         // SAFETY: tree-sitter returns a pointer that it was given, and a header is before it.
         unsafe {
             let (start, size) = header(at);
-            changed(size, 0);
+            count_change(size, 0);
             alloc::dealloc(start, layout(size));
         }
     }

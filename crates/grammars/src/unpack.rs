@@ -1,8 +1,8 @@
 //! Unpacks the tables that `build/pack.rs` packed.
 //!
 //! The packed bytes are two lengths for each stream, then the deflated streams: the number of literals that come next;
-//! the length of the repetition that follows, counted from [`SHORTEST`] on; its distance back, as a code and two bytes;
-//! the low and the high bytes of the literals; and texts.
+//! the length of the repetition that follows, counted from [`REPETITION_MIN`] on; its distance back, as a code and two
+//! bytes; the low and the high bytes of the literals; and texts.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 pub(crate) const STREAMS: usize = 8;
 /// Least length of a repetition, in numbers.
-pub(crate) const SHORTEST: usize = 2;
+pub(crate) const REPETITION_MIN: usize = 2;
 /// Codes below this stand for one of the distances used last.
-pub(crate) const KEPT: usize = 4;
+pub(crate) const RECENT_DISTANCES: usize = 4;
 /// Code of a distance whose two bytes count rows.
-pub(crate) const ROWS: u8 = 4;
+pub(crate) const ROW_DISTANCE: u8 = 4;
 /// This code and all above: the two bytes are the low bits of a distance in numbers, and the code minus this is the
 /// high bits.
-pub(crate) const FAR: u8 = 5;
+pub(crate) const FAR_DISTANCE: u8 = 5;
 
 /// Layout of a language's tables one after another, in words of 16 bits.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ fn unpack(packed: &[u8], width: usize, words: &mut [u16]) -> Option<Vec<u8>> {
     }
     let texts = streams.pop()?;
     let streams: Vec<&[u8]> = streams.iter().map(Vec::as_slice).collect();
-    Unpacker { streams: streams.try_into().ok()?, kept: [1, 2, 3, 4], width }.fill(words)?;
+    Unpacker { streams: streams.try_into().ok()?, recent: [1, 2, 3, 4], width }.fill(words)?;
     Some(texts)
 }
 
@@ -113,7 +113,7 @@ struct Unpacker<'a> {
     /// Unread rest of each stream.
     streams: [&'a [u8]; STREAMS - 1],
     /// Distances used last, the most recent first.
-    kept: [usize; KEPT],
+    recent: [usize; RECENT_DISTANCES],
     width: usize,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Unpacker<'a> {
             if at == words.len() {
                 return Some(());
             }
-            let length = self.number(1)?.checked_add(SHORTEST)?;
+            let length = self.number(1)?.checked_add(REPETITION_MIN)?;
             let distance = self.distance()?;
             repeat(words, at, distance, length)?;
             at += length;
@@ -141,15 +141,18 @@ impl<'a> Unpacker<'a> {
 
     fn distance(&mut self) -> Option<usize> {
         let code = self.byte(2)?;
-        if usize::from(code) < KEPT {
-            self.kept[..=usize::from(code)].rotate_right(1);
-            return Some(self.kept[0]);
+        if usize::from(code) < RECENT_DISTANCES {
+            self.recent[..=usize::from(code)].rotate_right(1);
+            return Some(self.recent[0]);
         }
         let number = usize::from(u16::from_le_bytes([self.byte(3)?, self.byte(4)?]));
-        let distance =
-            if code == ROWS { number * self.width } else { usize::from(code - FAR) << 16 | number };
-        self.kept.rotate_right(1);
-        self.kept[0] = distance;
+        let distance = if code == ROW_DISTANCE {
+            number * self.width
+        } else {
+            usize::from(code - FAR_DISTANCE) << 16 | number
+        };
+        self.recent.rotate_right(1);
+        self.recent[0] = distance;
         Some(distance)
     }
 

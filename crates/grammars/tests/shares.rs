@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
 
-use grammars::{Grammar, Packed};
+use grammars::{Grammar, PackedGrammar};
 
 fn sexp(grammar: &Arc<Grammar>, source: &str) -> String {
     let tree = grammar.parse(source.as_bytes(), &mut |_| ControlFlow::Continue(()));
     tree.expect("a tree").root_node().to_sexp()
 }
 
-const SOURCES: [(&Packed, &str); 3] = [
+const SOURCES: [(&PackedGrammar, &str); 3] = [
     (&grammars::PYTHON, "def f(a):\n    return [a, 'b'"),
     (&grammars::TOML, "[a]\nb = '''c'''\n"),
     (&grammars::JSON, "{\"a\": [1, null]}"),

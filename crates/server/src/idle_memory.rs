@@ -13,7 +13,7 @@ const STEPS: [(Duration, fn()); 3] = [
     (Duration::from_millis(500), give_back),
     // Threads for files and idle connections have ended by then, and left memory behind.
     (Duration::from_secs(3), || {
-        tools::code::give_back();
+        tools::code::free_unused();
         give_back();
         let_go_of_code();
     }),

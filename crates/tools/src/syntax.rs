@@ -92,7 +92,7 @@ pub(crate) fn look(path: &str, before: &str, after: &str, stop: &dyn Fn() -> boo
 }
 
 fn is_too_large(bytes: &Arc<Vec<u8>>) -> bool {
-    bytes.len() > tree::LARGEST_PARSED
+    bytes.len() > tree::PARSED_BYTES_MAX
 }
 
 /// The result of parsing both versions.
@@ -291,7 +291,7 @@ mod tests {
 
     use crate::Limits;
 
-    const LARGEST: usize = tree::LARGEST_PARSED;
+    const LARGEST: usize = tree::PARSED_BYTES_MAX;
 
     fn versions(before: Option<&[u8]>, after: &[u8]) -> Versions {
         let shared = |bytes: &[u8]| Arc::new(bytes.to_vec());

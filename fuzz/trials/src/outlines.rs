@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use code::outline::{DEEPEST_SCOPE, LONGEST_DOC, LONGEST_NAME, LONGEST_SIGNATURE, MOST_PARTS};
-use code::outline::{Outline, Part, block_at, outline};
+use code::outline::{
+    DOC_CHARS_MAX, NAME_CHARS_MAX, PARTS_MAX, SCOPE_DEPTH_MAX, SIGNATURE_CHARS_MAX,
+};
+use code::outline::{Outline, Part, outline, part_at};
 use code::references::references;
 use code::syntax;
 use text::LineRange;
@@ -30,13 +32,13 @@ pub fn outlines(bytes: &[u8]) {
         let last = bytes.end.max(bytes.start + 1) - 1;
         assert_eq!(line_of(&starts, last), lines.last, "{bytes:?} {lines:?}");
     };
-    assert!(found.parts.len() <= MOST_PARTS);
+    assert!(found.parts.len() <= PARTS_MAX);
     assert!(found.parts.is_sorted_by_key(|part| part.bytes.start));
     for part in &found.parts {
         within(&part.bytes, &part.lines);
         if let Some(doc) = &part.doc {
             within(&doc.bytes, &doc.lines);
-            assert!(doc.text.chars().count() <= LONGEST_DOC);
+            assert!(doc.text.chars().count() <= DOC_CHARS_MAX);
         }
         check_name(&text, &starts, part);
     }
@@ -52,9 +54,9 @@ fn check_name(text: &str, starts: &[usize], part: &Part) {
     let words = part.signature.trim_end_matches('…').split_whitespace();
     words.for_each(|word| assert!(all.contains(word), "{word:?} {part:?}"));
     assert_eq!(line_of(starts, part.name_bytes.start), part.name_line);
-    assert!(!part.name.is_empty() && part.name.chars().count() <= LONGEST_NAME, "{part:?}");
-    assert!(part.signature.chars().count() <= LONGEST_SIGNATURE);
-    assert!(part.scope.len() <= DEEPEST_SCOPE);
+    assert!(!part.name.is_empty() && part.name.chars().count() <= NAME_CHARS_MAX, "{part:?}");
+    assert!(part.signature.chars().count() <= SIGNATURE_CHARS_MAX);
+    assert!(part.scope.len() <= SCOPE_DEPTH_MAX);
 }
 
 /// Errors of syntax, uses of a name, and the part around each line.
@@ -69,7 +71,7 @@ fn check_rest(name: &str, text: &str, found: &Outline, lines: usize) {
         }
     }
     for line in 0..lines.min(16) {
-        let around = block_at(found, line).map(Part::all_lines);
+        let around = part_at(found, line).map(Part::all_lines);
         assert!(around.is_none_or(|around| (around.first..=around.last).contains(&line)));
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use code::context::shown_lines;
-use code::rank::{Question, Scan};
+use code::rank::{RankQuery, Scan};
 use code::words::{self, TermKind};
 
 use crate::history::File;
@@ -19,19 +19,19 @@ pub struct Found {
     pub lines: Range<usize>,
 }
 
-/// One that is about the question, as this project tells it.
-pub fn ours(question: &str, tree: &[File]) -> Vec<Found> {
-    let question = Question::new(question, []);
-    let scan = Scan::new(&question);
+/// One that is about the query, as this project tells it.
+pub fn ours(query: &str, tree: &[File]) -> Vec<Found> {
+    let query = RankQuery::new(query, []);
+    let scan = Scan::new(&query);
     for file in tree {
         scan.visit(&file.path, &file.text);
     }
     let ranking = scan.finish(SHOWN);
-    let found = ranking.hits.iter().map(|hit| {
+    let found = ranking.best_files.iter().map(|hit| {
         let file = tree.iter().find(|file| file.path == hit.path);
         let lines = file.and_then(|file| {
             let text = std::str::from_utf8(&file.text).ok()?;
-            shown_lines(&file.path, text, &ranking.look_into(&file.text))
+            shown_lines(&file.path, text, &ranking.term_lines(&file.text))
         });
         Found { path: hit.path.clone(), lines: lines.unwrap_or(0..WINDOW / 4) }
     });
@@ -40,8 +40,8 @@ pub fn ours(question: &str, tree: &[File]) -> Vec<Found> {
 
 /// What `grep` for the same words, as they are written, in any case, suggests: files with the most of them first, then
 /// those with the most matches. The lines are those with the most of them.
-pub fn plain(question: &str, tree: &[File]) -> Vec<Found> {
-    let needles: Vec<Vec<u8>> = words::terms(question)
+pub fn plain(query: &str, tree: &[File]) -> Vec<Found> {
+    let needles: Vec<Vec<u8>> = words::terms(query)
         .into_iter()
         .filter(|term| term.kind == TermKind::Word)
         .map(|term| term.shown.into_bytes())

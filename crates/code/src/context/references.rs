@@ -5,57 +5,59 @@ use std::ops::Range;
 
 use text::lines::count;
 
-use super::source::{Reader, Source, Unreadable};
-use super::survey::Mentions;
-use super::symbol::Match;
-use super::{Found, Gathered, MOST_PARSED, Section, Wanted, parallel};
-use crate::outline::{Outline, Part, block_at};
+use super::source::{SourceError, SourceFile, SourceReader};
+use super::survey::SymbolMentions;
+use super::symbol::NameMatching;
+use super::{CodeContext, ContextItem, ContextRequest, PARSED_FILES_MAX, Section, parallel};
+use crate::outline::{Outline, Part, part_at};
 use crate::rank::is_test;
 use crate::references::references;
 
 /// Number of files that are parsed at once.
-const TOGETHER: usize = 8;
+const PARSED_AT_ONCE: usize = 8;
 /// A reference has the position of its file times this, plus that of its line among the lines of the file: so a page
 /// can begin where the one before ended, without parsing the files before it again. No more lines of a file are shown.
-const LINES: usize = 1 << 14;
+const FILE_LINES_MAX: usize = 1 << 14;
 
 /// A file that contains names.
-struct File<'a> {
+struct ReferencingFile<'a> {
     path: &'a str,
     names: Vec<&'a str>,
     words: usize,
-    near: bool,
+    has_scope: bool,
 }
 
 pub(super) fn gather(
-    reader: &Reader<'_>,
-    wanted: &Wanted<'_>,
-    mentions: &[Mentions],
-    gathered: &mut Gathered,
+    reader: &SourceReader<'_>,
+    request: &ContextRequest<'_>,
+    mentions: &[SymbolMentions],
+    context: &mut CodeContext,
 ) {
     let asked = mentions.iter().filter(|mentions| !mentions.is_guessed);
     let (exact, other): (Vec<_>, Vec<_>) =
-        asked.partition(|mentions| mentions.symbol.matching == Match::Exact);
+        asked.partition(|mentions| mentions.symbol.matching == NameMatching::Exact);
     if !other.is_empty() || mentions.is_empty() {
         let note = "references are told of names in `symbols`, with `match`: \"exact\"";
-        gathered.notes.push(note.to_owned());
+        context.notes.push(note.to_owned());
     }
     if exact.is_empty() {
         return;
     }
-    gathered.notes.push("references are syntactic, not resolved".to_owned());
-    let files = files(&exact);
-    let start = wanted.start.of(Section::References);
-    let (first, mut seen) = (start / LINES, start % LINES);
-    let last = files.len().min(first.saturating_add(MOST_PARSED));
+    context.notes.push("references are syntactic, not resolved".to_owned());
+    let files = files_to_search(&exact);
+    let start = request.start.of(Section::References);
+    let (first, mut seen) = (start / FILE_LINES_MAX, start % FILE_LINES_MAX);
+    let last = files.len().min(first.saturating_add(PARSED_FILES_MAX));
     let mut next = first.min(last);
     let mut parsed = next;
-    let (mut room, mut left) = (wanted.max_results, 0_usize);
+    let (mut room, mut left) = (request.max_results, 0_usize);
     while next < last && room > 0 && !reader.is_over() {
-        parsed = last.min(next + TOGETHER);
+        parsed = last.min(next + PARSED_AT_ONCE);
         let chunk = &files[next..parsed];
-        let skipped = |file: &File<'_>| if file.path == files[next].path { seen } else { 0 };
-        let used = parallel(chunk, |file| Used::of(reader, file, skipped(file), room).ok());
+        let skipped =
+            |file: &ReferencingFile<'_>| if file.path == files[next].path { seen } else { 0 };
+        let used =
+            parallel(chunk, |file| FileReferences::of(reader, file, skipped(file), room).ok());
         for used in used {
             let Some(used) = used else {
                 next += 1;
@@ -68,9 +70,10 @@ pub(super) fn gather(
             let shown = used.shown.into_iter().take(room);
             let mut behind = seen;
             for found in shown {
-                gathered
-                    .found
-                    .extend(found.map(|found| Found { at: next * LINES + behind, ..found }));
+                context.items.extend(found.map(|found| ContextItem {
+                    position: next * FILE_LINES_MAX + behind,
+                    ..found
+                }));
                 behind += 1;
             }
             room -= behind - seen;
@@ -82,11 +85,11 @@ pub(super) fn gather(
             }
         }
     }
-    gathered.end.set(Section::References, next * LINES + seen);
+    context.end.set(Section::References, next * FILE_LINES_MAX + seen);
     let unparsed: usize = files.iter().skip(parsed).map(|file| file.words).sum();
-    gathered.left.add(Section::References, left.saturating_add(unparsed));
+    context.left.add(Section::References, left.saturating_add(unparsed));
     if unparsed > 0 {
-        gathered.notes.push(format!(
+        context.notes.push(format!(
             "of the references that are left out, {unparsed} were counted as words: definitions, comments and strings may be among them"
         ));
     }
@@ -94,71 +97,75 @@ pub(super) fn gather(
 
 /// Returns every file once, by path; tests come last, and before them files that may mean another symbol of the same
 /// name.
-fn files<'a>(mentions: &[&'a Mentions]) -> Vec<File<'a>> {
-    let mut by_path: BTreeMap<&str, File<'a>> = BTreeMap::new();
+fn files_to_search<'a>(mentions: &[&'a SymbolMentions]) -> Vec<ReferencingFile<'a>> {
+    let mut by_path: BTreeMap<&str, ReferencingFile<'a>> = BTreeMap::new();
     for mentions in mentions {
         for file in &mentions.files {
             let path = file.path.as_str();
-            let known = by_path.entry(path).or_insert_with(|| File {
+            let known = by_path.entry(path).or_insert_with(|| ReferencingFile {
                 path,
                 names: Vec::new(),
                 words: 0,
-                near: false,
+                has_scope: false,
             });
-            known.near |= file.near;
+            known.has_scope |= file.has_scope;
             if !known.names.contains(&mentions.symbol.name()) {
                 known.names.push(mentions.symbol.name());
                 known.words += file.words as usize;
             }
         }
     }
-    let mut files: Vec<File<'a>> = by_path.into_values().collect();
-    text::sort_by_numbers(&mut files, |file| (is_test(file.path).into(), (!file.near).into()));
+    let mut files: Vec<ReferencingFile<'a>> = by_path.into_values().collect();
+    text::sort_by_numbers(&mut files, |file| (is_test(file.path).into(), (!file.has_scope).into()));
     files
 }
 
 /// The lines of a file that use a name.
-struct Used {
+struct FileReferences {
     /// Number of these lines.
     lines: usize,
     /// Lines that may be shown, in order. `None` for a line that cannot be.
-    shown: Vec<Option<Found>>,
+    shown: Vec<Option<ContextItem>>,
 }
 
-impl Used {
+impl FileReferences {
     /// Prepares at most `room` lines, without the first `skipped`.
     fn of(
-        reader: &Reader<'_>,
-        file: &File<'_>,
+        reader: &SourceReader<'_>,
+        file: &ReferencingFile<'_>,
         skipped: usize,
         room: usize,
-    ) -> Result<Self, Unreadable> {
-        reader.look_into(file.path, |source| {
+    ) -> Result<Self, SourceError> {
+        reader.with_file(file.path, |source| {
             let outline = reader.outline(source);
             let text = source.text.as_str();
             let mut lines = Vec::new();
             for name in &file.names {
                 let uses = references(&source.path, text, name, &outline, &|| reader.is_over());
-                lines.extend(lines_of(source, &uses));
+                lines.extend(lines_with(source, &uses));
             }
             lines.sort_unstable();
             lines.dedup();
-            lines.truncate(LINES - 1);
+            lines.truncate(FILE_LINES_MAX - 1);
             let shown = lines.iter().skip(skipped).take(room);
-            let shown = shown.map(|line| found(source, &outline, *line)).collect();
+            let shown = shown.map(|line| reference_item(source, &outline, *line)).collect();
             Self { lines: lines.len(), shown }
         })
     }
 }
 
-fn found(source: &Source, outline: &Outline, line: usize) -> Option<Found> {
-    let found = source.found(Section::References, outline.language, line..line + 1)?;
-    let around = block_at(outline, line);
-    Some(Found { symbol: around.map(Part::path), kind: around.map(|part| part.kind), ..found })
+fn reference_item(source: &SourceFile, outline: &Outline, line: usize) -> Option<ContextItem> {
+    let found = source.item(Section::References, outline.language, line..line + 1)?;
+    let around = part_at(outline, line);
+    Some(ContextItem {
+        symbol: around.map(Part::path),
+        kind: around.map(|part| part.kind),
+        ..found
+    })
 }
 
 /// Returns the lines of these places, each once. The places must be in order.
-fn lines_of(source: &Source, places: &[Range<usize>]) -> Vec<usize> {
+fn lines_with(source: &SourceFile, places: &[Range<usize>]) -> Vec<usize> {
     let text = source.text.as_str();
     let (mut line, mut at) = (0, 0);
     let mut lines = Vec::new();

@@ -9,11 +9,11 @@ use files::{Call, Hash, Root, Store, StoreError};
 use text::lines::{lines, select};
 use text::{LineRange, NotText, Text};
 
-use super::{Found, MOST_LINES, Section};
+use super::{ContextItem, ITEM_LINES_MAX, Section};
 use crate::outline::{self, Outline, Part};
 
 /// Most characters that are shown of a line.
-pub const LONGEST_LINE: usize = 300;
+pub const LINE_CHARS_MAX: usize = 300;
 
 /// Hash of some lines, counted from 0: of their bytes, line breaks included. `None` if there are no such lines.
 pub fn hash_of_lines(text: &str, range: &Range<usize>) -> Option<Hash> {
@@ -24,7 +24,7 @@ pub fn hash_of_lines(text: &str, range: &Range<usize>) -> Option<Hash> {
 
 /// Reason why a file cannot be shown.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum SourceError {
     #[error("it is not text: {0}")]
     NotText(#[from] NotText),
     #[error(transparent)]
@@ -32,15 +32,15 @@ pub enum Unreadable {
 }
 
 /// Most outlines that are kept during a call, since a file may be shown for several reasons.
-const MOST_OUTLINES: usize = 32;
+const OUTLINES_MAX: usize = 32;
 /// Outlines with more parts are not kept.
-const MOST_PARTS: usize = 2000;
+const OUTLINE_PARTS_MAX: usize = 2000;
 
 /// Size in bytes above which only one file at a time is in memory: with its outline it may take several times its size.
-const LARGE: u64 = 128 << 10;
+const LARGE_FILE_BYTES: u64 = 128 << 10;
 
 /// Reads files of a store for a call, and keeps their outlines.
-pub(super) struct Reader<'a> {
+pub(super) struct SourceReader<'a> {
     pub root: &'a Root,
     pub store: &'a dyn Store,
     pub call: &'a Call,
@@ -50,41 +50,41 @@ pub(super) struct Reader<'a> {
     large: Mutex<()>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SourceReader<'a> {
     pub fn new(root: &'a Root, store: &'a dyn Store, call: &'a Call) -> Self {
         let now = Instant::now();
         let until = now + call.deadline.saturating_duration_since(now) / 2;
         Self { root, store, call, until, outlines: Mutex::default(), large: Mutex::default() }
     }
 
-    /// Calls `look` with a file and returns its result. Several threads may call this: each large file waits until no
-    /// other one is in memory. So `look` must not keep the file, nor read another.
-    pub fn look_into<R>(
+    /// Calls `work` with a file and returns its result. Several threads may call this: each large file waits until no
+    /// other one is in memory. So `work` must not keep the file, nor read another.
+    pub fn with_file<R>(
         &self,
         path: &str,
-        look: impl FnOnce(&Source) -> R,
-    ) -> Result<R, Unreadable> {
+        work: impl FnOnce(&SourceFile) -> R,
+    ) -> Result<R, SourceError> {
         let at = self.root.relative(path).map_err(|_| StoreError::NoFolder)?;
-        let is_large = self.store.size(&at).is_some_and(|size| size > LARGE);
+        let is_large = self.store.size(&at).is_some_and(|size| size > LARGE_FILE_BYTES);
         let _alone = is_large.then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
-        self.read(path).map(|source| look(&source))
+        self.read(path).map(|source| work(&source))
     }
 
     /// Reads the file at a path from the root.
-    pub fn read(&self, path: &str) -> Result<Source, Unreadable> {
+    pub fn read(&self, path: &str) -> Result<SourceFile, SourceError> {
         let at = self.root.relative(path).map_err(|_| StoreError::NoFolder)?;
         let version = self.store.read_for_update(&at, self.call)?.ok_or(StoreError::NoFolder)?;
         let hash = Hash::of(&version.bytes);
         let text = Text::decode(version.bytes)?;
-        Ok(Source { path: path.to_owned(), text, hash })
+        Ok(SourceFile { path: path.to_owned(), text, hash })
     }
 
-    pub fn outline(&self, source: &Source) -> Arc<Outline> {
+    pub fn outline(&self, source: &SourceFile) -> Arc<Outline> {
         self.quick_outline(source, usize::MAX)
     }
 
     /// Returns the outline in little time: that of a file larger than `largest` is guessed, unless it is known.
-    pub fn quick_outline(&self, source: &Source, largest: usize) -> Arc<Outline> {
+    pub fn quick_outline(&self, source: &SourceFile, largest: usize) -> Arc<Outline> {
         let outlines = || self.outlines.lock().unwrap_or_else(PoisonError::into_inner);
         // The language of a file depends on its path too.
         let key = Hash::of(&[&source.hash.to_string(), source.path.as_str()].concat().into_bytes());
@@ -94,8 +94,8 @@ impl<'a> Reader<'a> {
         let text = source.text.as_str();
         let outline =
             Arc::new(outline::quick_outline(&source.path, text, largest, &|| self.is_over()));
-        let is_whole = text.len() <= largest && outline.parts.len() <= MOST_PARTS;
-        if is_whole && outlines().len() < MOST_OUTLINES {
+        let is_whole = text.len() <= largest && outline.parts.len() <= OUTLINE_PARTS_MAX;
+        if is_whole && outlines().len() < OUTLINES_MAX {
             outlines().insert(key, Arc::clone(&outline));
         }
         outline
@@ -107,27 +107,27 @@ impl<'a> Reader<'a> {
 }
 
 /// A text file.
-pub(super) struct Source {
+pub(super) struct SourceFile {
     pub path: String,
     pub text: Text,
     pub hash: Hash,
 }
 
-impl Source {
+impl SourceFile {
     /// Returns these lines as a result without details. `None` if there are no such lines.
-    pub fn found(
+    pub fn item(
         &self,
         section: Section,
         language: Option<&'static str>,
         range: Range<usize>,
-    ) -> Option<Found> {
+    ) -> Option<ContextItem> {
         let text = self.text.as_str();
         let hash = hash_of_lines(text, &range)?;
-        let shown = lines(text).skip(range.start).take(range.len().min(MOST_LINES));
-        let shown = shown.map(|line| cut(&text[line.start..line.end])).collect();
-        Some(Found {
+        let shown = lines(text).skip(range.start).take(range.len().min(ITEM_LINES_MAX));
+        let shown = shown.map(|line| truncated(&text[line.start..line.end])).collect();
+        Some(ContextItem {
             section,
-            at: 0,
+            position: 0,
             rows: range.len(),
             path: self.path.clone(),
             language,
@@ -144,15 +144,15 @@ impl Source {
     }
 
     /// Returns a part as a result, with its documentation.
-    pub fn part(
+    pub fn item_of_part(
         &self,
         section: Section,
         language: Option<&'static str>,
         part: &Part,
-    ) -> Option<Found> {
+    ) -> Option<ContextItem> {
         let LineRange { first, last } = part.all_lines();
-        let found = self.found(section, language, first..last + 1)?;
-        Some(Found {
+        let found = self.item(section, language, first..last + 1)?;
+        Some(ContextItem {
             symbol: Some(part.path()),
             kind: Some(part.kind),
             signature: Some(part.signature.clone()),
@@ -161,8 +161,8 @@ impl Source {
     }
 }
 
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(LONGEST_LINE) {
+fn truncated(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS_MAX) {
         Some((end, _)) => [&line[..end], "…"].concat(),
         None => line.to_owned(),
     }

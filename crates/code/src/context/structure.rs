@@ -9,17 +9,17 @@ use super::Languages;
 use crate::language;
 
 /// Most folders that are kept by name; deeper ones are counted.
-const MOST_FOLDERS: usize = 4096;
+const FOLDERS_MAX: usize = 4096;
 /// Most bytes of their paths, and of the names of files in them.
-const MOST_BYTES: usize = 2 << 20;
+const BYTES_MAX: usize = 2 << 20;
 /// Most files of a folder that are shown by name.
-const MOST_NAMES: usize = 24;
+const NAMES_MAX: usize = 24;
 /// Most levels that can be requested.
-const DEEPEST: usize = 16;
+const DEPTH_MAX: usize = 16;
 
 /// Files below a folder.
 #[derive(Debug, Default)]
-struct Folder {
+struct FolderFiles {
     /// Number of files at any depth.
     files: u64,
     /// Names of files directly in it, as far as they are shown.
@@ -30,11 +30,11 @@ struct Folder {
 
 /// Counts the files of folders.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct FolderCounter {
     /// Path of the top folder from the root.
     within: String,
     depth: usize,
-    by_path: BTreeMap<String, Folder>,
+    by_path: BTreeMap<String, FolderFiles>,
     bytes: usize,
     /// Hashes of the paths of all folders.
     seen: HashSet<u64>,
@@ -42,11 +42,11 @@ pub(super) struct Folders {
     languages: Languages,
 }
 
-impl Folders {
+impl FolderCounter {
     pub fn new(within: &str, depth: usize) -> Self {
         Self {
             within: within.to_owned(),
-            depth: depth.clamp(1, DEEPEST),
+            depth: depth.clamp(1, DEPTH_MAX),
             by_path: BTreeMap::new(),
             bytes: 0,
             seen: HashSet::new(),
@@ -82,14 +82,14 @@ impl Folders {
                 return;
             }
             self.bytes += folder.len();
-            self.by_path.insert(folder.to_owned(), Folder::default());
+            self.by_path.insert(folder.to_owned(), FolderFiles::default());
         }
         let Some(counted) = self.by_path.get_mut(folder) else { return };
         counted.files += 1;
         if let Some(name) = name {
             counted.own += 1;
             // If there are too many names none is shown, so it does not matter which are kept.
-            if counted.names.len() <= MOST_NAMES && self.bytes < MOST_BYTES {
+            if counted.names.len() <= NAMES_MAX && self.bytes < BYTES_MAX {
                 self.bytes += name.len();
                 counted.names.push(name.to_owned());
             }
@@ -101,13 +101,13 @@ impl Folders {
         while self.is_full() && self.depth > 1 {
             self.depth -= 1;
             self.by_path.retain(|path, _| level(path) <= self.depth);
-            let names = |folder: &Folder| folder.names.iter().map(String::len).sum::<usize>();
+            let names = |folder: &FolderFiles| folder.names.iter().map(String::len).sum::<usize>();
             self.bytes = self.by_path.iter().map(|(path, folder)| path.len() + names(folder)).sum();
         }
     }
 
     fn is_full(&self) -> bool {
-        self.by_path.len() >= MOST_FOLDERS || self.bytes >= MOST_BYTES
+        self.by_path.len() >= FOLDERS_MAX || self.bytes >= BYTES_MAX
     }
 
     pub fn join(&mut self, other: Self) {
@@ -147,6 +147,13 @@ fn level(path: &str) -> usize {
     if path.is_empty() { 0 } else { 1 + path.matches('/').count() }
 }
 
+/// Choice to list the files directly in a folder by name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileNames {
+    Listed,
+    Omitted,
+}
+
 /// Folders, files and languages of a tree.
 #[derive(Debug)]
 pub struct Structure {
@@ -155,7 +162,7 @@ pub struct Structure {
     pub dirs: u64,
     pub languages: Languages,
     depth: usize,
-    folders: BTreeMap<String, Folder>,
+    folders: BTreeMap<String, FolderFiles>,
 }
 
 impl Structure {
@@ -163,10 +170,11 @@ impl Structure {
     /// was requested. Empty if nothing fits.
     pub fn text(&self, room: usize) -> (String, bool) {
         let size = |text: &str| text.len() + text.matches(['\n', '"', '\\']).count();
-        let forms = [true, false].map(|names| (self.depth, names)).into_iter();
-        let fewer = (0..self.depth).rev().map(|depth| (depth, false));
+        let forms =
+            [FileNames::Listed, FileNames::Omitted].map(|names| (self.depth, names)).into_iter();
+        let fewer = (0..self.depth).rev().map(|depth| (depth, FileNames::Omitted));
         for (at, (depth, names)) in forms.chain(fewer).enumerate() {
-            let text = self.drawn(depth, names);
+            let text = self.to_text(depth, names);
             if size(&text) <= room {
                 return (text, at == 0);
             }
@@ -174,14 +182,21 @@ impl Structure {
         (String::new(), false)
     }
 
-    fn drawn(&self, depth: usize, names: bool) -> String {
+    fn to_text(&self, depth: usize, names: FileNames) -> String {
         let mut text = String::new();
-        self.draw("", 0, depth, names, &mut text);
+        self.write_folder("", 0, depth, names, &mut text);
         text.truncate(text.trim_end().len());
         text
     }
 
-    fn draw(&self, path: &str, level: usize, depth: usize, names: bool, text: &mut String) {
+    fn write_folder(
+        &self,
+        path: &str,
+        level: usize,
+        depth: usize,
+        names: FileNames,
+        text: &mut String,
+    ) {
         let Some(folder) = self.folders.get(path) else { return };
         let name = match path.rsplit('/').next().unwrap_or_default() {
             "" if self.within.is_empty() => ".",
@@ -200,13 +215,13 @@ impl Structure {
             let rest = &below[inside.len()..];
             !rest.is_empty() && !rest.contains('/')
         }) {
-            self.draw(below, level + 1, depth, names, text);
+            self.write_folder(below, level + 1, depth, names, text);
         }
-        if names && folder.own <= MOST_NAMES as u64 {
+        if names == FileNames::Listed && folder.own <= NAMES_MAX as u64 {
             for name in &folder.names {
                 let _ = writeln!(text, "{indent}  {name}");
             }
-        } else if names && folder.own > 0 {
+        } else if names == FileNames::Listed && folder.own > 0 {
             let _ = writeln!(text, "{indent}  ({} files)", folder.own);
         }
     }

@@ -5,36 +5,36 @@ use std::ops::ControlFlow;
 use files::tree::{self, Skipped};
 use files::{Call, Root, StoreError};
 
-use super::snippets::MOST_MORE;
-use super::structure::{Folders, Structure};
+use super::snippets::MORE_FILES_MAX;
+use super::structure::{FolderCounter, Structure};
 use super::symbol::{self, Symbol};
-use super::{KeptBytes, Section, Wanted};
+use super::{ContextRequest, KeptBytes, Section};
 use crate::language;
-use crate::rank::{Question, Ranking, Scan, is_source};
+use crate::rank::{RankQuery, Ranking, Scan, is_source};
 
 /// A file that contains a name.
 #[derive(Debug, Clone)]
-pub(super) struct Mention {
+pub(super) struct FileMention {
     pub path: String,
     pub words: u32,
     /// True if the name seems to be defined there.
     pub defines: bool,
     /// True if the names that should be around the name are in the file too.
-    pub near: bool,
+    pub has_scope: bool,
 }
 
 /// Files that contain a name, sorted by path.
 #[derive(Debug)]
-pub(super) struct Mentions {
+pub(super) struct SymbolMentions {
     pub symbol: Symbol,
-    pub files: Vec<Mention>,
-    /// True if the name was only part of a question.
+    pub files: Vec<FileMention>,
+    /// True if the name was only part of a query.
     pub is_guessed: bool,
 }
 
 pub(super) struct Survey<'q> {
     pub ranking: Option<Ranking<'q>>,
-    pub mentions: Vec<Mentions>,
+    pub mentions: Vec<SymbolMentions>,
     /// True if there were too many to keep all of them.
     pub leaves_out_mentions: bool,
     pub structure: Option<Structure>,
@@ -43,41 +43,41 @@ pub(super) struct Survey<'q> {
 }
 
 /// Findings of one thread.
-struct Seen {
+struct ThreadFindings {
     files: u64,
-    folders: Option<Folders>,
-    mentions: Vec<Vec<Mention>>,
+    folders: Option<FolderCounter>,
+    mentions: Vec<Vec<FileMention>>,
 }
 
 /// True if identifiers in a file may be names: in prose they are words.
-fn may_use_names(path: &str) -> bool {
+fn may_contain_identifiers(path: &str) -> bool {
     is_source(path) || language::of_path(path).is_some()
 }
 
 impl<'q> Survey<'q> {
-    pub fn take(
+    pub fn run(
         root: &Root,
-        wanted: &Wanted<'_>,
-        question: Option<&'q Question>,
+        request: &ContextRequest<'_>,
+        query: Option<&'q RankQuery>,
         call: &Call,
     ) -> Result<Self, StoreError> {
-        let scan = question.map(Scan::new);
+        let scan = query.map(Scan::new);
         let mut symbols: Vec<(Symbol, bool)> =
-            wanted.symbols.iter().cloned().map(|symbol| (symbol, false)).collect();
-        if wanted.includes(Section::Definitions) {
-            let guessed = symbol::identifiers(wanted.query).into_iter();
+            request.symbols.iter().cloned().map(|symbol| (symbol, false)).collect();
+        if request.includes(Section::Definitions) {
+            let guessed = symbol::identifiers(request.query).into_iter();
             symbols.extend(guessed.map(|symbol| (symbol, true)));
         }
-        let within = wanted.tree.within.shown();
-        let wants_folders = wanted.includes(Section::Structure);
+        let within = request.tree.within.shown();
+        let wants_folders = request.includes(Section::Structure);
         let reads = scan.is_some() || !symbols.is_empty();
         let kept = KeptBytes::new();
-        let start = || Seen {
+        let start = || ThreadFindings {
             files: 0,
-            folders: wants_folders.then(|| Folders::new(&within, wanted.depth)),
+            folders: wants_folders.then(|| FolderCounter::new(&within, request.depth)),
             mentions: vec![Vec::new(); symbols.len()],
         };
-        let each = |seen: &mut Seen, file: &mut tree::TreeFile<'_>| {
+        let each = |seen: &mut ThreadFindings, file: &mut tree::TreeFile<'_>| {
             let path = file.path();
             if let Some(folders) = &mut seen.folders {
                 folders.add(path);
@@ -91,41 +91,41 @@ impl<'q> Survey<'q> {
             if let Some(scan) = &scan {
                 scan.visit(path, text.as_bytes());
             }
-            if !may_use_names(path) {
+            if !may_contain_identifiers(path) {
                 return ControlFlow::Continue(());
             }
             for ((symbol, _), mentions) in symbols.iter().zip(&mut seen.mentions) {
-                let (words, defines) = symbol.mentions(text.as_bytes());
-                if words > 0 && kept.try_add(size_of::<Mention>() + path.len()) {
-                    let near = symbol.is_near(text.as_bytes(), path);
-                    mentions.push(Mention { path: path.to_owned(), words, defines, near });
+                let (words, defines) = symbol.count_in(text.as_bytes());
+                if words > 0 && kept.try_add(size_of::<FileMention>() + path.len()) {
+                    let has_scope = symbol.has_scope(text.as_bytes(), path);
+                    mentions.push(FileMention { path: path.to_owned(), words, defines, has_scope });
                 }
             }
             ControlFlow::Continue(())
         };
         // A request that only shows given files needs no pass over the others.
         let (states, skipped) = if reads || wants_folders {
-            let visited = tree::visit(root, &wanted.tree, call, start, each)?;
+            let visited = tree::visit(root, &request.tree, call, start, each)?;
             (visited.states, visited.skipped)
         } else {
             (Vec::new(), Skipped::default())
         };
-        let joined = Self::joined(wanted, scan, symbols, states, skipped);
+        let joined = Self::joined(request, scan, symbols, states, skipped);
         Ok(Self { leaves_out_mentions: kept.is_used_up(), ..joined })
     }
 
     fn joined(
-        wanted: &Wanted<'_>,
+        request: &ContextRequest<'_>,
         scan: Option<Scan<'q>>,
         symbols: Vec<(Symbol, bool)>,
-        states: Vec<Seen>,
+        states: Vec<ThreadFindings>,
         skipped: Skipped,
     ) -> Self {
         let mut scanned = 0;
-        let mut folders: Option<Folders> = None;
-        let mut mentions: Vec<Mentions> = symbols
+        let mut folders: Option<FolderCounter> = None;
+        let mut mentions: Vec<SymbolMentions> = symbols
             .into_iter()
-            .map(|(symbol, is_guessed)| Mentions { symbol, files: Vec::new(), is_guessed })
+            .map(|(symbol, is_guessed)| SymbolMentions { symbol, files: Vec::new(), is_guessed })
             .collect();
         for seen in states {
             scanned += seen.files;
@@ -143,13 +143,14 @@ impl<'q> Survey<'q> {
         for mentions in &mut mentions {
             mentions.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         }
-        let last = |section| wanted.start.of(section).saturating_add(wanted.max_results);
-        let most = last(Section::Snippets).max(last(Section::Outline)).saturating_add(MOST_MORE);
+        let last = |section| request.start.of(section).saturating_add(request.max_results);
+        let most =
+            last(Section::Snippets).max(last(Section::Outline)).saturating_add(MORE_FILES_MAX);
         Self {
             ranking: scan.map(|scan| scan.finish(most)),
             mentions,
             leaves_out_mentions: false,
-            structure: folders.map(Folders::structure),
+            structure: folders.map(FolderCounter::structure),
             scanned,
             skipped,
         }

@@ -8,16 +8,16 @@ use crate::rank::definition;
 use crate::words::is_identifier;
 
 /// Most bytes of a name that can be requested.
-pub const LONGEST_NAME: usize = 256;
+pub const SYMBOL_BYTES_MAX: usize = 256;
 
 /// Names of files that stand for their folder.
-const FIRST: &[&str] = &["__init__", "index", "lib", "main", "mod"];
+const INDEX_NAMES: &[&str] = &["__init__", "index", "lib", "main", "mod"];
 /// Names in a path that do not say where it leads.
-const RELATIVE: &[&str] = &["crate", "self", "super", "this"];
+const RELATIVE_NAMES: &[&str] = &["crate", "self", "super", "this"];
 
 /// Rule by which a name matches the requested one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Match {
+pub enum NameMatching {
     #[default]
     Exact,
     /// Begins with it, in lower or upper case.
@@ -31,16 +31,16 @@ pub enum Match {
 pub struct Symbol {
     /// Text of the request.
     pub given: String,
-    pub matching: Match,
+    pub matching: NameMatching,
     name: String,
     /// The names around it, the outermost first.
-    around: Vec<String>,
+    scope: Vec<String>,
 }
 
 impl Symbol {
     /// Parses a symbol. `None` if there is no name in it, or it is too long.
-    pub fn parse(given: &str, matching: Match) -> Option<Self> {
-        if given.len() > LONGEST_NAME {
+    pub fn parse(given: &str, matching: NameMatching) -> Option<Self> {
+        if given.len() > SYMBOL_BYTES_MAX {
             return None;
         }
         let mut names: Vec<String> = Vec::new();
@@ -53,9 +53,9 @@ impl Symbol {
             let parts = step.split(['.', ':']).map(str::trim).filter(|name| !name.is_empty());
             names.extend(parts.map(str::to_owned));
         }
-        names.retain(|name| !RELATIVE.contains(&name.as_str()));
+        names.retain(|name| !RELATIVE_NAMES.contains(&name.as_str()));
         let name = names.pop().filter(|name| !name.contains(char::is_whitespace))?;
-        Some(Self { given: given.to_owned(), matching, name, around: names })
+        Some(Self { given: given.to_owned(), matching, name, scope: names })
     }
 
     /// The name alone, without those around it.
@@ -64,57 +64,68 @@ impl Symbol {
     }
 
     /// Compares a part of the file at `path` with the symbol. `None` if its name does not match.
-    pub(super) fn fit(&self, part: &Part, path: &str) -> Option<Fit> {
+    pub(super) fn match_part(&self, part: &Part, path: &str) -> Option<SymbolMatch> {
         let is_like = match self.matching {
-            Match::Exact => part.name == self.name,
-            Match::Prefix => {
+            NameMatching::Exact => part.name == self.name,
+            NameMatching::Prefix => {
                 let start = part.name.as_bytes().get(..self.name.len());
                 start.is_some_and(|start| start.eq_ignore_ascii_case(self.name.as_bytes()))
             }
-            Match::Substring => positions(part.name.as_bytes(), &self.name, false).next().is_some(),
+            NameMatching::Substring => {
+                find_name(part.name.as_bytes(), &self.name, CaseRule::IgnoreAsciiCase)
+                    .next()
+                    .is_some()
+            }
         };
-        let fit = if self.is_around(part, path) { Fit::All } else { Fit::Name };
+        let fit = if self.is_in_scope(part, path) {
+            SymbolMatch::Qualified
+        } else {
+            SymbolMatch::NameOnly
+        };
         is_like.then_some(fit)
     }
 
     /// True if the names around the symbol are among those of the part, from the innermost on, and then of its file and
     /// folders.
-    fn is_around(&self, part: &Part, path: &str) -> bool {
+    fn is_in_scope(&self, part: &Part, path: &str) -> bool {
         let path = path.rsplit_once('.').map_or(path, |(path, _)| path);
-        let folders = path.rsplit('/').filter(|name| !FIRST.contains(name));
+        let folders = path.rsplit('/').filter(|name| !INDEX_NAMES.contains(name));
         let mut actual = part.scope.iter().rev().map(String::as_str).chain(folders);
-        self.around.iter().rev().all(|name| actual.by_ref().any(|actual| actual == name))
+        self.scope.iter().rev().all(|name| actual.by_ref().any(|actual| actual == name))
     }
 
     /// True if the names around the symbol are in a text or in its path.
-    pub(super) fn is_near(&self, text: &[u8], path: &str) -> bool {
+    pub(super) fn has_scope(&self, text: &[u8], path: &str) -> bool {
         let is_there = |name: &String| {
             memmem::find(text, name.as_bytes()).is_some() || path.contains(name.as_str())
         };
-        self.around.iter().all(is_there)
+        self.scope.iter().all(is_there)
     }
 
     /// Similarity of the name of a part and the requested one, from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "lengths of names")]
-    pub(super) fn nearness(&self, part: &Part) -> f64 {
+    pub(super) fn name_similarity(&self, part: &Part) -> f64 {
         self.name.len() as f64 / part.name.len().max(1) as f64
     }
 
     /// Returns how often the name is in a text, and true if it seems to be defined there. Exact ones are whole words.
-    pub(super) fn mentions(&self, text: &[u8]) -> (u32, bool) {
-        let exact = self.matching == Match::Exact;
+    pub(super) fn count_in(&self, text: &[u8]) -> (u32, bool) {
+        let case = match self.matching {
+            NameMatching::Exact => CaseRule::Exact,
+            NameMatching::Prefix | NameMatching::Substring => CaseRule::IgnoreAsciiCase,
+        };
         let is_free = |at: usize| {
             let end = at + self.name.len();
             let before = at.checked_sub(1).is_some_and(|before| is_identifier(text[before]));
             let behind = text.get(end).is_some_and(|byte| is_identifier(*byte));
             match self.matching {
-                Match::Exact => !before && !behind,
-                Match::Prefix => !before,
-                Match::Substring => true,
+                NameMatching::Exact => !before && !behind,
+                NameMatching::Prefix => !before,
+                NameMatching::Substring => true,
             }
         };
         let (mut count, mut defines) = (0_u32, false);
-        for at in positions(text, &self.name, exact).filter(|at| is_free(*at)) {
+        for at in find_name(text, &self.name, case).filter(|at| is_free(*at)) {
             count = count.saturating_add(1);
             defines = defines || definition::defines(text, at, at + self.name.len());
         }
@@ -124,10 +135,10 @@ impl Symbol {
 
 /// Result of comparing a part with a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum SymbolMatch {
     /// The names around it match as well.
-    All,
-    Name,
+    Qualified,
+    NameOnly,
 }
 
 /// Removes brackets: `(*Type).method()` becomes `Type.method`, `Type<T>` becomes `Type`.
@@ -146,13 +157,21 @@ fn without_brackets(given: &str) -> String {
     rest
 }
 
-/// Positions of `name` in `text`. Unless `exact`, lower and upper case of ASCII letters are the same.
-fn positions<'t>(
+/// Rule for comparing letters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CaseRule {
+    Exact,
+    /// Lower and upper case of ASCII letters are the same.
+    IgnoreAsciiCase,
+}
+
+/// Positions of `name` in `text`.
+fn find_name<'t>(
     text: &'t [u8],
     name: &'t str,
-    exact: bool,
+    case: CaseRule,
 ) -> Box<dyn Iterator<Item = usize> + 't> {
-    if exact {
+    if case == CaseRule::Exact {
         return Box::new(memmem::find_iter(text, name));
     }
     let name = name.as_bytes();
@@ -165,11 +184,11 @@ fn positions<'t>(
     Box::new(starts.filter(fits))
 }
 
-/// Returns the identifiers in a question: tokens that are written as no word of a language is. A question of one word
+/// Returns the identifiers in a query: tokens that are written as no word of a language is. A query of one word
 /// is an identifier.
 pub(super) fn identifiers(query: &str) -> Vec<Symbol> {
-    /// Most identifiers of a question; with more it is a text.
-    const MOST: usize = 8;
+    /// Most identifiers of a query; with more it is a text.
+    const IDENTIFIERS_MAX: usize = 8;
     let tokens: Vec<&str> = query
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '`' | '"' | '\'' | '(' | ')'))
         .map(|token| token.trim_matches(|c: char| matches!(c, '.' | ':' | '?' | '!' | '/')))
@@ -178,9 +197,9 @@ pub(super) fn identifiers(query: &str) -> Vec<Symbol> {
     let alone = tokens.len() == 1;
     let named = tokens.into_iter().filter(|token| alone || is_identifier_like(token));
     let mut symbols: Vec<Symbol> = Vec::new();
-    for symbol in named.filter_map(|token| Symbol::parse(token, Match::Exact)) {
+    for symbol in named.filter_map(|token| Symbol::parse(token, NameMatching::Exact)) {
         let is_name = symbol.name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$');
-        if is_name && !symbols.contains(&symbol) && symbols.len() < MOST {
+        if is_name && !symbols.contains(&symbol) && symbols.len() < IDENTIFIERS_MAX {
             symbols.push(symbol);
         }
     }
@@ -220,22 +239,22 @@ mod tests {
     fn names_stand_where_they_are_asked_for() {
         let check = |given: &str, matching, text: &str, expected: u32| {
             let symbol = Symbol::parse(given, matching).expect("a name");
-            assert_eq!(symbol.mentions(text.as_bytes()).0, expected, "{given} in {text}");
+            assert_eq!(symbol.count_in(text.as_bytes()).0, expected, "{given} in {text}");
         };
-        check("run", Match::Exact, "run(); rerun(); run_all(); a.run", 2);
-        check("run", Match::Prefix, "run(); rerun(); run_all(); Runner", 3);
-        check("run", Match::Substring, "run(); rerun(); run_all(); Runner", 4);
-        check("Type::run", Match::Exact, "run", 1);
-        check("é", Match::Exact, "é éa", 1);
+        check("run", NameMatching::Exact, "run(); rerun(); run_all(); a.run", 2);
+        check("run", NameMatching::Prefix, "run(); rerun(); run_all(); Runner", 3);
+        check("run", NameMatching::Substring, "run(); rerun(); run_all(); Runner", 4);
+        check("Type::run", NameMatching::Exact, "run", 1);
+        check("é", NameMatching::Exact, "é éa", 1);
     }
 
     #[test]
     fn names_are_read_as_people_write_them() {
-        let check = |given: &str, around: &[&str], name: &str| {
-            let symbol = Symbol::parse(given, Match::Exact).expect("a name");
+        let check = |given: &str, scope: &[&str], name: &str| {
+            let symbol = Symbol::parse(given, NameMatching::Exact).expect("a name");
             assert_eq!(
-                (symbol.around, symbol.name),
-                (around.iter().map(|s| (*s).to_owned()).collect(), name.into()),
+                (symbol.scope, symbol.name),
+                (scope.iter().map(|s| (*s).to_owned()).collect(), name.into()),
                 "{given}"
             );
         };
@@ -252,8 +271,8 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_refused() {
-        for given in ["", "  ", "::", "two words", &"x".repeat(LONGEST_NAME + 1)] {
-            assert_eq!(Symbol::parse(given, Match::Exact), None, "{given}");
+        for given in ["", "  ", "::", "two words", &"x".repeat(SYMBOL_BYTES_MAX + 1)] {
+            assert_eq!(Symbol::parse(given, NameMatching::Exact), None, "{given}");
         }
     }
 }

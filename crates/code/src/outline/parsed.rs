@@ -1,20 +1,23 @@
 //! Outlines of files that have a syntax tree.
 
+mod c_family;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 
 use grammars::Tree;
 use tree_sitter::Node;
 
-use super::{DEEPEST_SCOPE, Doc, MOST_PARTS, Part, PartKind, plain, words};
-use crate::language::{Comments, Language};
+use super::{Doc, PARTS_MAX, Part, PartKind, SCOPE_DEPTH_MAX, display, guessed};
+use crate::language::{CommentSyntax, Language};
 use crate::line_starts::LineStarts;
 use crate::syntax;
-use crate::tags::{Role, Tags};
-use crate::tree::{self, Work};
+use crate::tags::{CaptureRole, Tags};
+use crate::tree::{self, WorkLimit};
+use c_family::{DeclaredName, Surroundings, declared_name, is_doubtful, kind_of_function};
 
 /// Most comments and attributes above a part that are considered.
-const MOST_ABOVE: usize = 200;
+const LEADING_NODES_MAX: usize = 200;
 
 /// Returns the parts, and true if there are more. `None` if the text is not parsed.
 pub(super) fn outline(
@@ -24,11 +27,11 @@ pub(super) fn outline(
 ) -> Option<(Vec<Part>, bool)> {
     let parsed = tree::parse(language, text, stop)?;
     let tags = parsed.loaded.tags();
-    let mut found = Found::look(tags, &parsed.tree, text, stop)?;
-    let broken = broken(&parsed.tree);
-    let mut parts = found.parts(text, language, !broken.is_empty());
+    let mut found = Captures::find(tags, &parsed.tree, text, stop)?;
+    let broken = error_ranges(&parsed.tree);
+    let mut parts = found.parts(text, language, &broken);
     if tags.has_functions() && !broken.is_empty() {
-        let guess = Guess { text, broken: &broken, only_keywords: has_keywords(language) };
+        let guess = GuessFilter { text, broken: &broken, only_keywords: has_keywords(language) };
         parts.extend(found.guessed(&guess, &parts, stop));
         text::sort_by_numbers(&mut parts, |part| outer_first(&part.bytes));
     }
@@ -42,10 +45,10 @@ fn outer_first(bytes: &Range<usize>) -> (usize, usize) {
 
 /// Length in bytes of an error range of a line or two. In a longer one the text may be no longer what it seems, so all
 /// guessed definitions count; in a shorter one only those that begin with a keyword do.
-const LONG: usize = 100;
+const LONG_ERROR_BYTES: usize = 100;
 
 /// Error ranges: bytes that the grammar could not parse.
-fn broken(tree: &Tree) -> Vec<Range<usize>> {
+fn error_ranges(tree: &Tree) -> Vec<Range<usize>> {
     let mut broken: Vec<Range<usize>> = Vec::new();
     syntax::visit_errors(tree, |node| {
         let bytes = node.byte_range();
@@ -53,17 +56,17 @@ fn broken(tree: &Tree) -> Vec<Range<usize>> {
         if node.is_error() && !bytes.is_empty() && !is_inside {
             broken.push(bytes);
         }
-        broken.len() < syntax::MOST_ERRORS
+        broken.len() < syntax::ERRORS_MAX
     });
     broken
 }
 
 /// Captures that the patterns found.
 #[derive(Default)]
-struct Found {
+struct Captures {
     definitions: Vec<Definition>,
     /// Comments and attributes, in order.
-    above: Vec<Above>,
+    above: Vec<LeadingNode>,
     /// Outer node and its bytes, by the id of an inner node, if the two are one definition.
     outer: HashMap<usize, (usize, Range<usize>)>,
     /// Blocks, whose declarations are not global: the outermost ones, in order.
@@ -90,21 +93,21 @@ struct Definition {
     pattern: usize,
 }
 
-struct Above {
+struct LeadingNode {
     bytes: Range<usize>,
     is_comment: bool,
 }
 
-impl Found {
-    fn look(tags: &Tags, tree: &Tree, text: &str, stop: &dyn Fn() -> bool) -> Option<Self> {
+impl Captures {
+    fn find(tags: &Tags, tree: &Tree, text: &str, stop: &dyn Fn() -> bool) -> Option<Self> {
         let mut found = Self::default();
-        let mut work = Work::of(text, stop);
-        let flow = tags.patterns.look(
+        let mut work = WorkLimit::of(text, stop);
+        let flow = tags.patterns.for_each_match(
             tree,
             text.as_bytes(),
-            &mut || work.go_on(),
+            &mut || work.check(),
             &mut |captured, pattern| {
-                if found.definitions.len() >= MOST_PARTS {
+                if found.definitions.len() >= PARTS_MAX {
                     found.cut = true;
                     return ControlFlow::Break(());
                 }
@@ -119,30 +122,35 @@ impl Found {
     }
 
     /// Adds the captures of one match.
-    fn add<'tree>(&mut self, captures: impl Iterator<Item = (Role, Node<'tree>)>, pattern: usize) {
+    fn add<'tree>(
+        &mut self,
+        captures: impl Iterator<Item = (CaptureRole, Node<'tree>)>,
+        pattern: usize,
+    ) {
         let (mut part, mut name, mut head_end, mut receiver, mut doc) =
             (None, None, None, None, None);
         let (mut outer, mut inner, mut is_global) = (None, None, false);
         for (role, node) in captures {
             match role {
-                Role::Part(kind) => part = Some((Some(kind), node)),
-                Role::Scope => part = Some((None, node)),
-                Role::Name => name = Some(node),
-                Role::Body => head_end = Some(node.start_byte()),
-                Role::Head => head_end = Some(node.end_byte()),
-                Role::Receiver => receiver = Some(node.byte_range()),
-                Role::Doc => doc = Some(node.byte_range()),
-                Role::Comment | Role::Attribute => self
-                    .above
-                    .push(Above { bytes: node.byte_range(), is_comment: role == Role::Comment }),
-                Role::Outer => outer = Some(node),
-                Role::Inner => inner = Some(node),
-                Role::Global => is_global = true,
-                Role::Block => self.add_block(node),
-                Role::Open => {
+                CaptureRole::Part(kind) => part = Some((Some(kind), node)),
+                CaptureRole::Scope => part = Some((None, node)),
+                CaptureRole::Name => name = Some(node),
+                CaptureRole::Body => head_end = Some(node.start_byte()),
+                CaptureRole::Head => head_end = Some(node.end_byte()),
+                CaptureRole::Receiver => receiver = Some(node.byte_range()),
+                CaptureRole::Doc => doc = Some(node.byte_range()),
+                CaptureRole::Comment | CaptureRole::Attribute => self.above.push(LeadingNode {
+                    bytes: node.byte_range(),
+                    is_comment: role == CaptureRole::Comment,
+                }),
+                CaptureRole::Outer => outer = Some(node),
+                CaptureRole::Inner => inner = Some(node),
+                CaptureRole::Global => is_global = true,
+                CaptureRole::Block => self.add_block(node),
+                CaptureRole::Open => {
                     self.open.insert(node.id());
                 }
-                Role::Other => {}
+                CaptureRole::Other => {}
             }
         }
         if let (Some(outer), Some(inner)) = (outer, inner) {
@@ -152,7 +160,7 @@ impl Found {
             && !(is_global && self.is_in_block(node.start_byte()))
         {
             let body = || node.child_by_field_name("body").map(|body| body.start_byte());
-            let Declared { name, qualifier, is_function } = declared(name);
+            let DeclaredName { name, qualifier, is_function } = declared_name(name);
             self.definitions.push(Definition {
                 node: node.id(),
                 kind: kind.map(|kind| if is_function { kind_of_function(kind) } else { kind }),
@@ -182,23 +190,28 @@ impl Found {
         self.blocks[..behind].last().is_some_and(|block| block.contains(&at))
     }
 
-    fn parts(&mut self, text: &str, language: &dyn Language, is_broken: bool) -> Vec<Part> {
+    /// Returns the parts; `broken` are the ranges that do not parse.
+    fn parts(&mut self, text: &str, language: &dyn Language, broken: &[Range<usize>]) -> Vec<Part> {
         let lines = LineStarts::of(text);
         let comments = language.comments();
         let is_c = matches!(language.name(), "c" | "cpp");
         text::sort_by_numbers(&mut self.above, |above| (above.bytes.start, 0));
-        let mut around: Vec<Around> = Vec::new();
+        let mut around: Vec<EnclosingDefinition> = Vec::new();
         let mut parts = Vec::new();
         for definition in self.definitions_in_order() {
-            end_what_is_over(&mut around, &definition);
+            close_ended(&mut around, &definition);
             let own_scope = definition.kind.is_none();
             let name = &text[definition.name.clone()];
-            let name = if own_scope { words::type_name(name) } else { words::name(name) };
-            let is_alone = around.is_empty() && is_broken;
-            if name.is_empty() || (is_c && is_doubtful(text, &definition, &name, is_alone)) {
+            let name = if own_scope { display::type_name(name) } else { display::name(name) };
+            let surroundings = if around.is_empty() && !broken.is_empty() {
+                Surroundings::Unknown
+            } else {
+                Surroundings::Known
+            };
+            if name.is_empty() || (is_c && is_doubtful(text, &definition, &name, surroundings)) {
                 continue;
             }
-            let next = Around {
+            let next = EnclosingDefinition {
                 qualifier: qualifier(text, &definition),
                 name,
                 kind: definition.kind,
@@ -211,7 +224,7 @@ impl Found {
                 part.scope = scope(&around, &next);
                 part.kind = match definition.receiver {
                     Some(_) if kind == PartKind::Function => PartKind::Method,
-                    _ => kind_inside(kind, definition.is_global, around.last()),
+                    _ => kind_inside(kind, &definition, around.last()),
                 };
                 parts.push(part);
             }
@@ -239,14 +252,19 @@ impl Found {
     }
 
     /// Returns guessed definitions in error ranges, besides the known `parts`.
-    fn guessed(&self, guess: &Guess<'_>, parts: &[Part], stop: &dyn Fn() -> bool) -> Vec<Part> {
+    fn guessed(
+        &self,
+        guess: &GuessFilter<'_>,
+        parts: &[Part],
+        stop: &dyn Fn() -> bool,
+    ) -> Vec<Part> {
         let known: HashSet<_> = parts.iter().map(|part| part.name_line).collect();
-        let (mut guessed, _) = plain::outline(guess.text, stop);
+        let (mut guessed, _) = guessed::outline(guess.text, stop);
         guessed.retain(|part| {
             let is_new = !known.contains(&part.name_line);
-            is_new && guess.takes(part) && !self.is_comment(part.name_bytes.start)
+            is_new && guess.accepts(part) && !self.is_comment(part.name_bytes.start)
         });
-        guessed.truncate(MOST_PARTS.saturating_sub(parts.len()));
+        guessed.truncate(PARTS_MAX.saturating_sub(parts.len()));
         guessed
     }
 
@@ -278,7 +296,7 @@ impl Found {
     fn part(
         &self,
         text: &str,
-        comments: Comments,
+        comments: CommentSyntax,
         lines: &LineStarts,
         definition: &Definition,
         kind: PartKind,
@@ -288,11 +306,11 @@ impl Found {
         let head_end = definition.head_end.unwrap_or(end).clamp(definition.bytes.start, end);
         let doc = match &definition.doc {
             Some(bytes) => {
-                let text = words::doc_string(&text[bytes.clone()]);
+                let text = display::doc_string(&text[bytes.clone()]);
                 Some(Doc { bytes: bytes.clone(), lines: lines.range(bytes), text })
             }
             None => above.map(|bytes| {
-                let text = words::doc(&text[bytes.clone()]);
+                let text = display::doc(&text[bytes.clone()]);
                 Doc { lines: lines.range(&bytes), bytes, text }
             }),
         };
@@ -305,7 +323,7 @@ impl Found {
             bytes,
             name_line: lines.line_of(definition.name.start),
             name_bytes: definition.name.clone(),
-            signature: words::signature(
+            signature: display::signature(
                 self.without_comments(text, definition.bytes.start..head_end),
             ),
             doc,
@@ -314,11 +332,16 @@ impl Found {
 
     /// Finds the attributes and comments directly above `start` that belong to it. Returns where the attributes begin,
     /// and the documentation.
-    fn above(&self, text: &str, comments: Comments, start: usize) -> (usize, Option<Range<usize>>) {
+    fn above(
+        &self,
+        text: &str,
+        comments: CommentSyntax,
+        start: usize,
+    ) -> (usize, Option<Range<usize>>) {
         let (mut first, mut top) = (start, start);
         let mut doc: Option<Range<usize>> = None;
         let behind = self.above.partition_point(|above| above.bytes.start < start);
-        for above in self.above[..behind].iter().rev().take(MOST_ABOVE) {
+        for above in self.above[..behind].iter().rev().take(LEADING_NODES_MAX) {
             let end = above.bytes.start + text[above.bytes.clone()].trim_end().len();
             if !touches(text, end, top) {
                 break;
@@ -337,19 +360,19 @@ impl Found {
             }
             top = above.bytes.start;
         }
-        (first, doc.filter(|doc| !words::is_licence(text, doc)))
+        (first, doc.filter(|doc| !display::is_licence(text, doc)))
     }
 }
 
 /// Filter of guessed definitions.
-struct Guess<'a> {
+struct GuessFilter<'a> {
     text: &'a str,
     broken: &'a [Range<usize>],
     only_keywords: bool,
 }
 
-impl Guess<'_> {
-    fn takes(&self, part: &Part) -> bool {
+impl GuessFilter<'_> {
+    fn accepts(&self, part: &Part) -> bool {
         let at = part.name_bytes.start;
         let behind = self.broken.partition_point(|range| range.start <= at);
         let Some(range) = self.broken[..behind].last().filter(|range| range.contains(&at)) else {
@@ -357,8 +380,9 @@ impl Guess<'_> {
         };
         let is_certain =
             !matches!(part.kind, PartKind::Constant | PartKind::Module | PartKind::Macro);
-        let needs_keyword = self.only_keywords || range.len() <= LONG;
-        is_certain && (!needs_keyword || plain::begins_with_keyword(&self.text[part.bytes.start..]))
+        let needs_keyword = self.only_keywords || range.len() <= LONG_ERROR_BYTES;
+        is_certain
+            && (!needs_keyword || guessed::begins_with_keyword(&self.text[part.bytes.start..]))
     }
 }
 
@@ -368,7 +392,7 @@ fn has_keywords(language: &dyn Language) -> bool {
 }
 
 /// A definition that the next one may be inside of.
-struct Around {
+struct EnclosingDefinition {
     /// Names before its own, as in `module A::B`.
     qualifier: Vec<String>,
     name: String,
@@ -379,9 +403,9 @@ struct Around {
 
 /// Removes the definitions that the next one is not inside of. Definitions that are written as one, as in `int a, b`,
 /// are beside each other, and so is the type in `struct A { … } b`.
-fn end_what_is_over(around: &mut Vec<Around>, next: &Definition) {
+fn close_ended(around: &mut Vec<EnclosingDefinition>, next: &Definition) {
     let is_type = next.kind.is_some_and(PartKind::has_methods);
-    let is_over = |last: &Around| {
+    let is_over = |last: &EnclosingDefinition| {
         last.bytes.end <= next.bytes.start
             || last.bytes == next.bytes
             || (last.is_global && is_type)
@@ -391,52 +415,29 @@ fn end_what_is_over(around: &mut Vec<Around>, next: &Definition) {
     }
 }
 
-/// PartKind of a definition inside another one: a function inside a type, or inside an implementation of one, is a method,
+/// Kind of a definition inside another one: a function inside a type, or inside an implementation of one, is a method,
 /// and a variable is a field.
-fn kind_inside(kind: PartKind, is_global: bool, around: Option<&Around>) -> PartKind {
+fn kind_inside(
+    kind: PartKind,
+    definition: &Definition,
+    around: Option<&EnclosingDefinition>,
+) -> PartKind {
     let has_methods = around.is_some_and(|around| around.kind.is_none_or(PartKind::has_methods));
     match kind {
         PartKind::Function if has_methods => PartKind::Method,
-        PartKind::Constant if has_methods && is_global => PartKind::Field,
+        PartKind::Constant if has_methods && definition.is_global => PartKind::Field,
         _ => kind,
     }
 }
 
-fn scope(around: &[Around], part: &Around) -> Vec<String> {
+fn scope(around: &[EnclosingDefinition], part: &EnclosingDefinition) -> Vec<String> {
     let outwards = around.iter().rev();
     let outwards =
         outwards.flat_map(|one| [&one.name].into_iter().chain(one.qualifier.iter().rev()));
-    let nearest = part.qualifier.iter().rev().chain(outwards).take(DEEPEST_SCOPE);
+    let nearest = part.qualifier.iter().rev().chain(outwards).take(SCOPE_DEPTH_MAX);
     let mut names: Vec<_> = nearest.cloned().collect();
     names.reverse();
     names
-}
-
-/// True if a seeming definition in C or C++ may be part of something that does not parse: macros, or statements of a
-/// function whose head does not parse. `is_alone` is true if nothing is known to be around it, in a text with errors.
-fn is_doubtful(text: &str, definition: &Definition, name: &str, is_alone: bool) -> bool {
-    const LOOKED_AT: usize = 2_000;
-    let is_macro = definition.kind == Some(PartKind::Macro);
-    // A name in C may be a keyword of C++, as long as all of it parses.
-    let is_word = match name {
-        "class" | "friend" | "template" | "typename" | "using" => !definition.is_whole,
-        _ => words::is_of_c(name) && !(is_macro && definition.is_whole),
-    };
-    if is_word {
-        return true;
-    }
-    if !definition.is_global {
-        return false;
-    }
-    let Range { start, end } = definition.bytes;
-    let is_function = definition.kind == Some(PartKind::Function);
-    let written = &text[start..if is_function { end } else { definition.name.start }];
-    let written = written.trim_end_matches(';');
-    let is_several = written[..written.floor_char_boundary(LOOKED_AT)].contains(';');
-    let seems_macro = !name.contains(|c: char| c.is_lowercase());
-    let is_indented = text[..start].ends_with([' ', '\t']);
-    (!definition.is_whole && (is_several || (seems_macro && !is_function)))
-        || (!is_function && is_alone && is_indented)
 }
 
 /// Returns the names that a definition is qualified with: all of them for a type, for a function the type it belongs
@@ -447,19 +448,10 @@ fn qualifier(text: &str, definition: &Definition) -> Vec<String> {
     let is_type =
         definition.kind.is_some_and(|kind| kind.has_methods() || kind == PartKind::Module);
     if is_type && !written.contains('<') {
-        let names = written.split("::").map(words::name);
+        let names = written.split("::").map(display::name);
         return names.filter(|name| !name.is_empty()).collect();
     }
-    vec![words::type_name(written)]
-}
-
-/// PartKind of a function declaration in C or C++, which looks like the declaration of a variable.
-fn kind_of_function(kind: PartKind) -> PartKind {
-    match kind {
-        PartKind::Constant => PartKind::Function,
-        PartKind::Field => PartKind::Method,
-        _ => kind,
-    }
+    vec![display::type_name(written)]
 }
 
 /// Bytes of a name: a private name of JavaScript and a symbol of Ruby without their mark; a conversion of C++ with its
@@ -472,51 +464,6 @@ fn name_of(node: Node<'_>) -> Range<usize> {
             start..node.child_by_field_name("type").map_or(end, |converted| converted.end_byte())
         }
         _ => start..end,
-    }
-}
-
-/// Declaration in a declarator of C or C++.
-struct Declared<'tree> {
-    name: Node<'tree>,
-    /// Type that it belongs to, if that is named before it.
-    qualifier: Option<Range<usize>>,
-    is_function: bool,
-}
-
-/// Finds the name inside pointers, arrays, parameters and parentheses. The node directly around it tells what it is:
-/// `*a()` is a function, `(*a)()` is a pointer.
-fn declared(name: Node<'_>) -> Declared<'_> {
-    let (mut node, mut qualifier) = (name, None::<Range<usize>>);
-    let mut is_function = false;
-    loop {
-        let kind = node.kind();
-        match kind {
-            "operator_cast" => return Declared { name: node, qualifier, is_function },
-            "function_declarator" => is_function = true,
-            "pointer_declarator" | "reference_declarator" | "array_declarator" => {
-                is_function = false;
-            }
-            _ => {}
-        }
-        let inside = node.child_by_field_name("declarator").or_else(|| match kind {
-            // In `(MACRO name)` the node that does not parse is the name.
-            "parenthesized_declarator" => (0..2).rev().find_map(|at| node.named_child(at)),
-            "ERROR" | "attributed_declarator" | "reference_declarator" => node.named_child(0),
-            "template_function" | "template_method" | "template_type" => {
-                node.child_by_field_name("name")
-            }
-            "qualified_identifier" => {
-                let scope = node.child_by_field_name("scope").map(|scope| scope.byte_range());
-                let start = qualifier.as_ref().map(|outer| outer.start);
-                qualifier = scope.map(|scope| start.unwrap_or(scope.start)..scope.end);
-                node.child_by_field_name("name")
-            }
-            _ => None,
-        });
-        match inside {
-            Some(inside) => node = inside,
-            None => return Declared { name: node, qualifier, is_function },
-        }
     }
 }
 

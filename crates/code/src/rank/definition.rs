@@ -8,10 +8,10 @@ use memchr::memrchr;
 use crate::words::is_identifier;
 
 /// Most bytes that are examined on either side of a name.
-const REACH: usize = 160;
+const REACH_BYTES_MAX: usize = 160;
 
 /// Keywords before a name that they define.
-const BEFORE: &[&[u8]] = &[
+const DEFINING_KEYWORDS: &[&[u8]] = &[
     b"class",
     b"component",
     b"const",
@@ -44,7 +44,7 @@ const BEFORE: &[&[u8]] = &[
 ];
 
 /// Keywords before a name that they define, if it is not inside of anything.
-const BEFORE_OUTERMOST: &[&[u8]] = &[b"let", b"val", b"var"];
+const OUTERMOST_KEYWORDS: &[&[u8]] = &[b"let", b"val", b"var"];
 
 /// Words that begin a line that defines a method or a field, in languages that have no keyword for it.
 const MODIFIERS: &[&[u8]] = &[
@@ -67,7 +67,7 @@ const MODIFIERS: &[&[u8]] = &[
 ];
 
 /// Words that begin a line that looks like a definition and is none.
-const CONTROL: &[&[u8]] = &[
+const CONTROL_KEYWORDS: &[&[u8]] = &[
     b"assert", b"await", b"case", b"catch", b"delete", b"do", b"else", b"elif", b"except", b"for",
     b"foreach", b"go", b"if", b"import", b"in", b"match", b"new", b"print", b"raise", b"return",
     b"select", b"switch", b"throw", b"try", b"typeof", b"use", b"using", b"while", b"with",
@@ -76,8 +76,8 @@ const CONTROL: &[&[u8]] = &[
 
 /// True if the identifier around `start..end` is being defined there.
 pub(crate) fn defines(text: &[u8], start: usize, end: usize) -> bool {
-    let from = start.saturating_sub(REACH);
-    let to = text.len().min(end.saturating_add(REACH));
+    let from = start.saturating_sub(REACH_BYTES_MAX);
+    let to = text.len().min(end.saturating_add(REACH_BYTES_MAX));
     let name_start =
         (from..start).rev().find(|at| !is_identifier(text[*at])).map_or(from, |at| at + 1);
     let name_end = (end..to).find(|at| !is_identifier(text[*at])).unwrap_or(to);
@@ -89,17 +89,17 @@ pub(crate) fn defines(text: &[u8], start: usize, end: usize) -> bool {
     let outermost = before.first().is_none_or(|byte| !byte.is_ascii_whitespace());
     let before = before.trim_ascii();
     let last = last_word(before);
-    if BEFORE.contains(&last) {
+    if DEFINING_KEYWORDS.contains(&last) {
         return true;
     }
-    if BEFORE_OUTERMOST.contains(&last) {
+    if OUTERMOST_KEYWORDS.contains(&last) {
         return outermost || before.starts_with(b"export");
     }
     // `func (r *Router) Name(`
     if before.ends_with(b")") {
         return before.starts_with(b"func (");
     }
-    without_a_word(before, &text[name_end..to], outermost)
+    defines_without_keyword(before, &text[name_end..to], outermost)
 }
 
 fn is_comment(line: &[u8]) -> bool {
@@ -111,9 +111,9 @@ fn is_comment(line: &[u8]) -> bool {
 }
 
 /// True for methods, functions and fields of languages in which types, or nothing at all, are before them.
-fn without_a_word(before: &[u8], after: &[u8], outermost: bool) -> bool {
+fn defines_without_keyword(before: &[u8], after: &[u8], outermost: bool) -> bool {
     let first = first_word(before);
-    if CONTROL.contains(&first) || !before.iter().all(|byte| is_of_a_type(*byte)) {
+    if CONTROL_KEYWORDS.contains(&first) || !before.iter().all(|byte| may_be_in_type(*byte)) {
         return false;
     }
     let after = after.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
@@ -132,7 +132,7 @@ fn without_a_word(before: &[u8], after: &[u8], outermost: bool) -> bool {
     }
 }
 
-fn is_of_a_type(byte: u8) -> bool {
+fn may_be_in_type(byte: u8) -> bool {
     is_identifier(byte)
         || matches!(
             byte,

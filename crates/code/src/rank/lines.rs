@@ -1,23 +1,23 @@
-//! Ranking of the lines of a file that a question is about.
+//! Ranking of the lines of a file that a query is about.
 
 use std::ops::Range;
 
 use memchr::memchr2;
 
-use super::matcher::Matcher;
-use super::{DEFINITION, TermSet, definition, saturated};
-use crate::words::MAX_TERMS;
+use super::matcher::TermMatcher;
+use super::{DEFINITION_WEIGHT, TermSet, definition, saturated};
+use crate::words::TERMS_MAX;
 
 /// Most lines with terms that are kept of one file.
-const MAX_LINES: usize = 16 << 10;
+const LINES_MAX: usize = 16 << 10;
 /// Number of lines of a part whose length counts neither for nor against it.
 const USUAL_LINES: f64 = 60.0;
 /// Share of the length of a part that counts against it.
-const LENGTH: f64 = 0.25;
+const LENGTH_SHARE: f64 = 0.25;
 
 /// A line with terms in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct TermLine {
     /// Number of the line, counted from 0, as in `text::lines`.
     pub number: usize,
     pub terms: TermSet,
@@ -27,29 +27,29 @@ pub struct Line {
 
 /// The lines of a file with terms in them.
 #[derive(Debug, Clone)]
-pub struct Lines {
+pub struct TermLines {
     /// Lines in order.
-    pub found: Vec<Line>,
+    pub found: Vec<TermLine>,
     /// Number of lines in the file.
     pub count: usize,
     /// True if there were more lines with terms than are kept.
     pub cut: bool,
-    rarity: [f64; MAX_TERMS],
+    rarity: [f64; TERMS_MAX],
 }
 
-impl Lines {
-    pub(super) fn new(matcher: &Matcher, rarity: &[f64; MAX_TERMS], text: &[u8]) -> Self {
-        let mut ends = Ends::new(text);
+impl TermLines {
+    pub(super) fn new(matcher: &TermMatcher, rarity: &[f64; TERMS_MAX], text: &[u8]) -> Self {
+        let mut ends = LineCounter::new(text);
         let mut lines = Self { found: Vec::new(), count: 0, cut: false, rarity: *rarity };
         matcher.find(text, |found| {
             let number = ends.line_of(found.start);
             if lines.found.last().is_none_or(|last| last.number != number) {
-                if lines.found.len() >= MAX_LINES {
+                if lines.found.len() >= LINES_MAX {
                     lines.cut = true;
                     return;
                 }
                 let (terms, definitions) = Default::default();
-                lines.found.push(Line { number, terms, definitions });
+                lines.found.push(TermLine { number, terms, definitions });
             }
             if let Some(line) = lines.found.last_mut() {
                 line.terms.insert(found.term);
@@ -62,11 +62,11 @@ impl Lines {
         lines
     }
 
-    /// Score of these lines for the question. Comparable only with other lines of the same ranking.
+    /// Score of these lines for the query. Comparable only with other lines of the same ranking.
     pub fn score(&self, range: Range<usize>) -> f64 {
         let first = self.found.partition_point(|line| line.number < range.start);
         let behind = self.found.partition_point(|line| line.number < range.end);
-        let mut tally = Tally::default();
+        let mut tally = LineCounts::default();
         for line in self.found.get(first..behind).unwrap_or_default() {
             tally.add(line);
         }
@@ -77,7 +77,7 @@ impl Lines {
     /// term.
     pub fn best(&self, length: usize) -> Option<Range<usize>> {
         let length = length.max(1);
-        let mut tally = Tally::default();
+        let mut tally = LineCounts::default();
         let mut best: Option<(f64, Range<usize>)> = None;
         let mut first = 0;
         for (at, line) in self.found.iter().enumerate() {
@@ -103,30 +103,30 @@ impl Lines {
 
 /// Number of lines that contain each term.
 #[derive(Default)]
-struct Tally {
-    lines: [u32; MAX_TERMS],
-    definitions: [u32; MAX_TERMS],
+struct LineCounts {
+    lines: [u32; TERMS_MAX],
+    definitions: [u32; TERMS_MAX],
     terms: u32,
 }
 
-impl Tally {
-    fn add(&mut self, line: &Line) {
+impl LineCounts {
+    fn add(&mut self, line: &TermLine) {
         line.terms.iter().for_each(|term| self.lines[term] += 1);
         line.definitions.iter().for_each(|term| self.definitions[term] += 1);
         self.terms |= line.terms.0;
     }
 
-    fn remove(&mut self, line: &Line) {
+    fn remove(&mut self, line: &TermLine) {
         line.terms.iter().for_each(|term| self.lines[term] -= 1);
         line.definitions.iter().for_each(|term| self.definitions[term] -= 1);
     }
 
-    fn score(&self, rarity: &[f64; MAX_TERMS], length: usize) -> f64 {
+    fn score(&self, rarity: &[f64; TERMS_MAX], length: usize) -> f64 {
         let length = u32::try_from(length).map_or(f64::INFINITY, f64::from);
-        let length = 1.0 - LENGTH + LENGTH * length / USUAL_LINES;
+        let length = 1.0 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LINES;
         let of = |term: usize| {
             let weighted =
-                f64::from(self.lines[term]) + DEFINITION * f64::from(self.definitions[term]);
+                f64::from(self.lines[term]) + DEFINITION_WEIGHT * f64::from(self.definitions[term]);
             rarity[term] * saturated(weighted, length)
         };
         TermSet(self.terms).iter().map(of).sum()
@@ -134,14 +134,14 @@ impl Tally {
 }
 
 /// Line counter, which reads the text only as far as needed.
-struct Ends<'t> {
+struct LineCounter<'t> {
     text: &'t [u8],
     number: usize,
     /// Start of the next line, if this one ends: found once, since a line may be long.
     next: Option<usize>,
 }
 
-impl<'t> Ends<'t> {
+impl<'t> LineCounter<'t> {
     fn new(text: &'t [u8]) -> Self {
         Self { text, number: 0, next: line_behind(text, 0) }
     }

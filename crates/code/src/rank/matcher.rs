@@ -1,4 +1,4 @@
-//! Matcher: finds the terms of a question in a text.
+//! Matcher: finds the terms of a query in a text.
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind, Span};
@@ -7,25 +7,25 @@ use crate::words::{self, Term, TermKind};
 
 /// Bytes of a term that are searched for; the rest is compared where these are found. A few letters have few spellings
 /// in upper and lower case.
-const PREFIX: usize = 3;
-/// Bytes of a term that are searched for if there are at most [`FEW_TERMS`]: their spellings are no more than
-/// [`MAX_PATTERNS`].
-const LONG_PREFIX: usize = 4;
-const FEW_TERMS: usize = 7;
+const PREFIX_BYTES: usize = 3;
+/// Bytes of a term that are searched for if there are at most [`FEW_TERMS_MAX`]: their spellings are no more than
+/// [`PATTERNS_MAX`].
+const LONG_PREFIX_BYTES: usize = 4;
+const FEW_TERMS_MAX: usize = 7;
 /// Most patterns of the search that compares many bytes at once.
-const MAX_PATTERNS: usize = 127;
+const PATTERNS_MAX: usize = 127;
 
-/// Finds the terms of a question in any text.
+/// Finds the terms of a query in any text.
 #[derive(Debug)]
-pub(super) struct Matcher {
+pub(super) struct TermMatcher {
     terms: Vec<Term>,
-    prefixes: Prefixes,
+    prefixes: PrefixSearch,
     /// Terms that start with each pattern, by its number.
     groups: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
-enum Prefixes {
+enum PrefixSearch {
     /// Searches many bytes at once; every spelling of a prefix is a pattern of its own.
     Spelled(Searcher),
     /// Searches byte by byte, in either case.
@@ -35,19 +35,19 @@ enum Prefixes {
 
 /// An occurrence of a term.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct TermMatch {
     pub(super) term: usize,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-impl Matcher {
+impl TermMatcher {
     pub(super) fn new(terms: &[Term]) -> Self {
         let folded: Vec<Vec<u8>> = prefixes(terms).into_iter().map(<[u8]>::to_vec).collect();
         let spelled: Vec<Vec<u8>> = folded.iter().flat_map(|prefix| spellings(prefix)).collect();
-        let (prefixes, patterns) = match Prefixes::spelled(&spelled) {
+        let (prefixes, patterns) = match PrefixSearch::spelled(&spelled) {
             Some(prefixes) => (prefixes, spelled),
-            None => (Prefixes::folded(&folded), folded),
+            None => (PrefixSearch::folded(&folded), folded),
         };
         let starts = |term: &Term, pattern: &[u8]| {
             term.text.get(..pattern.len()).is_some_and(|start| start.eq_ignore_ascii_case(pattern))
@@ -63,12 +63,12 @@ impl Matcher {
     }
 
     /// Calls `each` for every term in `text`, in the order of their positions.
-    pub(super) fn find(&self, text: &[u8], mut each: impl FnMut(Found)) {
+    pub(super) fn find(&self, text: &[u8], mut each: impl FnMut(TermMatch)) {
         let mut at = 0;
         while let Some((pattern, found)) = self.prefixes.find(text, at) {
             for term in &self.groups[pattern] {
                 if let Some(end) = end_of(&self.terms[*term], text, found.start) {
-                    each(Found { term: *term, start: found.start, end });
+                    each(TermMatch { term: *term, start: found.start, end });
                 }
             }
             // In `webSocket` a word starts inside the prefix that was found for another.
@@ -78,11 +78,11 @@ impl Matcher {
     }
 }
 
-impl Prefixes {
+impl PrefixSearch {
     /// Makes a search for many bytes at once. `None` if there are too many patterns, or the processor does not support
     /// it.
     fn spelled(patterns: &[Vec<u8>]) -> Option<Self> {
-        if patterns.len() > MAX_PATTERNS {
+        if patterns.len() > PATTERNS_MAX {
             return None;
         }
         let mut search = packed::Config::new().heuristic_pattern_limits(false).builder();
@@ -116,7 +116,7 @@ impl Prefixes {
 
 /// Returns the prefixes of the terms, none of which starts with another.
 fn prefixes(terms: &[Term]) -> Vec<&[u8]> {
-    let most = if terms.len() <= FEW_TERMS { LONG_PREFIX } else { PREFIX };
+    let most = if terms.len() <= FEW_TERMS_MAX { LONG_PREFIX_BYTES } else { PREFIX_BYTES };
     let mut prefixes: Vec<&[u8]> =
         terms.iter().map(|term| &term.text[..term.text.len().min(most)]).collect();
     prefixes.sort_unstable();

@@ -5,11 +5,11 @@ use std::ops::Range;
 use crate::words;
 
 /// Names that say only that a file is the first of its folder.
-const FIRST: &[&[u8]] = &[b"index", b"init", b"lib", b"main", b"mod"];
+const INDEX_NAMES: &[&[u8]] = &[b"index", b"init", b"lib", b"main", b"mod"];
 /// Folders whose names say nothing of what is in them.
 const PLAIN_FOLDERS: &[&[u8]] = &[b"lib", b"spec", b"src", b"test", b"tests"];
 /// Words that say only that a file is a test.
-const TEST: &[&[u8]] = &[b"spec", b"test", b"tests"];
+const TEST_WORDS: &[&[u8]] = &[b"spec", b"test", b"tests"];
 
 /// Extensions of source files, in order.
 const SOURCES: &[&str] = &[
@@ -27,20 +27,20 @@ pub(super) fn words(path: &str) -> impl Iterator<Item = Range<usize>> {
     let stem = name.trim_start_matches('.').split('.').next().unwrap_or_default();
     let start = start + name.len() - name.trim_start_matches('.').len();
     let own = start..start + stem.len();
-    let is_first = says_only(path, own.clone(), FIRST);
+    let is_first = is_only_one_of(path, own.clone(), INDEX_NAMES);
     let part = if is_first {
         let parent = folder.rsplit('/').next().unwrap_or_default();
         let parent = folder.len() - parent.len()..folder.len();
-        if says_only(path, parent.clone(), PLAIN_FOLDERS) { 0..0 } else { parent }
+        if is_only_one_of(path, parent.clone(), PLAIN_FOLDERS) { 0..0 } else { parent }
     } else {
         own
     };
-    telling(path, part)
+    words_besides_test(path, part)
 }
 
 /// True if a file is a test, or in a folder of tests.
 pub(crate) fn is_test(path: &str) -> bool {
-    words::words(path.as_bytes()).any(|word| is_one_of(&path.as_bytes()[word], TEST))
+    words::words(path.as_bytes()).any(|word| is_one_of(&path.as_bytes()[word], TEST_WORDS))
 }
 
 /// True if a file is the source of a program, by its extension.
@@ -61,15 +61,15 @@ pub(super) fn joined(path: &str) -> Vec<u8> {
 }
 
 /// Ranges of the words in a part of a path, except those that say it is a test.
-fn telling(path: &str, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+fn words_besides_test(path: &str, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let text = &path.as_bytes()[part.clone()];
-    let words = words::words(text).filter(|word| !is_one_of(&text[word.clone()], TEST));
+    let words = words::words(text).filter(|word| !is_one_of(&text[word.clone()], TEST_WORDS));
     words.map(move |word| part.start + word.start..part.start + word.end)
 }
 
 /// True if there is at most one word, and it is one of `known`.
-fn says_only(path: &str, part: Range<usize>, known: &[&[u8]]) -> bool {
-    let mut words = telling(path, part);
+fn is_only_one_of(path: &str, part: Range<usize>, known: &[&[u8]]) -> bool {
+    let mut words = words_besides_test(path, part);
     let first = words.next();
     words.next().is_none() && first.is_none_or(|word| is_one_of(&path.as_bytes()[word], known))
 }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use text::{Line, lines};
 
 use super::{
-    CONTEXT_MAX, HitLine, LINE_MAX, SearchOptions,
-    pattern::{Hit, Pattern, line_start},
+    CONTEXT_MAX, LINE_MAX, ResultLine, SearchOptions,
+    pattern::{LineMatch, Pattern, line_start},
 };
 
 /// Most characters shown of a long line before the first match.
-const BEFORE_MATCH: usize = 100;
+const BEFORE_MATCH_MAX: usize = 100;
 
 /// Receives the matching lines of a file one by one, and keeps those that may be shown.
 pub(super) struct Excerpts<'t> {
@@ -24,12 +24,12 @@ pub(super) struct Excerpts<'t> {
     /// A byte offset, and the number of lines before it.
     counted: (usize, usize),
     behind: u64,
-    kept: Vec<(usize, Hit)>,
+    kept: Vec<(usize, LineMatch)>,
 }
 
 impl<'t> Excerpts<'t> {
     /// Makes excerpts of at most `room` lines, from the line `first` on.
-    pub fn new(text: &'t str, first: Option<usize>, room: usize) -> Excerpts<'t> {
+    pub fn new(text: &'t str, first: Option<usize>, room: usize) -> Self {
         Excerpts {
             text,
             first,
@@ -42,13 +42,18 @@ impl<'t> Excerpts<'t> {
         }
     }
 
-    /// Makes excerpts without lines; `is_wanted` says if the file is part of the result.
-    pub fn none(text: &'t str, is_wanted: bool) -> Excerpts<'t> {
-        Excerpts { is_wanted, ..Excerpts::new(text, Some(0), 0) }
+    /// Makes excerpts without lines, of a file that is not part of the result.
+    pub fn none(text: &'t str) -> Self {
+        Self::new(text, Some(0), 0)
+    }
+
+    /// Makes the file part of the result, even without lines.
+    pub fn with_file(self) -> Self {
+        Self { is_wanted: true, ..self }
     }
 
     /// Adds the next line that matches.
-    pub fn add(&mut self, hit: Hit) {
+    pub fn add(&mut self, found: LineMatch) {
         let Some(first) = self.first else {
             self.behind += 1;
             return;
@@ -57,12 +62,12 @@ impl<'t> Excerpts<'t> {
         if self.is_past && !has_room {
             return;
         }
-        let number = self.number(hit.line.start);
+        let number = self.number(found.line.start);
         self.is_past = number >= first;
         if !self.is_past {
             self.behind += 1;
         } else if has_room {
-            self.kept.push((number, hit));
+            self.kept.push((number, found));
         }
     }
 
@@ -84,19 +89,19 @@ impl<'t> Excerpts<'t> {
     }
 
     /// Returns the lines as they are shown.
-    pub fn lines(&self, pattern: &Pattern, options: &SearchOptions<'_>) -> Vec<HitLine> {
+    pub fn lines(&self, pattern: &Pattern, options: &SearchOptions<'_>) -> Vec<ResultLine> {
         let before = options.before.min(CONTEXT_MAX);
         let after = options.after.min(CONTEXT_MAX);
         let mut shown = Vec::new();
         // End of the last line that is shown.
         let mut end = 0;
-        for (at, (number, hit)) in self.kept.iter().enumerate() {
-            let above = self.above(hit.line.start, end, before);
+        for (at, (number, found)) in self.kept.iter().enumerate() {
+            let above = self.above(found.line.start, end, before);
             for (more, line) in above.iter().rev().enumerate() {
                 shown.push(self.plain(number + more - above.len(), *line));
             }
-            shown.push(self.hit(*number, hit, pattern));
-            end = hit.line.next;
+            shown.push(self.found(*number, found, pattern));
+            end = found.line.next;
             let next = self.kept.get(at + 1).map_or(usize::MAX, |(number, _)| *number);
             for more in number + 1..next.min(number.saturating_add(after + 1)) {
                 let Some(line) = lines::lines(&self.text[end..]).next() else { break };
@@ -122,16 +127,16 @@ impl<'t> Excerpts<'t> {
         above
     }
 
-    fn plain(&self, number: usize, line: Line) -> HitLine {
+    fn plain(&self, number: usize, line: Line) -> ResultLine {
         let content = &self.text[line.start..line.end];
         shown(number, content, window(content, 0), None)
     }
 
-    fn hit(&self, number: usize, hit: &Hit, pattern: &Pattern) -> HitLine {
-        let content = &self.text[hit.line.start..hit.line.end];
-        let first = pattern.matches(self.text, hit, 0).first().map_or(0, |first| first.start);
+    fn found(&self, number: usize, found: &LineMatch, pattern: &Pattern) -> ResultLine {
+        let content = &self.text[found.line.start..found.line.end];
+        let first = pattern.matches(self.text, found, 0).first().map_or(0, |first| first.start);
         let window = window(content, first);
-        let matches = pattern.matches(self.text, hit, window.end.max(1));
+        let matches = pattern.matches(self.text, found, window.end.max(1));
         shown(number, content, window, Some(matches))
     }
 }
@@ -141,8 +146,8 @@ fn shown(
     content: &str,
     window: Range<usize>,
     matches: Option<Vec<Range<usize>>>,
-) -> HitLine {
-    HitLine {
+) -> ResultLine {
+    ResultLine {
         number,
         offset: window.start,
         text: content[window].to_owned(),
@@ -162,7 +167,7 @@ fn window(content: &str, first: usize) -> Range<usize> {
         let mut chars = content[..end].char_indices();
         chars.nth_back(count - 1).map_or(0, |(start, _)| start)
     };
-    let start = start_of(content.floor_char_boundary(first), BEFORE_MATCH);
+    let start = start_of(content.floor_char_boundary(first), BEFORE_MATCH_MAX);
     match end_of(start) {
         end if end == content.len() => start_of(end, LINE_MAX)..end,
         end => start..end,

@@ -2,19 +2,19 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use super::{FileHits, SearchError, SearchOptions, Show};
+use super::{FileMatches, ResultKind, SearchError, SearchOptions};
 
 /// Position where a page begins. Written as the number of a line, `:` and a path: from that line of that file on;
 /// without the number, after that file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cursor {
+pub(super) struct PageCursor {
     path: String,
     /// `None` if all of the file is before the cursor.
     line: Option<usize>,
 }
 
-impl Cursor {
-    pub fn parse(cursor: &str) -> Result<Cursor, SearchError> {
+impl PageCursor {
+    pub fn parse(cursor: &str) -> Result<Self, SearchError> {
         let (line, path) = cursor.split_once(':').ok_or(SearchError::Cursor)?;
         let line = match line {
             "" => None,
@@ -24,7 +24,7 @@ impl Cursor {
             }
             _ => return Err(SearchError::Cursor),
         };
-        Ok(Cursor { path: path.to_owned(), line })
+        Ok(Self { path: path.to_owned(), line })
     }
 
     /// First line of a file that is not before the cursor; `None` if all lines are.
@@ -44,16 +44,16 @@ impl Cursor {
 
 /// The first files of those found so far, with as many results as fit on the page, and no more files.
 #[derive(Debug)]
-pub(super) struct Page {
-    files: BTreeMap<String, FileHits>,
+pub(super) struct ResultPage {
+    files: BTreeMap<String, FileMatches>,
     /// Number of results in all files.
     held: usize,
     max_results: usize,
 }
 
-impl Page {
-    pub fn new(max_results: usize) -> Page {
-        Page { files: BTreeMap::new(), held: 0, max_results }
+impl ResultPage {
+    pub fn new(max_results: usize) -> Self {
+        Self { files: BTreeMap::new(), held: 0, max_results }
     }
 
     pub fn max_results(&self) -> usize {
@@ -61,15 +61,15 @@ impl Page {
     }
 
     /// True if results of this file may be on the page.
-    pub fn wants(&self, path: &str) -> bool {
+    pub fn may_include(&self, path: &str) -> bool {
         self.held < self.max_results
             || self.files.last_key_value().is_some_and(|(last, _)| path < last.as_str())
     }
 
     /// Adds the matches of a file, and drops files that are no longer on the page.
-    pub fn put(&mut self, hits: FileHits) {
-        self.held += results(&hits);
-        self.files.insert(hits.path.clone(), hits);
+    pub fn insert(&mut self, matches: FileMatches) {
+        self.held += results(&matches);
+        self.files.insert(matches.path.clone(), matches);
         while let Some(last) = self.files.last_entry() {
             let without = self.held - results(last.get());
             if without < self.max_results {
@@ -85,7 +85,7 @@ impl Page {
         self,
         options: &SearchOptions<'_>,
         results_ahead: u64,
-    ) -> (Vec<FileHits>, Option<String>) {
+    ) -> (Vec<FileMatches>, Option<String>) {
         let too_many = self.held.saturating_sub(self.max_results);
         let shown = self.held - too_many;
         let mut files: Vec<_> = self.files.into_values().collect();
@@ -95,8 +95,8 @@ impl Page {
         }
         let has_more = results_ahead > shown as u64;
         let next = files.last().filter(|_| has_more).map(|last| match options.show {
-            Show::Counts => format!(":{}", last.path),
-            Show::Lines => {
+            ResultKind::Counts => format!(":{}", last.path),
+            ResultKind::Lines => {
                 let result = last.lines.iter().rfind(|line| line.is_match);
                 format!("{}:{}", result.map_or(0, |line| line.number + 1), last.path)
             }
@@ -106,16 +106,20 @@ impl Page {
 }
 
 /// Number of results in a file. A file without lines is one result.
-fn results(hits: &FileHits) -> usize {
-    if hits.lines.is_empty() { 1 } else { hits.lines.iter().filter(|line| line.is_match).count() }
+fn results(matches: &FileMatches) -> usize {
+    if matches.lines.is_empty() {
+        1
+    } else {
+        matches.lines.iter().filter(|line| line.is_match).count()
+    }
 }
 
 /// Drops all lines after the first `results`, except those after the last of them that are its context.
-fn cut_after(hits: &mut FileHits, results: usize, after: usize) {
-    let mut results_at = hits.lines.iter().enumerate().filter(|(_, line)| line.is_match);
+fn cut_after(matches: &mut FileMatches, results: usize, after: usize) {
+    let mut results_at = matches.lines.iter().enumerate().filter(|(_, line)| line.is_match);
     let Some((_, last)) = results_at.nth(results.saturating_sub(1)) else { return };
-    let end = results_at.next().map_or(hits.lines.len(), |(at, _)| at);
+    let end = results_at.next().map_or(matches.lines.len(), |(at, _)| at);
     let last = last.number.saturating_add(after);
-    hits.lines.truncate(end);
-    hits.lines.retain(|line| line.number <= last);
+    matches.lines.truncate(end);
+    matches.lines.retain(|line| line.number <= last);
 }

@@ -12,27 +12,27 @@ use regex_syntax::{
 };
 use text::{Line, lines::lines};
 
-use super::long::LongSearch;
+use super::long_text::LongTextSearch;
 
 /// Longest pattern in bytes: an error message shows the pattern.
 pub const PATTERN_MAX: usize = 4096;
 
 /// Largest compiled pattern in bytes: at worst a search takes time in proportion to it.
-const SIZE_MAX: usize = 5 << 20;
+const COMPILED_BYTES_MAX: usize = 5 << 20;
 
 /// Most bytes of each thread's cache for a pattern.
 const CACHE_MAX: usize = 2 << 20;
 
 /// Bytes between two checks of the deadline.
-const PIECE: usize = 64 * 1024;
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Most bytes of a line in which an expression is searched for, and of a text if a match may span several lines.
-const LINE_SEARCHED: usize = 256 * 1024;
-const TEXT_SEARCHED: usize = 1 << 20;
+const LINE_SEARCHED_MAX: usize = 256 * 1024;
+const TEXT_SEARCHED_MAX: usize = 1 << 20;
 
 /// Case sensitivity of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Case {
+pub enum CaseSensitivity {
     /// Sensitive if the pattern has an upper case letter.
     #[default]
     Smart,
@@ -43,7 +43,7 @@ pub enum Case {
 /// Options of a pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatternOptions {
-    pub case: Case,
+    pub case: CaseSensitivity,
     /// True if the pattern is searched for letter by letter, and is not a regular expression.
     pub is_literal: bool,
     /// True if a match must not have a letter, digit or `_` before or after it.
@@ -66,7 +66,7 @@ pub struct Pattern {
     /// True if it is searched for letter by letter.
     is_plain: bool,
     /// Search in texts for which the matcher may take too long. `None` if it takes no more time than reading the text.
-    long: Option<Arc<LongSearch>>,
+    long: Option<Arc<LongTextSearch>>,
 }
 
 /// A part of a text that is searched at once.
@@ -77,24 +77,20 @@ pub(super) struct Piece {
 }
 
 impl Pattern {
-    pub fn new(pattern: &str, options: PatternOptions) -> Result<Pattern, PatternError> {
+    pub fn new(pattern: &str, options: PatternOptions) -> Result<Self, PatternError> {
         if pattern.len() > PATTERN_MAX {
             let length = pattern.len();
             let why = format!("a pattern has at most {PATTERN_MAX} bytes, this one has {length}");
             return Err(PatternError(why));
         }
-        let is_case_insensitive = match options.case {
-            Case::Smart => !has_upper_case(pattern, options.is_literal),
-            Case::Sensitive => false,
-            Case::Insensitive => true,
-        };
+        let case = effective_case(pattern, options);
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)
-            .case_insensitive(is_case_insensitive)
+            .case_insensitive(case == CaseSensitivity::Insensitive)
             .fixed_strings(options.is_literal)
             .word(options.whole_word)
-            .size_limit(SIZE_MAX)
+            .size_limit(COMPILED_BYTES_MAX)
             .dfa_size_limit(CACHE_MAX)
             // `$` matches before `\r\n` and before a lone `\r`, and no class contains either.
             .crlf(true);
@@ -104,13 +100,13 @@ impl Pattern {
         let matcher = builder.build(pattern).map_err(|error| PatternError(error.to_string()))?;
         let is_by_line = matcher.line_terminator().is_some();
         let is_plain = options.is_literal || !pattern.contains(is_special);
-        if is_plain && !is_case_insensitive {
-            return Ok(Pattern { matcher, is_by_line, is_plain, long: None });
+        if is_plain && case == CaseSensitivity::Sensitive {
+            return Ok(Self { matcher, is_by_line, is_plain, long: None });
         }
         let failed = || PatternError("it is too large".into());
-        let expression = parse(pattern, options, is_case_insensitive).ok_or_else(failed)?;
-        let long = LongSearch::new(&expression, SIZE_MAX).ok_or_else(failed)?;
-        Ok(Pattern { matcher, is_by_line, is_plain, long: Some(Arc::new(long)) })
+        let expression = parse(pattern, options, case).ok_or_else(failed)?;
+        let long = LongTextSearch::new(&expression, COMPILED_BYTES_MAX).ok_or_else(failed)?;
+        Ok(Self { matcher, is_by_line, is_plain, long: Some(Arc::new(long)) })
     }
 
     /// Most bytes that are searched between two checks of the deadline.
@@ -136,7 +132,7 @@ impl Pattern {
     /// Returns the parts of a text that can be searched one by one: whole lines, except for the end of very long ones.
     pub(super) fn pieces<'t>(&self, text: &'t str) -> impl Iterator<Item = Piece> + 't {
         let (is_by_line, is_plain) = (self.is_by_line, self.is_plain);
-        let piece = PIECE.min(self.at_once());
+        let piece = PIECE_BYTES.min(self.at_once());
         let mut at = 0;
         std::iter::from_fn(move || {
             let start = at;
@@ -145,13 +141,13 @@ impl Pattern {
             }
             if !is_by_line {
                 at = text.len();
-                let end = if is_plain { at } else { at.min(TEXT_SEARCHED) };
+                let end = if is_plain { at } else { at.min(TEXT_SEARCHED_MAX) };
                 let end = if end == at { at } else { line_start(text, end) };
                 return Some(Piece { bytes: start..end, is_cut: end < at });
             }
             let last = line_start(text, text.len().min(start + piece).max(start + 1) - 1);
             let line = line_at(text, last);
-            if is_plain || line.end - line.start <= LINE_SEARCHED {
+            if is_plain || line.end - line.start <= LINE_SEARCHED_MAX {
                 at = line.next;
                 Some(Piece { bytes: start..at, is_cut: false })
             } else if line.start > start {
@@ -159,28 +155,42 @@ impl Pattern {
                 Some(Piece { bytes: start..at, is_cut: false })
             } else {
                 at = line.next;
-                let end = text.floor_char_boundary(start + LINE_SEARCHED);
+                let end = text.floor_char_boundary(start + LINE_SEARCHED_MAX);
                 Some(Piece { bytes: start..end, is_cut: true })
             }
         })
     }
 
     /// Returns the lines of a piece that match. Some may be missing if the call is over.
-    pub(super) fn hits<'p>(&'p self, text: &'p str, piece: &Piece, call: &'p Call) -> Hits<'p> {
+    pub(super) fn line_matches<'p>(
+        &'p self,
+        text: &'p str,
+        piece: &Piece,
+        call: &'p Call,
+    ) -> LineMatches<'p> {
         let Range { start, end } = piece.bytes;
         let is_cut = piece.is_cut;
-        Hits { pattern: self, call, text, search: start, line: start, end, covered: None, is_cut }
+        LineMatches {
+            pattern: self,
+            call,
+            text,
+            search: start,
+            line: start,
+            end,
+            covered: None,
+            is_cut,
+        }
     }
 
     /// Part of a line that is searched.
     fn content<'t>(&self, text: &'t str, line: &Line) -> &'t [u8] {
         let line = &text.as_bytes()[line.start..line.end];
-        if self.is_plain { line } else { &line[..line.len().min(LINE_SEARCHED)] }
+        if self.is_plain { line } else { &line[..line.len().min(LINE_SEARCHED_MAX)] }
     }
 
     /// Returns the matches in a line, in bytes from its beginning: the first, and all that begin before `end`.
-    pub(super) fn matches(&self, text: &str, hit: &Hit, end: usize) -> Vec<Range<usize>> {
-        let Hit { line, first } = hit;
+    pub(super) fn matches(&self, text: &str, found: &LineMatch, end: usize) -> Vec<Range<usize>> {
+        let LineMatch { line, first } = found;
         if !self.is_by_line {
             // Only the part in the line counts, and the terminator is not in it.
             let column = |at: usize| at.clamp(line.start, line.end) - line.start;
@@ -208,14 +218,14 @@ impl Pattern {
 }
 
 /// A line that matches.
-pub(super) struct Hit {
+pub(super) struct LineMatch {
     pub line: Line,
     /// A match in it, as far as it is known: it may begin before the line and end after it.
     first: Range<usize>,
 }
 
-/// Iterator over the lines that match, made by [`Pattern::hits`].
-pub(super) struct Hits<'p> {
+/// Iterator over the lines that match, made by [`Pattern::line_matches`].
+pub(super) struct LineMatches<'p> {
     pattern: &'p Pattern,
     call: &'p Call,
     text: &'p str,
@@ -230,17 +240,17 @@ pub(super) struct Hits<'p> {
     pub is_cut: bool,
 }
 
-impl Iterator for Hits<'_> {
-    type Item = Hit;
+impl Iterator for LineMatches<'_> {
+    type Item = LineMatch;
 
-    fn next(&mut self) -> Option<Hit> {
+    fn next(&mut self) -> Option<LineMatch> {
         if self.pattern.is_by_line { self.next_by_line() } else { self.next_in_text() }
     }
 }
 
-impl Hits<'_> {
+impl LineMatches<'_> {
     /// Returns the next line. The matcher may have a quick way to find lines that perhaps match.
-    fn next_by_line(&mut self) -> Option<Hit> {
+    fn next_by_line(&mut self) -> Option<LineMatch> {
         while self.line < self.end {
             if self.end - self.line > self.pattern.at_once() {
                 return self.next_in_long_line();
@@ -262,7 +272,7 @@ impl Hits<'_> {
             let content = self.pattern.content(self.text, &line);
             // A match between `\r` and `\n` is not in the line.
             if (is_certain && at <= line.end) || matches!(matcher.is_match(content), Ok(true)) {
-                return Some(Hit { line, first: at..at });
+                return Some(LineMatch { line, first: at..at });
             }
         }
         self.line = self.end;
@@ -270,15 +280,15 @@ impl Hits<'_> {
     }
 
     /// Searches the line, which must be the only one of its piece.
-    fn next_in_long_line(&mut self) -> Option<Hit> {
+    fn next_in_long_line(&mut self) -> Option<LineMatch> {
         let line = line_at(self.text, self.line);
         self.line = self.end;
         let (found, is_cut) = self.pattern.find(self.pattern.content(self.text, &line), 0);
         self.is_cut |= is_cut;
-        found.map(|first| Hit { line, first })
+        found.map(|first| LineMatch { line, first })
     }
 
-    fn next_in_text(&mut self) -> Option<Hit> {
+    fn next_in_text(&mut self) -> Option<LineMatch> {
         loop {
             if let Some(first) = self.covered.clone() {
                 let line = line_at(self.text, self.line);
@@ -286,7 +296,7 @@ impl Hits<'_> {
                 if self.line >= first.end || self.line >= self.end {
                     self.covered = None;
                 }
-                return Some(Hit { line, first });
+                return Some(LineMatch { line, first });
             }
             // Each match may take a search of all text after it.
             if self.search > self.end || self.call.check().is_err() {
@@ -313,12 +323,12 @@ impl Hits<'_> {
 }
 
 /// Parses the expression that the matcher searches for.
-fn parse(pattern: &str, options: PatternOptions, is_case_insensitive: bool) -> Option<Hir> {
+fn parse(pattern: &str, options: PatternOptions, case: CaseSensitivity) -> Option<Hir> {
     let escaped = options.is_literal.then(|| regex_syntax::escape(pattern));
     let expression = ParserBuilder::new()
         .multi_line(true)
         .crlf(true)
-        .case_insensitive(is_case_insensitive)
+        .case_insensitive(case == CaseSensitivity::Insensitive)
         .utf8(false)
         .build()
         .parse(escaped.as_deref().unwrap_or(pattern))
@@ -330,11 +340,20 @@ fn parse(pattern: &str, options: PatternOptions, is_case_insensitive: bool) -> O
     Some(Hir::concat(vec![Hir::look(start), expression, Hir::look(end)]))
 }
 
-/// True if an upper case letter stands for itself in a pattern.
-fn has_upper_case(pattern: &str, is_literal: bool) -> bool {
-    struct Found(bool);
+/// Returns the case sensitivity that the options ask for: sensitive or insensitive.
+fn effective_case(pattern: &str, options: PatternOptions) -> CaseSensitivity {
+    match options.case {
+        CaseSensitivity::Smart if has_upper_case(pattern, options) => CaseSensitivity::Sensitive,
+        CaseSensitivity::Smart => CaseSensitivity::Insensitive,
+        given => given,
+    }
+}
 
-    impl ast::Visitor for Found {
+/// True if an upper case letter stands for itself in a pattern.
+fn has_upper_case(pattern: &str, options: PatternOptions) -> bool {
+    struct UpperCaseFinder(bool);
+
+    impl ast::Visitor for UpperCaseFinder {
         type Output = bool;
         type Err = ();
 
@@ -363,9 +382,9 @@ fn has_upper_case(pattern: &str, is_literal: bool) -> bool {
 
     let in_expression = || {
         let parsed = ast::parse::Parser::new().parse(pattern).ok()?;
-        ast::visit(&parsed, Found(false)).ok()
+        ast::visit(&parsed, UpperCaseFinder(false)).ok()
     };
-    if is_literal {
+    if options.is_literal {
         pattern.chars().any(char::is_uppercase)
     } else {
         // A pattern that is no expression is refused when it is compiled.

@@ -1,7 +1,7 @@
 //! The smallest part around a line.
 
 use super::outline;
-use code::outline::block_at;
+use code::outline::part_at;
 
 #[test]
 fn the_innermost_part_with_its_comment_is_the_block_around_a_line() {
@@ -22,7 +22,7 @@ fn the_innermost_part_with_its_comment_is_the_block_around_a_line() {
         (17, Some("THREE")),
         (99, None),
     ] {
-        let found = block_at(&outline, line).map(code::outline::Part::path);
+        let found = part_at(&outline, line).map(code::outline::Part::path);
         assert_eq!(found.as_deref(), expected, "line {line}");
     }
 }

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use super::outline;
 use code::outline::{
-    DEEPEST_SCOPE, LONGEST_DOC, LONGEST_NAME, LONGEST_SIGNATURE, MOST_PARTS, Outline, Source,
+    DOC_CHARS_MAX, NAME_CHARS_MAX, Outline, PARTS_MAX, SCOPE_DEPTH_MAX, SIGNATURE_CHARS_MAX, Source,
 };
 use code::references::references;
 use code::syntax::{errors, new_errors};
-use code::tree::LARGEST_PARSED;
+use code::tree::PARSED_BYTES_MAX;
 
 const PATHS: [&str; 21] = [
     "a.rs", "a.py", "a.go", "A.java", "a.c", "a.js", "a.ts", "a.tsx", "a.json", "a.toml", "a.yaml",
@@ -22,22 +22,22 @@ const PATHS: [&str; 21] = [
 /// What holds of every outline.
 fn verify(outline: &Outline, text: &str) {
     let lines = text::lines::count(text);
-    assert!(outline.parts.len() <= MOST_PARTS);
+    assert!(outline.parts.len() <= PARTS_MAX);
     assert!(outline.parts.is_sorted_by_key(|part| part.bytes.start));
     for part in &outline.parts {
         assert!(part.lines.first <= part.lines.last && part.lines.last < lines, "{part:?}");
         assert!(
             text.get(part.bytes.clone()).is_some() && text.get(part.name_bytes.clone()).is_some()
         );
-        assert!(!part.name.is_empty() && part.name.chars().count() <= LONGEST_NAME);
+        assert!(!part.name.is_empty() && part.name.chars().count() <= NAME_CHARS_MAX);
         assert!(
-            part.signature.chars().count() <= LONGEST_SIGNATURE
-                && part.scope.len() <= DEEPEST_SCOPE
+            part.signature.chars().count() <= SIGNATURE_CHARS_MAX
+                && part.scope.len() <= SCOPE_DEPTH_MAX
         );
         if let Some(doc) = &part.doc {
             assert!(doc.lines.first <= doc.lines.last && doc.lines.last < lines, "{part:?}");
             assert!(
-                text.get(doc.bytes.clone()).is_some() && doc.text.chars().count() <= LONGEST_DOC
+                text.get(doc.bytes.clone()).is_some() && doc.text.chars().count() <= DOC_CHARS_MAX
             );
         }
     }
@@ -179,9 +179,9 @@ fn what_scanners_keep_is_answered() {
 
 #[test]
 fn large_texts_are_guessed() {
-    let text = format!("fn a() {{}}\n{}", " ".repeat(LARGEST_PARSED));
+    let text = format!("fn a() {{}}\n{}", " ".repeat(PARSED_BYTES_MAX));
     let found = outline("a.rs", &text);
-    assert_eq!(found.source, Source::Guessed);
+    assert_eq!(found.source, OutlineOrigin::Guessed);
     assert_eq!(found.parts[0].name, "a");
     assert_eq!(errors("a.rs", &text, &|| false), None);
 
@@ -193,7 +193,7 @@ fn large_texts_are_guessed() {
 
 #[test]
 fn many_parts_and_long_names_are_cut() {
-    let many = "fn a() {}\n".repeat(MOST_PARTS + 1);
+    let many = "fn a() {}\n".repeat(PARTS_MAX + 1);
     let found = outline("a.rs", &many);
     assert!(found.cut);
     verify(&found, &many);
@@ -201,7 +201,7 @@ fn many_parts_and_long_names_are_cut() {
     let name = "n".repeat(100_000);
     let text = format!("/// {name}\nstruct {name} {{ a: {name} }}\n");
     let found = outline("a.rs", &text);
-    assert_eq!(found.source, Source::Parsed);
+    assert_eq!(found.source, OutlineOrigin::Parsed);
     verify(&found, &text);
     assert!(found.parts[0].name.ends_with("n…"));
 
@@ -220,7 +220,7 @@ fn a_parse_that_is_stopped_leaves_a_guess() {
         asked.get() > 3
     };
     let found = code::outline::outline("a.rs", &text, &stop);
-    assert_eq!(found.source, Source::Guessed);
+    assert_eq!(found.source, OutlineOrigin::Guessed);
     assert!(found.cut);
 }
 

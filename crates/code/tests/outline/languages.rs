@@ -4,11 +4,11 @@ use expect_test::{Expect, expect};
 
 use super::{outline, shown};
 use code::language;
-use code::outline::Source;
+use code::outline::OutlineOrigin;
 
 pub(super) fn check(path: &str, text: &str, expected: &Expect) {
     let outline = outline(path, text);
-    assert_eq!(outline.source, Source::Parsed);
+    assert_eq!(outline.origin, OutlineOrigin::Parsed);
     assert!(!outline.cut);
     expected.assert_eq(&shown(&outline));
     for part in &outline.parts {

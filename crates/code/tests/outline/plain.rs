@@ -3,11 +3,11 @@
 use expect_test::{Expect, expect};
 
 use super::{outline, shown};
-use code::outline::Source;
+use code::outline::OutlineOrigin;
 
 fn check(path: &str, text: &str, expected: &Expect) {
     let outline = outline(path, text);
-    assert_eq!(outline.source, Source::Guessed);
+    assert_eq!(outline.origin, OutlineOrigin::Guessed);
     expected.assert_eq(&shown(&outline));
 }
 

@@ -6,11 +6,11 @@ mod sources;
 mod tables;
 mod trees;
 
-use grammars::Packed;
+use grammars::PackedGrammar;
 use tree_sitter::Language;
 
 /// Each packed parser beside the plain one, and what the names of its files end with.
-fn pairs() -> Vec<(&'static Packed, Language, &'static [&'static str])> {
+fn pairs() -> Vec<(&'static PackedGrammar, Language, &'static [&'static str])> {
     vec![
         (&grammars::BASH, tree_sitter_bash::LANGUAGE.into(), &["sh", "bash"]),
         (&grammars::C, tree_sitter_c::LANGUAGE.into(), &["c", "h"]),

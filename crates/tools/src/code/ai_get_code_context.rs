@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use ::code::context::{self, Counts, Gathered, Match, Section, Symbol, Unreadable, Wanted};
+use ::code::context::{
+    self, CodeContext, ContextRequest, NameMatching, Section, SectionCounts, SourceError, Symbol,
+};
 use ::code::outline::PartKind;
 use files::{Hash, Root, StoreError};
 use schemars::JsonSchema;
@@ -227,7 +229,7 @@ impl Tool for AiGetCodeContext {
             }
         }
         for name in self.symbols.iter().flatten() {
-            if Symbol::parse(name, Match::Exact).is_none() {
+            if Symbol::parse(name, NameMatching::Exact).is_none() {
                 let message = format!("`symbols`: `{}` is no name", short(name));
                 let hint =
                     "for instance `run`, `Walker/run` or `Walker::run`; for words there is `query`";
@@ -249,7 +251,7 @@ impl Tool for AiGetCodeContext {
         let asks = !query.is_empty() || !symbols.is_empty() || self.files.is_some();
         let is_map = !asks && !sections.contains(&Section::Outline);
         let results = if is_map { RESULTS_OF_MAP } else { RESULTS };
-        let wanted = Wanted {
+        let request = ContextRequest {
             query,
             symbols: &symbols,
             files: &files,
@@ -261,7 +263,7 @@ impl Tool for AiGetCodeContext {
             start: self.start()?,
             tree: super::tree(cx, self.path.as_deref(), self.globs.as_deref(), [false; 2])?,
         };
-        let gathered = context::gather(cx.root, cx.store, &wanted, cx.call);
+        let gathered = context::gather(cx.root, cx.store, &request, cx.call);
         let mut gathered = gathered.map_err(|error| {
             super::refused_folder(self.path.as_deref().unwrap_or("."), &error, cx.limits)
         })?;
@@ -280,22 +282,22 @@ impl Tool for AiGetCodeContext {
 }
 
 /// Refuses the call if nothing of what it asked for can be shown.
-fn refuse_unreadable(gathered: &Gathered, asked: usize, cx: &Context) -> Result<(), Failure> {
-    let shows_nothing = gathered.found.is_empty() && gathered.structure.is_none();
+fn refuse_unreadable(gathered: &CodeContext, asked: usize, cx: &Context) -> Result<(), Failure> {
+    let shows_nothing = gathered.items.is_empty() && gathered.structure.is_none();
     match gathered.unreadable.first() {
         Some((path, error)) if shows_nothing && gathered.unreadable.len() == asked => {
             Err(match error {
-                Unreadable::NotText(reason) => {
+                SourceError::NotText(reason) => {
                     let message = format!("Cannot read binary file: {}", short(path));
                     Failure { message, ..super::not_text(path, reason) }
                 }
-                Unreadable::Store(StoreError::IsFolder) => {
+                SourceError::Store(StoreError::IsFolder) => {
                     let message = format!("{} is a folder", short(path));
                     Failure::new(FailureKind::Invalid, message.clone())
                         .with_faults(vec![message])
                         .with_hint("`path` is for folders, `files` for files")
                 }
-                Unreadable::Store(error) => super::refused(path, error, cx.limits),
+                SourceError::Store(error) => super::refused(path, error, cx.limits),
             })
         }
         _ => Ok(()),
@@ -305,9 +307,9 @@ fn refuse_unreadable(gathered: &Gathered, asked: usize, cx: &Context) -> Result<
 impl AiGetCodeContext {
     fn symbols(&self) -> Vec<Symbol> {
         let matching = match self.r#match {
-            Some(Matching::Exact) | None => Match::Exact,
-            Some(Matching::Prefix) => Match::Prefix,
-            Some(Matching::Substring) => Match::Substring,
+            Some(Matching::Exact) | None => NameMatching::Exact,
+            Some(Matching::Prefix) => NameMatching::Prefix,
+            Some(Matching::Substring) => NameMatching::Substring,
         };
         let names = self.symbols.iter().flatten();
         names.filter_map(|name| Symbol::parse(name, matching)).collect()
@@ -351,8 +353,8 @@ impl AiGetCodeContext {
         Hash::of(asked.as_bytes()).to_string()[..8].to_owned()
     }
 
-    fn start(&self) -> Result<Counts, Failure> {
-        let Some(cursor) = &self.cursor else { return Ok(Counts::default()) };
+    fn start(&self) -> Result<SectionCounts, Failure> {
+        let Some(cursor) = &self.cursor else { return Ok(SectionCounts::default()) };
         budget::parse_cursor(cursor, &self.digest()).ok_or_else(|| {
             let message = "`cursor` is not one of this question".to_owned();
             Failure::new(FailureKind::Invalid, message.clone())

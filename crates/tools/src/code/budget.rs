@@ -7,7 +7,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ::code::context::{Counts, Found, Gathered, LONGEST_LINE, Section, Structure, Unreadable};
+use ::code::context::{
+    CodeContext, ContextItem, LINE_CHARS_MAX, Section, SectionCounts, SourceError, Structure,
+};
 use files::StoreError;
 use serde_json::{Map, Value, json};
 
@@ -103,7 +105,7 @@ impl Size {
 /// An answer without its results.
 struct Frame<'a> {
     budget: &'a Budget,
-    gathered: &'a Gathered,
+    gathered: &'a CodeContext,
     root: String,
     structure: Option<(String, bool)>,
     notes: Vec<String>,
@@ -111,7 +113,7 @@ struct Frame<'a> {
 
 impl Budget {
     /// Returns the answer as text and as data.
-    pub fn answer(&self, gathered: &Gathered) -> (String, Map<String, Value>) {
+    pub fn answer(&self, gathered: &CodeContext) -> (String, Map<String, Value>) {
         let all = Size { text: self.max_tokens * TOKEN, data: self.max_tokens * TOKEN };
         let mut frame = Frame {
             budget: self,
@@ -122,7 +124,7 @@ impl Budget {
         };
         if let Some(structure) = &gathered.structure {
             let room = all.minus(frame.size());
-            let room = if gathered.found.is_empty() { room } else { room.share(SHARE) };
+            let room = if gathered.items.is_empty() { room } else { room.share(SHARE) };
             frame.structure = Some(drawn(structure, room));
         }
         // The least informative parts are dropped first.
@@ -134,7 +136,7 @@ impl Budget {
                 break;
             }
         }
-        let pieces = fitted(&gathered.found, self.detail, all.minus(frame.size()));
+        let pieces = fitted(&gathered.items, self.detail, all.minus(frame.size()));
         frame.filled(&pieces)
     }
 }
@@ -146,22 +148,22 @@ fn drawn(structure: &Structure, room: Size) -> (String, bool) {
     structure.text(room.text.min(room.data).saturating_sub(80 + languages))
 }
 
-fn notes(gathered: &Gathered, detail: Detail) -> Vec<String> {
+fn notes(gathered: &CodeContext, detail: Detail) -> Vec<String> {
     let unreadable = gathered.unreadable.iter().map(|(path, error)| match error {
-        Unreadable::Store(StoreError::NoFolder) => format!("`{path}` is not there"),
+        SourceError::Store(StoreError::NoFolder) => format!("`{path}` is not there"),
         error => format!("`{path}` cannot be shown: {error}"),
     });
-    let is_cut = |line: &String| line.ends_with('…') && line.chars().count() > LONGEST_LINE;
-    let is_code = |found: &&Found| found.section != Section::Outline;
-    let mut lines = gathered.found.iter().filter(is_code).flat_map(|found| &found.text);
+    let is_cut = |line: &String| line.ends_with('…') && line.chars().count() > LINE_CHARS_MAX;
+    let is_code = |found: &&ContextItem| found.section != Section::Outline;
+    let mut lines = gathered.items.iter().filter(is_code).flat_map(|found| &found.text);
     let has_cut = detail == Detail::Body && lines.any(is_cut);
-    let cut_lines = has_cut.then(|| format!("lines are cut at {LONGEST_LINE} characters"));
+    let cut_lines = has_cut.then(|| format!("lines are cut at {LINE_CHARS_MAX} characters"));
     let notes = gathered.notes.iter().cloned().chain(unreadable).chain(cut_lines);
     notes.map(|note| cut(&note, LONGEST_NOTE)).collect()
 }
 
 /// Returns as many results as fit, each with as much detail as fits.
-fn fitted(found: &[Found], most: Detail, room: Size) -> Vec<Piece> {
+fn fitted(found: &[ContextItem], most: Detail, room: Size) -> Vec<Piece> {
     let mut used = Size::default();
     let mut pieces: Vec<Piece> = Vec::new();
     for found in found {
@@ -207,7 +209,7 @@ fn fitted(found: &[Found], most: Detail, room: Size) -> Vec<Piece> {
 }
 
 impl Piece {
-    fn new(found: &Found, detail: Detail, lines: usize) -> Self {
+    fn new(found: &ContextItem, detail: Detail, lines: usize) -> Self {
         let text = shown_text(found, detail, lines);
         let data = shown_data(found, detail, lines);
         let size = Size::of(&text, &data);
@@ -215,7 +217,7 @@ impl Piece {
     }
 
     /// Returns a piece with as many lines as there is space for, if that is more than are shown now.
-    fn longest(found: &Found, room: Size, now: &Self) -> Option<Self> {
+    fn longest(found: &ContextItem, room: Size, now: &Self) -> Option<Self> {
         let all = found.text.len();
         let with = |lines: usize| Self::new(found, Detail::Body, lines);
         let fits = |lines: usize| with(lines).size.fits(room);
@@ -269,7 +271,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(found: &'a Found, detail: Detail, lines: usize) -> Self {
+    fn of(found: &'a ContextItem, detail: Detail, lines: usize) -> Self {
         let lines = if detail == Detail::Body { &found.text[..lines] } else { &[] };
         let is_outline = found.section == Section::Outline;
         // A part of a part may begin behind the head of it.
@@ -284,13 +286,13 @@ impl<'a> Shown<'a> {
 }
 
 /// True if the part's own first words are among the lines.
-fn begins_with_head(found: &Found) -> bool {
+fn begins_with_head(found: &ContextItem) -> bool {
     let Some(signature) = &found.signature else { return true };
     let head = signature.split(' ').take(2).collect::<Vec<_>>().join(" ");
     found.text.iter().any(|line| line.contains(&head))
 }
 
-fn shown_text(found: &Found, detail: Detail, lines: usize) -> String {
+fn shown_text(found: &ContextItem, detail: Detail, lines: usize) -> String {
     let shown = Shown::of(found, detail, lines);
     let (first, last) = (Base::One.show(found.lines.start), found.lines.end);
     let mut text = format!("{} {}:{first}", type_name(found.section), found.path);
@@ -331,7 +333,7 @@ fn shown_text(found: &Found, detail: Detail, lines: usize) -> String {
     text
 }
 
-fn shown_data(found: &Found, detail: Detail, lines: usize) -> Value {
+fn shown_data(found: &ContextItem, detail: Detail, lines: usize) -> Value {
     let shown = Shown::of(found, detail, lines);
     let mut data = Map::new();
     let mut add = |name: &str, value: Option<Value>| {
@@ -384,35 +386,35 @@ impl Frame<'_> {
     }
 
     /// Counts the results of each kind that are not shown.
-    fn omitted(&self, pieces: &[Piece]) -> Counts {
+    fn omitted(&self, pieces: &[Piece]) -> SectionCounts {
         let mut omitted = self.gathered.left;
-        for found in &self.gathered.found[pieces.len()..] {
+        for found in &self.gathered.items[pieces.len()..] {
             omitted.add(found.section, 1);
         }
         omitted
     }
 
     fn is_truncated(&self, pieces: &[Piece]) -> bool {
-        let is_less = |(piece, found): (&Piece, &Found)| {
+        let is_less = |(piece, found): (&Piece, &ContextItem)| {
             let most = self.budget.detail.min(most(found));
             piece.detail < most || (most == Detail::Body && piece.lines < found.rows)
         };
         !self.omitted(pieces).is_empty()
-            || pieces.iter().zip(&self.gathered.found).any(is_less)
+            || pieces.iter().zip(&self.gathered.items).any(is_less)
             || self.structure.as_ref().is_some_and(|(_, is_all)| !is_all)
     }
 
     /// Returns the cursor of the next page, which begins with the first result that is not shown, or else behind all
     /// that were searched.
     fn cursor(&self, pieces: &[Piece]) -> Option<String> {
-        let shows_nothing = pieces.is_empty() && !self.gathered.found.is_empty();
+        let shows_nothing = pieces.is_empty() && !self.gathered.items.is_empty();
         // If not even one result fits, the next page would be the same.
         if self.omitted(pieces).is_empty() || shows_nothing {
             return None;
         }
         let mut next = self.gathered.end;
-        for found in self.gathered.found[pieces.len()..].iter().rev() {
-            next.set(found.section, found.at);
+        for found in self.gathered.items[pieces.len()..].iter().rev() {
+            next.set(found.section, found.position);
         }
         Some(cursor(&self.budget.asked, next))
     }
@@ -510,7 +512,7 @@ impl Frame<'_> {
 }
 
 /// Returns the most detail that can be shown of a result.
-fn most(found: &Found) -> Detail {
+fn most(found: &ContextItem) -> Detail {
     match found.text.is_empty() {
         true if found.signature.is_some() => Detail::Signature,
         true => Detail::Path,
@@ -519,20 +521,20 @@ fn most(found: &Found) -> Detail {
 }
 
 /// Returns the cursor at which the next page of the answer to this question begins.
-fn cursor(asked: &str, seen: Counts) -> String {
+fn cursor(asked: &str, seen: SectionCounts) -> String {
     let seen = Section::WITH_RESULTS.map(|section| seen.of(section).to_string());
     format!("{asked}-{}", seen.join("-"))
 }
 
 /// Parses a cursor; `None` if it is not one of this question.
-pub(super) fn parse_cursor(cursor: &str, asked: &str) -> Option<Counts> {
+pub(super) fn parse_cursor(cursor: &str, asked: &str) -> Option<SectionCounts> {
     let counts = cursor.strip_prefix(asked)?.strip_prefix('-')?;
     let counts: Vec<usize> =
         counts.split('-').map(|count| count.parse().ok()).collect::<Option<_>>()?;
     if counts.len() != Section::WITH_RESULTS.len() {
         return None;
     }
-    let mut seen = Counts::default();
+    let mut seen = SectionCounts::default();
     for (section, count) in Section::WITH_RESULTS.into_iter().zip(counts) {
         seen.add(section, count);
     }
@@ -552,17 +554,17 @@ mod tests {
             asked: "question".into(),
             elapsed: Duration::from_millis(12_345),
         };
-        let (text, data) = budget.answer(&Gathered::default());
+        let (text, data) = budget.answer(&CodeContext::default());
         assert_eq!(data["stats"]["elapsed_ms"], 12_345);
         assert!(text.ends_with(" in 12345 ms"), "{text}");
     }
 
     /// Makes a result of that section, with the lines of a part that has this head.
-    fn found(section: Section, signature: Option<&str>, text: &[&str]) -> Found {
+    fn found(section: Section, signature: Option<&str>, text: &[&str]) -> ContextItem {
         let hash = files::Hash::of(b"");
-        Found {
+        ContextItem {
             section,
-            at: 0,
+            position: 0,
             path: "a.rs".into(),
             language: None,
             lines: 0..text.len(),
@@ -606,7 +608,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_one_of_its_question() {
-        let mut seen = Counts::default();
+        let mut seen = SectionCounts::default();
         for (count, section) in Section::WITH_RESULTS.into_iter().enumerate() {
             seen.set(section, 10 + count);
         }

@@ -36,8 +36,8 @@ impl Toolset for Code {
 }
 
 /// Frees the parsers that are loaded and not used now; they are loaded again in a few milliseconds.
-pub fn give_back() {
-    ::code::give_back();
+pub fn free_unused() {
+    ::code::free_unused();
 }
 
 pub(crate) const PATHS_ARE_RELATIVE: &str =

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use ::code::search::{
-    self, CONTEXT_MAX, Case, FileHits, Found, HitLine, Pattern, PatternOptions, RESULTS_MAX,
-    SearchError, SearchOptions, Show,
+    self, CONTEXT_MAX, CaseSensitivity, FileMatches, Pattern, PatternOptions, RESULTS_MAX,
+    ResultKind, ResultLine, SearchError, SearchOptions, SearchPage,
 };
 use files::tree::Skipped;
 use schemars::JsonSchema;
@@ -146,8 +146,8 @@ impl Tool for SearchFiles {
                 [self.hidden == Some(true), self.ignored == Some(true)],
             )?,
             show: match self.show {
-                Some(Shown::Counts) => Show::Counts,
-                Some(Shown::Lines) | None => Show::Lines,
+                Some(Shown::Counts) => ResultKind::Counts,
+                Some(Shown::Lines) | None => ResultKind::Lines,
             },
             before: context,
             after: context,
@@ -157,10 +157,8 @@ impl Tool for SearchFiles {
         let found = search::search(cx.root, &pattern, &options, cx.call).map_err(|error| {
             let path = self.path.as_deref().unwrap_or(".");
             match error {
-                SearchError::Cursor => {
-                    super::invalid("`cursor` is not one of a search".into())
-                        .with_hint("give the `next_cursor` of the page before, or leave it out")
-                }
+                SearchError::Cursor => super::invalid("`cursor` is not one of a search".into())
+                    .with_hint("give the `next_cursor` of the page before, or leave it out"),
                 SearchError::Store(error) => super::refused_folder(path, &error, cx.limits),
             }
         })?;
@@ -172,9 +170,9 @@ impl SearchFiles {
     fn pattern(&self) -> Result<Pattern, Failure> {
         let options = PatternOptions {
             case: match self.case {
-                Some(CaseRule::Sensitive) => Case::Sensitive,
-                Some(CaseRule::Insensitive) => Case::Insensitive,
-                Some(CaseRule::Smart) | None => Case::Smart,
+                Some(CaseRule::Sensitive) => CaseSensitivity::Sensitive,
+                Some(CaseRule::Insensitive) => CaseSensitivity::Insensitive,
+                Some(CaseRule::Smart) | None => CaseSensitivity::Smart,
             },
             is_literal: self.literal == Some(true),
             whole_word: self.word == Some(true),
@@ -187,7 +185,7 @@ impl SearchFiles {
     }
 }
 
-fn reply(found: &Found) -> ToolOutput {
+fn reply(found: &SearchPage) -> ToolOutput {
     let mut text = String::new();
     for file in &found.files {
         show_file(file, &mut text);
@@ -221,7 +219,7 @@ fn reply(found: &Found) -> ToolOutput {
 }
 
 /// Appends `path [hash] n`, then `12: a line that matches` and `13- one near it`.
-fn show_file(file: &FileHits, text: &mut String) {
+fn show_file(file: &FileMatches, text: &mut String) {
     let _ = writeln!(text, "{} [{}] {}", file.path, file.hash, file.matching_lines);
     let mut last = None;
     for line in &file.lines {
@@ -238,13 +236,13 @@ fn show_file(file: &FileHits, text: &mut String) {
 }
 
 /// Returns the part of a line that is shown.
-fn line_text(line: &HitLine) -> String {
+fn line_text(line: &ResultLine) -> String {
     let before = if line.offset > 0 { "…" } else { "" };
     let after = if line.offset + line.text.len() < line.length { "…" } else { "" };
     [before, &line.text, after].concat()
 }
 
-fn file_data(file: &FileHits) -> Value {
+fn file_data(file: &FileMatches) -> Value {
     let lines: Vec<_> = file.lines.iter().map(line_data).collect();
     let mut data = json!({
         "path": file.path,
@@ -257,7 +255,7 @@ fn file_data(file: &FileHits) -> Value {
     data
 }
 
-fn line_data(line: &HitLine) -> Value {
+fn line_data(line: &ResultLine) -> Value {
     let mut data = json!({
         "line": Base::One.show(line.number),
         "text": line_text(line),
@@ -299,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_cut_line_says_so_on_both_sides() {
-        let line = |offset, text: &str, length| HitLine {
+        let line = |offset, text: &str, length| ResultLine {
             number: 0,
             offset,
             text: text.into(),

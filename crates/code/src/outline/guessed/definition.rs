@@ -1,204 +1,22 @@
-//! Outlines of any text, guessed line by line.
-//!
-//! A part begins where a line begins as definitions do in most languages, and ends before the next line that is not
-//! indented further.
+//! Guesses what a line defines, by the forms that definitions have in most languages: a keyword, an assignment of a
+//! function, or parameters with a body.
 
 use std::ops::Range;
 
-use text::LineRange;
-use text::lines::{Line, lines};
-
-use super::{DEEPEST_SCOPE, Doc, MOST_PARTS, Part, PartKind, words};
+use crate::part_kind::PartKind;
 
 /// Most bytes examined of a line, and of the text after a name.
-const LOOKED_AT: usize = 400;
+pub(super) const EXAMINED_BYTES_MAX: usize = 400;
 /// Most line breaks in parameters.
-const MOST_PARAMETER_LINES: usize = 12;
-
-/// Returns the parts, and true if there are more.
-pub(super) fn outline(text: &str, stop: &dyn Fn() -> bool) -> (Vec<Part>, bool) {
-    let mut guess = Guess { text, parts: Vec::new(), open: Vec::new(), above: None, last: None };
-    for (number, line) in lines(text).enumerate() {
-        if guess.parts.len() >= MOST_PARTS || (number % 1024 == 0 && stop()) {
-            guess.close_all();
-            return (guess.parts, true);
-        }
-        guess.take(number, line);
-    }
-    guess.close_all();
-    (guess.parts, false)
-}
-
-struct Guess<'a> {
-    text: &'a str,
-    parts: Vec<Part>,
-    /// Parts that have not ended yet, each indented further than the one before.
-    open: Vec<Open>,
-    /// The comment that ends directly above.
-    above: Option<(Range<usize>, LineRange)>,
-    /// The last line that is not blank: its number and its end.
-    last: Option<(usize, usize)>,
-}
-
-struct Open {
-    part: usize,
-    indent: usize,
-    /// True for a namespace, whose contents are often not indented further. It ends with a brace.
-    braced: bool,
-}
-
-impl Guess<'_> {
-    fn take(&mut self, number: usize, line: Line) {
-        let shown = start_of(&self.text[line.start..line.end], LOOKED_AT);
-        let content = shown.trim_start();
-        if content.trim_end().is_empty() {
-            self.above = None;
-            return;
-        }
-        let indent = width(&shown[..shown.len() - content.len()]);
-        let at = line.start + shown.len() - content.len();
-        if is_comment(content) {
-            let (bytes, lines) = self
-                .above
-                .take()
-                .unwrap_or((at..line.end, LineRange { first: number, last: number }));
-            self.above =
-                Some((bytes.start..line.end, LineRange { first: lines.first, last: number }));
-        } else {
-            self.end_what_is_over(indent, content, number, line);
-            if let Some((kind, name)) = definition(content, &self.text[at..]) {
-                self.begin(kind, at + name.start..at + name.end, indent, number, at..line.end);
-            }
-            self.above = None;
-        }
-        self.last = Some((number, line.end));
-    }
-
-    /// Ends the parts that a line with this indent is no longer in.
-    fn end_what_is_over(&mut self, indent: usize, content: &str, number: usize, line: Line) {
-        if self.is_in_directive() {
-            let Some((_, end)) = self.last else { return };
-            if self.text[..end].ends_with('\\') {
-                return;
-            }
-            if let Some(open) = self.open.pop() {
-                self.end(open.part, self.last);
-            }
-        }
-        if is_label(content) {
-            return;
-        }
-        while let Some(open) = self.open.last().filter(|open| open.indent >= indent) {
-            let part = open.part;
-            let closes = open.indent == indent && is_closing(content);
-            let goes_on = content.starts_with('{') || (open.braced && !closes);
-            if open.indent == indent && goes_on {
-                return;
-            }
-            let last = if closes { Some((number, line.end)) } else { self.last };
-            self.end(part, last);
-            self.open.pop();
-            if closes {
-                return;
-            }
-        }
-    }
-
-    /// True if the innermost part is a preprocessor directive.
-    fn is_in_directive(&self) -> bool {
-        let part = self.open.last().and_then(|open| self.parts.get(open.part));
-        part.is_some_and(|part| self.text[part.bytes.start..].starts_with('#'))
-    }
-
-    fn end(&mut self, part: usize, last: Option<(usize, usize)>) {
-        if let (Some(part), Some((number, end))) = (self.parts.get_mut(part), last)
-            && number >= part.lines.first
-        {
-            part.lines.last = number;
-            part.bytes.end = end;
-        }
-    }
-
-    fn close_all(&mut self) {
-        while let Some(open) = self.open.pop() {
-            self.end(open.part, self.last);
-        }
-    }
-
-    fn begin(
-        &mut self,
-        kind: PartKind,
-        name: Range<usize>,
-        indent: usize,
-        number: usize,
-        bytes: Range<usize>,
-    ) {
-        let around = self.open.last().and_then(|open| self.parts.get(open.part));
-        let is_method =
-            kind == PartKind::Function && around.is_some_and(|part| part.kind.has_methods());
-        let skipped = self.open.len().saturating_sub(DEEPEST_SCOPE);
-        let names = self.open.iter().skip(skipped).filter_map(|open| self.parts.get(open.part));
-        let scope = names.map(|part| part.name.clone()).collect();
-        let above = self.above.take().filter(|(bytes, _)| !words::is_licence(self.text, bytes));
-        let doc = above.map(|(bytes, lines)| {
-            let text = words::doc(&self.text[bytes.clone()]);
-            Doc { bytes, lines, text }
-        });
-        let head = start_of(&self.text[bytes.clone()], LOOKED_AT).trim_end();
-        // A preprocessor directive continues only after a backslash.
-        let goes_on = if head.starts_with('#') { head.ends_with('\\') } else { true };
-        if goes_on && !head.ends_with([';', '}']) {
-            let braced = kind == PartKind::Module && head.ends_with('{');
-            self.open.push(Open { part: self.parts.len(), indent, braced });
-        }
-        self.parts.push(Part {
-            name: words::name(&self.text[name.clone()]),
-            kind: if is_method { PartKind::Method } else { kind },
-            scope,
-            signature: words::signature(head.split('{').take(1)),
-            bytes,
-            lines: LineRange { first: number, last: number },
-            name_bytes: name,
-            name_line: number,
-            doc,
-        });
-    }
-}
+const PARAMETER_LINES_MAX: usize = 12;
 
 /// Returns as much of the start of `text` as fits in `most` bytes.
-fn start_of(text: &str, most: usize) -> &str {
+pub(super) fn start_of(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-fn width(blanks: &str) -> usize {
-    blanks.bytes().map(|blank| if blank == b'\t' { 4 } else { 1 }).sum()
-}
-
-fn is_comment(content: &str) -> bool {
-    let hash = content.strip_prefix('#').is_some_and(|rest| rest.starts_with([' ', '#']));
-    let defines = content.trim_start_matches(['#', ' ', '\t']).starts_with("define ");
-    (hash && !defines)
-        || ["//", "/*", "* ", "*/", "--", ";;", "%"].iter().any(|mark| content.starts_with(mark))
-}
-
-/// True for a line that ends a part and is indented like its beginning.
-fn is_closing(content: &str) -> bool {
-    let word = content.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    content.starts_with(['}', ')', ']']) || matches!(word, "end" | "fi" | "done" | "esac")
-}
-
-/// True for a line in the middle of a part that may be indented like its beginning: `public:`, a preprocessor
-/// directive.
-fn is_label(content: &str) -> bool {
-    let access = ["public", "private", "protected", "signals"];
-    content.starts_with('#')
-        || access.iter().any(|word| {
-            content.strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with(':'))
-        })
-}
-
 /// Returns the kind of what a line defines, and the range of its name. `rest` is the text from the same place on.
-fn definition(content: &str, rest: &str) -> Option<(PartKind, Range<usize>)> {
+pub(super) fn definition(content: &str, rest: &str) -> Option<(PartKind, Range<usize>)> {
     let found = macro_of(content)
         .or_else(|| by_typedef(content))
         .or_else(|| by_keyword(content))
@@ -237,8 +55,8 @@ fn by_typedef(content: &str) -> Option<(PartKind, &str)> {
 }
 
 /// True if `text` begins with a line in which a keyword begins a definition.
-pub(super) fn begins_with_keyword(text: &str) -> bool {
-    let line = start_of(text, LOOKED_AT).split(['\n', '\r']).next().unwrap_or_default();
+pub(in crate::outline) fn begins_with_keyword(text: &str) -> bool {
+    let line = start_of(text, EXAMINED_BYTES_MAX).split(['\n', '\r']).next().unwrap_or_default();
     by_keyword(line).is_some()
 }
 
@@ -469,11 +287,11 @@ fn is_control(word: &str) -> bool {
 /// True if a body opens after the parameters, before the statement ends.
 fn has_body(from_parameters: &str) -> bool {
     let (mut depth, mut lines) = (0_usize, 0);
-    for byte in start_of(from_parameters, 2 * LOOKED_AT).bytes() {
+    for byte in start_of(from_parameters, 2 * EXAMINED_BYTES_MAX).bytes() {
         match byte {
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
-            b'\n' | b'\r' if lines == MOST_PARAMETER_LINES => return false,
+            b'\n' | b'\r' if lines == PARAMETER_LINES_MAX => return false,
             b'\n' | b'\r' => lines += 1,
             b'{' if depth == 0 => return true,
             b';' | b'}' | b'=' if depth == 0 => return false,

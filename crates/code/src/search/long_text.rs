@@ -16,32 +16,32 @@ use regex_automata::{
 use regex_syntax::hir::Hir;
 
 /// Most steps between two checks of the deadline: some 100 ms.
-const STEPS: usize = 16 << 20;
+const STEPS_MAX: usize = 16 << 20;
 
 /// Most bytes of each thread's cache.
-const CACHE: usize = 2 << 20;
+const CACHE_BYTES_MAX: usize = 2 << 20;
 
 #[derive(Debug)]
-pub(super) struct LongSearch {
+pub(super) struct LongTextSearch {
     /// Most bytes that any engine can search quickly.
     pub at_once: usize,
     /// `None` if the expression has no automaton.
-    automaton: Option<Automaton>,
+    automaton: Option<LazyAutomaton>,
 }
 
 #[derive(Debug)]
-struct Automaton {
+struct LazyAutomaton {
     regex: Arc<regex::Regex>,
     caches: Pool<regex::Cache, Box<dyn Fn() -> regex::Cache + Send + Sync>>,
 }
 
 /// Error: the automaton grew too large or met a character it cannot search, or there is no automaton.
 #[derive(Debug)]
-pub(super) struct GaveUp;
+pub(super) struct AutomatonGaveUp;
 
-impl LongSearch {
+impl LongTextSearch {
     /// Makes a search of an expression. `None` if it is larger than `size_max` bytes when compiled.
-    pub fn new(expression: &Hir, size_max: usize) -> Option<LongSearch> {
+    pub fn new(expression: &Hir, size_max: usize) -> Option<Self> {
         let compile = |reverse| {
             let config = Config::new()
                 .utf8(false)
@@ -51,23 +51,23 @@ impl LongSearch {
             Compiler::new().configure(config).build_from_hir(expression).ok()
         };
         let forward = compile(false)?;
-        let at_once = STEPS / forward.states().len().max(1);
-        let automaton = compile(true).and_then(|reverse| Automaton::new(forward, reverse).ok());
-        Some(LongSearch { at_once, automaton })
+        let at_once = STEPS_MAX / forward.states().len().max(1);
+        let automaton = compile(true).and_then(|reverse| LazyAutomaton::new(forward, reverse).ok());
+        Some(Self { at_once, automaton })
     }
 
     /// Finds the first match that begins at `at` or after it.
-    pub fn find(&self, text: &[u8], at: usize) -> Result<Option<Range<usize>>, GaveUp> {
-        let Automaton { regex, caches } = self.automaton.as_ref().ok_or(GaveUp)?;
+    pub fn find(&self, text: &[u8], at: usize) -> Result<Option<Range<usize>>, AutomatonGaveUp> {
+        let LazyAutomaton { regex, caches } = self.automaton.as_ref().ok_or(AutomatonGaveUp)?;
         let found = regex.try_search(&mut caches.get(), &Input::new(text).range(at..));
-        found.map(|found| found.map(|found| found.range())).map_err(|_| GaveUp)
+        found.map(|found| found.map(|found| found.range())).map_err(|_| AutomatonGaveUp)
     }
 }
 
-impl Automaton {
-    fn new(forward: NFA, reverse: NFA) -> Result<Automaton, Box<BuildError>> {
+impl LazyAutomaton {
+    fn new(forward: NFA, reverse: NFA) -> Result<Self, Box<BuildError>> {
         let config = dfa::Config::new()
-            .cache_capacity(CACHE)
+            .cache_capacity(CACHE_BYTES_MAX)
             // Gives up the first time that the cache is full.
             .minimum_cache_clear_count(Some(0))
             // Gives up at the first character that is not ASCII, if the expression has a word boundary.
@@ -78,6 +78,6 @@ impl Automaton {
         let reverse = builder.configure(config).build_from_nfa(reverse)?;
         let regex = Arc::new(regex::Builder::new().build_from_dfas(forward, reverse));
         let shared = Arc::clone(&regex);
-        Ok(Automaton { regex, caches: Pool::new(Box::new(move || shared.create_cache())) })
+        Ok(Self { regex, caches: Pool::new(Box::new(move || shared.create_cache())) })
     }
 }

@@ -20,18 +20,18 @@ fn outlines() -> Vec<Outline> {
 
 #[test]
 fn what_nobody_uses_is_given_back_and_comes_again() {
-    assert_eq!(code::give_back(), 0, "nothing was loaded yet");
+    assert_eq!(code::free_unused(), 0, "nothing was loaded yet");
     let first = outlines();
-    assert!(first.iter().all(|outline| outline.source == code::outline::Source::Parsed));
-    assert_eq!(code::give_back(), TEXTS.len());
-    assert_eq!(code::give_back(), 0, "it was given back already");
+    assert!(first.iter().all(|outline| outline.origin == code::outline::OutlineOrigin::Parsed));
+    assert_eq!(code::free_unused(), TEXTS.len());
+    assert_eq!(code::free_unused(), 0, "it was given back already");
     assert_eq!(outlines(), first);
 
     // What is on loan stays.
     let loan = code::language::of_path("a.rs").expect("a language").loaded();
-    assert_eq!(code::give_back(), TEXTS.len() - 1);
+    assert_eq!(code::free_unused(), TEXTS.len() - 1);
     drop(loan);
-    assert_eq!(code::give_back(), 1);
+    assert_eq!(code::free_unused(), 1);
 
     // Whoever comes in between finds them there, or unpacks them.
     let over = AtomicBool::new(false);
@@ -39,7 +39,7 @@ fn what_nobody_uses_is_given_back_and_comes_again() {
         let giving = scope.spawn(|| {
             let mut given = 0;
             while !over.load(Ordering::Relaxed) {
-                given += code::give_back();
+                given += code::free_unused();
             }
             given
         });

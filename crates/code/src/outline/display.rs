@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 /// Longest name in characters; the limits below are in characters too.
-pub const LONGEST_NAME: usize = 200;
-pub const LONGEST_SIGNATURE: usize = 300;
-pub const LONGEST_DOC: usize = 600;
+pub const NAME_CHARS_MAX: usize = 200;
+pub const SIGNATURE_CHARS_MAX: usize = 300;
+pub const DOC_CHARS_MAX: usize = 600;
 
 /// Phrases that are only in a comment about the whole file.
-const LICENCE: [&str; 6] = [
+const LICENCE_PHRASES: [&str; 6] = [
     "copyright",
     "spdx-license-identifier",
     "licensed under",
@@ -22,7 +22,7 @@ pub(super) fn name(text: &str) -> String {
     let text = text.trim();
     let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
     let bare = ['"', '\'', '`'].into_iter().find_map(quoted).unwrap_or(text);
-    in_one_line(bare.split_whitespace(), LONGEST_NAME)
+    in_one_line(bare.split_whitespace(), NAME_CHARS_MAX)
 }
 
 /// Returns the name of the type that `impl<T> … for some::Type<T>` is about: `Type`.
@@ -36,7 +36,7 @@ pub(super) fn type_name(text: &str) -> String {
 
 /// Returns the text before the body in one line, without the mark that opens the body.
 pub(super) fn signature<'a>(head: impl Iterator<Item = &'a str>) -> String {
-    let mut line = in_one_line(head.flat_map(str::split_whitespace), LONGEST_SIGNATURE);
+    let mut line = in_one_line(head.flat_map(str::split_whitespace), SIGNATURE_CHARS_MAX);
     loop {
         let shorter = line.trim_end_matches("=>").trim_end_matches([' ', '{', ':', '=', ';', ',']);
         if shorter.len() == line.len() {
@@ -47,7 +47,7 @@ pub(super) fn signature<'a>(head: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// True for a keyword that cannot be a name in C or C++: where it seems to be one, something else does not parse.
-pub(super) fn is_of_c(name: &str) -> bool {
+pub(super) fn is_c_keyword(name: &str) -> bool {
     matches!(
         name,
         "case"
@@ -86,26 +86,26 @@ pub(super) fn doc(comment: &str) -> String {
     let inside =
         comment.trim().trim_start_matches("<!--").trim_end_matches("-->").trim_end_matches("*/");
     let words = inside.split(['\n', '\r']).flat_map(|line| strip_marks(line).split_whitespace());
-    in_one_line(words, LONGEST_DOC)
+    in_one_line(words, DOC_CHARS_MAX)
 }
 
 /// True for a comment about the licence of the whole file: it must be the first, after no more than a `#!` line.
 pub(super) fn is_licence(text: &str, comment: &Range<usize>) -> bool {
-    const LOOKED_AT: usize = 2_000;
+    const EXAMINED_BYTES_MAX: usize = 2_000;
     let before = text[..comment.start].trim();
     let is_first =
         before.is_empty() || (before.starts_with("#!") && !before.contains(['\n', '\r']));
     is_first && {
         let said = &text[comment.clone()];
-        let said = said[..said.floor_char_boundary(LOOKED_AT)].to_lowercase();
-        LICENCE.iter().any(|words| said.contains(words))
+        let said = said[..said.floor_char_boundary(EXAMINED_BYTES_MAX)].to_lowercase();
+        LICENCE_PHRASES.iter().any(|words| said.contains(words))
     }
 }
 
 /// Returns the text of a documentation string.
 pub(super) fn doc_string(literal: &str) -> String {
     let inside = literal.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    in_one_line(inside.trim_matches(['"', '\'']).split_whitespace(), LONGEST_DOC)
+    in_one_line(inside.trim_matches(['"', '\'']).split_whitespace(), DOC_CHARS_MAX)
 }
 
 fn strip_marks(line: &str) -> &str {
@@ -123,7 +123,7 @@ fn in_one_line<'a>(words: impl Iterator<Item = &'a str>, most: usize) -> String 
         let blank = usize::from(!line.is_empty());
         let fits = word.char_indices().nth(left.saturating_sub(blank)).is_none();
         if left <= blank || !fits {
-            cut(&mut line, word, left, blank);
+            append_truncated(&mut line, word, left, blank);
             break;
         }
         if blank > 0 {
@@ -136,7 +136,7 @@ fn in_one_line<'a>(words: impl Iterator<Item = &'a str>, most: usize) -> String 
 }
 
 /// Appends as much of `word` as fits together with `…`.
-fn cut(line: &mut String, word: &str, left: usize, blank: usize) {
+fn append_truncated(line: &mut String, word: &str, left: usize, blank: usize) {
     if left > blank + 1 {
         if blank > 0 {
             line.push(' ');

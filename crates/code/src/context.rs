@@ -242,11 +242,11 @@ pub fn gather(
         return Err(StoreError::Cancelled);
     }
     if survey.leaves_out_mentions {
-        let note = "too many uses were found, and some are left out: narrow `path` or `globs`";
+        let note = "too many uses; some are left out: narrow `path` or `globs`";
         context.notes.push(note.to_owned());
     }
     if reader.is_over() {
-        context.notes.push("time was short: not every file was parsed".to_owned());
+        context.notes.push("the time ran out: some files were not parsed".to_owned());
     }
     let shows_nothing = context.items.is_empty() && context.structure.is_none();
     if shows_nothing && context.notes.is_empty() && context.unreadable.is_empty() {
@@ -257,11 +257,11 @@ pub fn gather(
 
 fn no_results_note(request: &ContextRequest<'_>) -> &'static str {
     if !request.start.is_empty() {
-        "there is no more"
+        "no more results"
     } else if request.query.is_empty() {
-        "nothing fits what was asked for"
+        "no results"
     } else {
-        "no file has one of these words; try others, or `search_files`"
+        "no file contains any of these words; try others, or `search_files`"
     }
 }
 

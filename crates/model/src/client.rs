@@ -140,7 +140,7 @@ impl Waiting<'_> {
             }
             if waited >= next_word {
                 let seconds = waited.as_secs();
-                (self.progress)(&format!("{} has worked for {seconds} s", self.settings.model()));
+                (self.progress)(&format!("{} has been working for {seconds} s", self.settings.model()));
                 next_word = waited + WORD;
             }
         }
@@ -246,11 +246,11 @@ fn explain(error: ureq::Error, settings: &Settings) -> Error {
     let unreachable = |reason: &str| Error::Unreachable { reason: reason.to_owned() };
     match error {
         ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-            unreachable("no connection within the time for it")
+            unreachable("connecting timed out")
         }
         ureq::Error::Timeout(_) => timed_out(settings),
         ureq::Error::BodyExceedsLimit(_) => Error::Oversized { limit: LARGEST_ANSWER },
-        ureq::Error::HostNotFound => unreachable("its host has no address"),
+        ureq::Error::HostNotFound => unreachable("its host name has no address"),
         ureq::Error::ConnectionFailed => unreachable("no connection"),
         ureq::Error::Rustls(reason) => Error::NotSecure { reason: reason.to_string() },
         ureq::Error::Tls(reason) => Error::NotSecure { reason: reason.to_owned() },

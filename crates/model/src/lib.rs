@@ -32,10 +32,10 @@ pub use task::{Generated, Loss, Request, Scope, Task, TaskError};
 pub enum Error {
     #[error(transparent)]
     Task(#[from] TaskError),
-    #[error("cancelled before the model had answered")]
+    #[error("cancelled before the model answered")]
     Cancelled,
     #[error(
-        "{running} requests to the model are under way already: try again when one of them is over"
+        "{running} requests to the model are already running: try again later"
     )]
     Busy { running: usize },
     #[error("the model cannot be reached: {reason}")]
@@ -43,19 +43,19 @@ pub enum Error {
     #[error("no secure connection to the model's server: {reason}")]
     NotSecure { reason: String },
     #[error(
-        "the model did not answer within {seconds} s ({} sets another limit)",
+        "the model did not answer within {seconds} s ({} sets the limit)",
         settings::TIMEOUT
     )]
     TimedOut { seconds: u64 },
-    #[error("the model's server does not let us in ({status}): check {}", settings::API_KEY)]
+    #[error("the model's server denied access ({status}): check {}", settings::API_KEY)]
     KeyRefused { status: u16 },
     #[error(
-        "the model's server has no such address or model (404): check {} and {}",
+        "the model's server does not know the address or the model (404): check {} and {}",
         settings::BASE_URL,
         settings::MODEL
     )]
     NotFound,
-    #[error("the model's server has too much to do (429){}", wait(*.retry_after))]
+    #[error("the model's server is busy (429){}", wait(*.retry_after))]
     TooManyRequests {
         /// Seconds to wait, if the server sent them.
         retry_after: Option<u64>,
@@ -63,46 +63,45 @@ pub enum Error {
     #[error("the model's server failed ({status})")]
     ServerFailed { status: u16 },
     #[error(
-        "the model's server sends us elsewhere ({status}), which is not followed: set {} to where it is",
+        "the model's server redirects ({status}), which is not followed: set {} to the final address",
         settings::BASE_URL
     )]
     Redirected { status: u16 },
     #[error(
-        "the model's server refused the request ({status}): the text may be too long for the model, or a setting be \
-         unknown to it"
+        "the model's server refused the request ({status}): the text may be too long for the model, or it may not know a setting"
     )]
     Rejected { status: u16 },
     #[error(
-        "the text is too long for the model (400): name the lines to be replaced, or fewer of them"
+        "the text is too long for the model (400): name the lines to replace, or fewer of them"
     )]
     TooLong,
     #[error("the model's answer is larger than {limit} bytes")]
     Oversized { limit: usize },
-    #[error("the connection to the model's server ended before there was a whole answer")]
+    #[error("the connection to the model's server ended before the answer was complete")]
     Interrupted,
-    #[error("the model's server does not speak HTTP as it should")]
+    #[error("the model's server answered with invalid HTTP")]
     NotHttp,
     #[error(
         "the model's server answered with something that is not JSON: check {}",
         settings::BASE_URL
     )]
     NotJson,
-    #[error("the model's server answered with JSON that is no chat completion")]
+    #[error("the model's server answered with JSON that is not a chat completion")]
     NotACompletion,
-    #[error("the model's server answered without a choice")]
+    #[error("the model's server answered without `choices`")]
     NoChoice,
     #[error("the model answered without a text")]
     NoText,
     #[error("the model declined to answer")]
     Declined,
-    #[error("the model stopped before its answer was whole: it had reached its longest answer")]
+    #[error("the model's answer is incomplete: it reached its maximum length")]
     CutShort,
     #[error("the model's answer cannot be used: {refusal}")]
     Refused {
         /// Refusal of the last answer.
         refusal: Refusal,
     },
-    #[error("the system gives us no thread to ask the model with")]
+    #[error("no thread could be started for the request to the model")]
     NoThread,
 }
 
@@ -141,7 +140,7 @@ pub fn generate(
         Ok(generated) => return Ok(generated),
         Err(refusal) => refusal,
     };
-    progress(&format!("asking {model} once more, since its answer cannot be used: {refusal}"));
+    progress(&format!("asking {model} again, since its answer cannot be used: {refusal}"));
     let answer = ask(&Task::prompt_again(messages, answer, &refusal))?;
     read(&answer).map_err(|refusal| Error::Refused { refusal })
 }

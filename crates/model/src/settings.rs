@@ -22,19 +22,18 @@ const LONGEST_VALUE: usize = 4096;
 /// Reason why the settings cannot be used. No message contains a key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SettingsError {
-    #[error("{set} is set and {missing} is not: a model is asked only when both are")]
+    #[error("{set} is set but {missing} is not: a model needs both")]
     OneOfTwo { set: &'static str, missing: &'static str },
     #[error("{BASE_URL} must be an address such as `http://127.0.0.1:8080/v1`: {reason}")]
     BadUrl { reason: &'static str },
     #[error("{TIMEOUT} must be a whole number of seconds from 1 to {LONGEST_TIMEOUT}")]
     BadTimeout,
-    #[error("{MODEL} must be a name of one line")]
+    #[error("{MODEL} must be one line")]
     BadModel,
-    #[error("{API_KEY} has characters that no key has")]
+    #[error("{API_KEY} contains characters that an HTTP header cannot carry")]
     BadKey,
     #[error(
-        "{API_KEY} is set and {BASE_URL} is `http://` on another machine, so that anybody on the way could read the \
-         key: use `https://`, or set no key"
+        "{API_KEY} would be sent unencrypted, since {BASE_URL} is `http://` on another machine: use `https://`, or unset the key"
     )]
     KeyInTheClear,
 }
@@ -161,23 +160,23 @@ fn parts(url: &str) -> Result<(Scheme, Host, u16), SettingsError> {
     if url.contains(['?', '#']) {
         return Err(bad("it has a `?` or a `#`"));
     }
-    let uri: Uri = url.parse().map_err(|_| bad("it is no address"))?;
+    let uri: Uri = url.parse().map_err(|_| bad("it is not an address"))?;
     let (scheme, port) = match uri.scheme_str() {
         Some("http") => (Scheme::Plain, 80),
         Some("https") => (Scheme::Tls, 443),
         _ => return Err(bad("it does not begin with `http://` or `https://`")),
     };
-    let authority = uri.authority().ok_or(bad("it names no host"))?;
+    let authority = uri.authority().ok_or(bad("it has no host"))?;
     if authority.as_str().contains('@') {
-        return Err(bad("it has a user or a password in it, which belong into the key's variable"));
+        return Err(bad("it contains a user or a password; set the key in its own variable"));
     }
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     if name.is_empty() {
-        return Err(bad("it names no host"));
+        return Err(bad("it has no host"));
     }
     let port = match authority.as_str().strip_prefix(authority.host()) {
         None | Some("") => port,
-        Some(_) => authority.port_u16().filter(|port| *port > 0).ok_or(bad("its port is none"))?,
+        Some(_) => authority.port_u16().filter(|port| *port > 0).ok_or(bad("its port is invalid"))?,
     };
     let host = name.parse().map_or_else(|_| Host::Name(name.to_owned()), Host::Address);
     Ok((scheme, host, port))

@@ -40,7 +40,7 @@ pub enum Loss {
 pub enum TaskError {
     #[error("the text has {total} lines")]
     NoSuchLines { total: usize },
-    #[error("the {what} has {bytes} bytes, and a model is asked about {limit} at most{remedy}")]
+    #[error("the {what} has {bytes} bytes, but at most {limit} are sent to a model{remedy}")]
     TooLarge { what: &'static str, bytes: usize, limit: usize, remedy: &'static str },
 }
 

@@ -118,7 +118,7 @@ fn what_the_caller_objects_to_is_told_to_the_model() {
         heard.into_inner(),
         [
             "asking scripted",
-            "asking scripted once more, since its answer cannot be used: line 1: `(` is never closed"
+            "asking scripted again, since its answer cannot be used: line 1: `(` is never closed"
         ]
     );
     let server =
@@ -228,21 +228,21 @@ fn a_status_that_says_no_is_told_in_its_own_words() {
     };
     for status in [401, 403] {
         let words = format!(
-            "the model's server does not let us in ({status}): check FILE_EDITOR_LLM_API_KEY"
+            "the model's server denied access ({status}): check FILE_EDITOR_LLM_API_KEY"
         );
         told(status, Error::KeyRefused { status }, &words);
     }
     told(
         404,
         Error::NotFound,
-        "the model's server has no such address or model (404): check FILE_EDITOR_LLM_BASE_URL and \
+        "the model's server does not know the address or the model (404): check FILE_EDITOR_LLM_BASE_URL and \
          FILE_EDITOR_LLM_MODEL",
     );
     let retry_after = None;
     told(
         429,
         Error::TooManyRequests { retry_after },
-        "the model's server has too much to do (429)",
+        "the model's server is busy (429)",
     );
     told(500, Error::ServerFailed { status: 500 }, "the model's server failed (500)");
     told(503, Error::ServerFailed { status: 503 }, "the model's server failed (503)");
@@ -261,7 +261,7 @@ fn how_long_to_wait_is_passed_on() {
     let (outcome, _server) = play(vec![busy("17")]);
     assert_eq!(
         outcome.unwrap_err().to_string(),
-        "the model's server has too much to do (429): try again in 17 s"
+        "the model's server is busy (429): try again in 17 s"
     );
     for odd in ["Fri, 31 Dec 1999 23:59:59 GMT", "-1", "99999999999999999999999"] {
         check(vec![busy(odd)], Err(Error::TooManyRequests { retry_after: None }), 1);

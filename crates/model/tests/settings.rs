@@ -27,11 +27,11 @@ fn no_model_is_asked_unless_both_variables_are_set() {
     let told = |variables| read(variables).unwrap_err().to_string();
     assert_eq!(
         told(&[("BASE_URL", "http://127.0.0.1")]),
-        "FILE_EDITOR_LLM_BASE_URL is set and FILE_EDITOR_LLM_MODEL is not: a model is asked only when both are"
+        "FILE_EDITOR_LLM_BASE_URL is set but FILE_EDITOR_LLM_MODEL is not: a model needs both"
     );
     assert_eq!(
         told(&[("MODEL", "m")]),
-        "FILE_EDITOR_LLM_MODEL is set and FILE_EDITOR_LLM_BASE_URL is not: a model is asked only when both are"
+        "FILE_EDITOR_LLM_MODEL is set but FILE_EDITOR_LLM_BASE_URL is not: a model needs both"
     );
 }
 
@@ -79,17 +79,17 @@ fn an_address_that_is_none_is_refused() {
     check("localhost:8080", "it does not begin with `http://` or `https://`");
     check("ftp://host", "it does not begin with `http://` or `https://`");
     check("/v1", "it does not begin with `http://` or `https://`");
-    check("http://", "it is no address");
-    check("http://ho st/", "it is no address");
-    check("http://host:port/", "its port is none");
-    check("http://host:99999/", "its port is none");
-    check("http://host:0/", "its port is none");
-    check("http://:80/", "it names no host");
+    check("http://", "it is not an address");
+    check("http://ho st/", "it is not an address");
+    check("http://host:port/", "its port is invalid");
+    check("http://host:99999/", "its port is invalid");
+    check("http://host:0/", "its port is invalid");
+    check("http://:80/", "it has no host");
     check("http://host/v1?key=1", "it has a `?` or a `#`");
     check("http://host/#v1", "it has a `?` or a `#`");
     check(
         "https://me:secret@host/",
-        "it has a user or a password in it, which belong into the key's variable",
+        "it contains a user or a password; set the key in its own variable",
     );
     check(&format!("http://{}", "a".repeat(5000)), "it is too long");
 }

@@ -216,16 +216,16 @@ fn what_no_model_could_read_is_not_asked_for() {
     let huge = numbered(100_000);
     assert_eq!(
         told(&request(&huge, Scope::File)),
-        "the file has 1088895 bytes, and a model is asked about 524288 at most: name the lines to be replaced"
+        "the file has 1088895 bytes, but at most 524288 are sent to a model: name the lines to be replaced"
     );
     assert_eq!(
         told(&request(&huge, lines(0, 50_000))),
-        "the part to be replaced has 538905 bytes, and a model is asked about 131072 at most: name fewer lines"
+        "the part to be replaced has 538905 bytes, but at most 131072 are sent to a model: name fewer lines"
     );
     let long = "x".repeat(100_000);
     assert_eq!(
         told(&Request { instruction: &long, ..request("a", Scope::File) }),
-        "the instruction has 100000 bytes, and a model is asked about 65536 at most"
+        "the instruction has 100000 bytes, but at most 65536 are sent to a model"
     );
     Task::new(&request(&huge, lines(50_000, 50_010))).unwrap();
 }

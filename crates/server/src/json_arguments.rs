@@ -13,7 +13,7 @@ const DEPTH: usize = 3;
 
 /// Values that arguments may have. A value may take two bytes of JSON, and a hundred times as much memory.
 pub const VALUES_MAX: usize = 1 << 18;
-pub const TOO_MANY: &str = "the arguments hold more than 262144 names and values";
+pub const TOO_MANY: &str = "the arguments have more than 262144 names and values";
 
 pub fn are_too_many(json: &[u8]) -> bool {
     // So many values take more bytes than that.

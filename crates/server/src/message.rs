@@ -115,7 +115,7 @@ impl<'a> ClientMessage<'a> {
             }
             // An array would do for serde: it takes members by their places, too.
             Ok(raw) if line.trim_ascii_start().starts_with(b"{") => raw,
-            _ => return Err(invalid(&None, "a message is an object with each member once")),
+            _ => return Err(invalid(&None, "a message must be a JSON object without repeated members")),
         };
         let id = raw.id.and_then(|id| serde_json::from_str::<RequestId>(id.get()).ok());
         if raw.id.is_some() && id.is_none() {
@@ -194,8 +194,7 @@ pub fn arguments(id: &RequestId, given: Option<&str>) -> Result<Value, ErrorResp
         Ok(_) => Err(invalid_params(id, "the arguments must be an object")),
         Err(error) => {
             let detail = format!(
-                "the arguments cannot be read, at column {} of them or of one: too deep, a number \
-                 beyond all numbers, or half of a character",
+                "the arguments cannot be parsed, at column {} of them or of one of them: nested too deeply, a number out of range, or half of a surrogate pair",
                 error.column()
             );
             Err(invalid_params(id, &detail))

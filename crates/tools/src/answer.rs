@@ -61,7 +61,7 @@ impl Outcome {
     pub fn lines(&self, done: Option<String>) -> Vec<String> {
         let did = match (self.mode, self.changed) {
             (Mode::Write, true) => done,
-            (Mode::Write, false) => Some("nothing changed: the file already reads so".into()),
+            (Mode::Write, false) => Some("nothing changed: the file already has this text".into()),
             (Mode::DryRun, true) => {
                 Some(format!("dry run: nothing was written; the hash would be {}", self.after))
             }
@@ -111,18 +111,31 @@ pub(crate) fn has_nul(text: &str) -> bool {
     memchr::memchr(0, text.as_bytes()).is_some()
 }
 
+/// Returns the note that other hard links of a file keep the old text, if it has any.
+pub fn hard_links_note(links: u64) -> Option<String> {
+    match links {
+        0 => None,
+        1 => Some("1 other hard link of this file keeps the old text".into()),
+        _ => Some(format!("{links} other hard links of this file keep the old text")),
+    }
+}
+
+/// Returns the note that other hard links of a file keep the old text, if it has any.
+pub fn hard_links_note(links: u64) -> Option<String> {
+    match links {
+        0 => None,
+        1 => Some("1 other hard link of this file keeps the old text".into()),
+        _ => Some(format!("{links} other hard links of this file keep the old text")),
+    }
+}
+
 /// Returns the notes on a file that was saved.
 pub(crate) fn notes(saved: &Saved) -> Vec<String> {
     let mut notes = Vec::new();
-    if saved.links > 0 {
-        notes.push(format!(
-            "this file had {} more hard link(s); they keep the old text",
-            saved.links
-        ));
-    }
+    notes.extend(hard_links_note(saved.links));
     if !saved.lost.is_empty() {
         notes.push(format!(
-            "the server's user may not keep everything; changed: {}",
+            "the server's user has no permission to keep: {}",
             saved.lost.join(", ")
         ));
     }
@@ -140,7 +153,7 @@ pub(crate) fn notes(saved: &Saved) -> Vec<String> {
     }
     match saved.interference {
         Interference::Contested => {
-            notes.push("somebody else changed the file at the same moment: read it again".into());
+            notes.push("another program changed the file at the same moment: read it again".into());
         }
         Interference::OpenElsewhere => notes.push(
             "another program has this file open for writing: what it writes there from now on is lost"

@@ -45,7 +45,7 @@ pub(crate) fn failure(
                 Flat => format!("Permission denied accessing '{at}'"),
                 Text(_) | Code | CodeFolder => format!("Permission denied: {at}"),
             },
-            reason.clone().or(hint("the server's user may not do that")),
+            reason.clone().or(hint("the server's user has no permission for that")),
         ),
         StoreError::ReadOnly => (
             FailureKind::Denied,
@@ -108,7 +108,7 @@ pub(crate) fn failure(
         StoreError::TimedOut => (
             FailureKind::TimedOut,
             format!("Operation timed out after {} seconds", limits.timeout.as_secs()),
-            hint("nothing was written; ask for less at once, or let --timeout be longer"),
+            hint("nothing was written; ask for less in one call, or raise --timeout"),
         ),
         StoreError::DiskFull => (
             FailureKind::DiskFull,
@@ -151,7 +151,7 @@ pub(crate) fn missing_folder(target: &str, wording: Wording) -> Failure {
     let (message, hint) = match wording {
         Wording::Flat => (
             "Cannot access working directory".into(),
-            "the folder was removed; make it again and restart the server".into(),
+            "the folder was removed; create it again and restart the server".into(),
         ),
         Wording::Text(FileAction::Write) => {
             let parent = Path::new(target).parent().unwrap_or(Path::new(target)).display();

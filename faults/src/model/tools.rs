@@ -320,7 +320,7 @@ impl Outcome {
     fn words(&self, done: Option<String>) -> String {
         let did = match (self.dry_run, self.changed()) {
             (false, true) => done,
-            (false, false) => Some("nothing changed: the file already reads so".into()),
+            (false, false) => Some("nothing changed: the file already has this text".into()),
             (true, true) => Some(format!(
                 "dry run: nothing was written; the hash would be {}",
                 hash(&self.after)
@@ -686,7 +686,7 @@ fn ai_edit_code(world: &mut World, call: &Call) -> Expected {
     outcome.apply(world, at);
     let message = match (outcome.dry_run, outcome.changed()) {
         (false, true) => "File updated successfully.",
-        (false, false) => "Nothing changed: the file already reads so.",
+        (false, false) => "Nothing changed: the file already has this text.",
         (true, true) => "Dry run: nothing was written.",
         (true, false) => "Dry run: nothing would change.",
     };

@@ -190,7 +190,7 @@ fn note_undefined(
         if of_it.peek().is_none() {
             context.notes.push(undefined_note(mentions));
         } else if of_it.all(|(definition, _)| !definition.is_exact) {
-            context.notes.push(format!("there is no `{name}`, but others of that name"));
+            context.notes.push(format!("no exact match for `{name}`; definitions with the same last name are shown"));
         }
     }
 }
@@ -222,7 +222,7 @@ fn files_to_parse(mentions: &SymbolMentions) -> (Vec<&FileMention>, usize) {
 fn undefined_note(mentions: &SymbolMentions) -> String {
     let name = &mentions.symbol.given;
     match mentions.files.len() {
-        0 => format!("`{name}` is in no file; try `match`: \"substring\", or `query`"),
+        0 => format!("`{name}` occurs in no file; try `match`: \"substring\", or `query`"),
         files => format!("no definition of `{name}` was found; files that mention it: {files}"),
     }
 }

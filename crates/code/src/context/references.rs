@@ -37,13 +37,13 @@ pub(super) fn gather(
     let (exact, other): (Vec<_>, Vec<_>) =
         asked.partition(|mentions| mentions.symbol.matching == NameMatching::Exact);
     if !other.is_empty() || mentions.is_empty() {
-        let note = "references are told of names in `symbols`, with `match`: \"exact\"";
+        let note = "references are listed only for names in `symbols`, with `match`: \"exact\"";
         context.notes.push(note.to_owned());
     }
     if exact.is_empty() {
         return;
     }
-    context.notes.push("references are syntactic, not resolved".to_owned());
+    context.notes.push("references are found by syntax, not resolved".to_owned());
     let files = files_to_search(&exact);
     let start = request.start.of(Section::References);
     let (first, mut seen) = (start / FILE_LINES_MAX, start % FILE_LINES_MAX);
@@ -90,7 +90,7 @@ pub(super) fn gather(
     context.left.add(Section::References, left.saturating_add(unparsed));
     if unparsed > 0 {
         context.notes.push(format!(
-            "of the references that are left out, {unparsed} were counted as words: definitions, comments and strings may be among them"
+            "{unparsed} of the references left out were counted as words, so they may include definitions, comments and strings"
         ));
     }
 }

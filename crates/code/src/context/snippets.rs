@@ -79,7 +79,7 @@ pub(super) fn gather(
     let asked = request.excerpts.len();
     let ranking = ranking.filter(|_| request.includes(Section::Snippets));
     if ranking.is_none() && request.includes(Section::Snippets) && asked == 0 {
-        context.notes.push("snippets are found by `query`".to_owned());
+        context.notes.push("snippets need `query`".to_owned());
         return;
     }
     let results = asked + ranking.map_or(0, |ranking| ranking.matched);

@@ -291,10 +291,10 @@ fn nothing_is_told_as_nothing() {
     folder.write("empty.py", "");
     let mut server = folder.serve_with(CODE);
     for (question, said) in [
-        (json!({ "query": "nowhere nothing" }), "no file has one of these words"),
-        (json!({ "symbols": ["nowhere"] }), "`nowhere` is in no file"),
+        (json!({ "query": "nowhere nothing" }), "no file contains any of these words"),
+        (json!({ "symbols": ["nowhere"] }), "`nowhere` occurs in no file"),
         (json!({ "files": ["empty.py"] }), "`empty.py` is empty"),
-        (json!({ "include": ["snippets"] }), "snippets are found by `query`"),
+        (json!({ "include": ["snippets"] }), "snippets need `query`"),
     ] {
         let answer = ask(&mut server, &question);
         assert_eq!(answer.data["results"], json!([]), "{question}");

@@ -295,7 +295,7 @@ fn what_the_model_does_is_told() {
             told["params"],
             json!({
                 "progressToken": "a token", "progress": progress,
-                "message": "asking a-model once more, since its answer cannot be used: line 2 of its block stands \
+                "message": "asking a-model again, since its answer cannot be used: line 2 of its block stands \
                             for lines that were left out; every line must be written in full",
             })
         );

@@ -527,7 +527,7 @@ fn what_trickles_in_is_given_up() {
                 }
                 if number < 3 {
                     let message = client.receive().unwrap().refusal(400, -32600);
-                    assert_eq!(message, "The request's body did not arrive");
+                    assert_eq!(message, "The request body did not arrive in time");
                 }
                 client.assert_closed();
             });

@@ -362,7 +362,7 @@ fn an_owner_that_cannot_be_kept_is_told() {
     let mut server = as_nobody(&place, &[]);
     let answer = server.tool("edit_file", json!({ "name": "a.txt", "append": "two" }));
     let notes = [
-        "the server's user may not keep everything; changed: owner",
+        "the server's user has no permission to keep: owner",
         "setuid, setgid and file capabilities were removed, as by any write",
     ];
     assert_eq!(answer["result"]["structuredContent"]["notes"], json!(notes), "{answer}");

@@ -452,7 +452,7 @@ fn a_file_that_is_missing_is_told_with_the_names_that_are_alike() {
     assert_eq!(hint(answer), "check the spelling; `resources/list` shows the files there are");
     folder.write("man.rs", "");
     let answer = client.read(&uri(&folder, "main.rs"));
-    assert_eq!(hint(answer), "in the same folder there is `man.rs`");
+    assert_eq!(hint(answer), "the same folder has `man.rs`");
     let answer = client.read(&uri(&folder, "no/main.rs"));
     assert_eq!(hint(answer), "the folder it would be in does not exist");
 }

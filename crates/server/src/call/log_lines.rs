@@ -34,7 +34,7 @@ impl Calls {
         line.insert("outcome".into(), "error".into());
         line.insert("status".into(), status.into());
         line.insert("category".into(), "client".into());
-        self.log.write_refusal("turned away", line);
+        self.log.write_refusal("access denied", line);
     }
 
     /// Logs a request that calls no tool.
@@ -49,7 +49,7 @@ impl Calls {
     pub fn log_end(&self, error: &std::io::Error) {
         let mut line = Map::new();
         line.insert("message".into(), error.to_string().into());
-        self.log.write(Level::Warn, "answers cannot be written", line);
+        self.log.write(Level::Warn, "responses cannot be written", line);
     }
 
     /// Logs the start: the first line of the log.

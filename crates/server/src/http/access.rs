@@ -112,13 +112,14 @@ impl AccessCheck {
         // A proxy may have spoken HTTPS to the client.
         let allows = |authority| self.allows(authority, &[HTTP, HTTPS]);
         if target.is_some_and(|target| !allows(Some(target))) || !allows(named) {
-            return Err(refuse(StatusCode::FORBIDDEN, INVALID_REQUEST, "Host not allowed").into());
+            let refused = target.filter(|target| !allows(Some(target))).or(named).unwrap_or("");
+            return Err(not_allowed("Host", refused, refused).into());
         }
         for origin in headers.get_all(ORIGIN) {
             if !self.allows_origin(origin) {
-                return Err(
-                    refuse(StatusCode::FORBIDDEN, INVALID_REQUEST, "Origin not allowed").into()
-                );
+                let origin = origin.to_str().unwrap_or_default();
+                let host = origin.split_once("://").map_or("", |(_, host)| host);
+                return Err(not_allowed("Origin", origin, host).into());
             }
         }
         let Some(token) = &self.token else { return Ok(()) };
@@ -129,6 +130,15 @@ impl AccessCheck {
         let message = "A bearer token is required: Authorization: Bearer <FILE_EDITOR_TOKEN>";
         Err(unauthorized(message).into())
     }
+}
+
+/// The answer to a request whose header names a foreign host, with the flag that would allow it.
+fn not_allowed(header: &str, value: &str, host: &str) -> Response {
+    let message = match AllowedHost::parse(host) {
+        Some(_) => format!("{header} `{value}` is not allowed; add `--allow-host={host}`"),
+        None => format!("{header} `{value}` is not allowed"),
+    };
+    refuse(StatusCode::FORBIDDEN, INVALID_REQUEST, &message)
 }
 
 /// The answer to a request without a known token.

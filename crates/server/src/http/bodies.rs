@@ -56,7 +56,7 @@ impl Bodies {
             return Err(refuse(StatusCode::BAD_REQUEST, error_codes::INVALID_REQUEST, message));
         }
         if !is_plain(&parts.headers) {
-            let message = "Transfer-Encoding can be nothing but chunked";
+            let message = "Transfer-Encoding must be chunked or absent";
             return Err(refuse(StatusCode::BAD_REQUEST, error_codes::INVALID_REQUEST, message));
         }
         self.collect(body, announced.unwrap_or(self.body_max)).await
@@ -127,7 +127,7 @@ impl PartialBody {
     /// The next bytes; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, Response> {
         let missing = || {
-            let message = "The request's body did not arrive";
+            let message = "The request body did not arrive in time";
             refuse(StatusCode::BAD_REQUEST, error_codes::INVALID_REQUEST, message)
         };
         loop {

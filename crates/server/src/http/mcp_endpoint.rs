@@ -301,7 +301,7 @@ impl McpEndpoint {
         let over = || {
             let code = error_codes::INVALID_REQUEST;
             let response = ErrorResponse::new(None, code, "Session not found");
-            (StatusCode::NOT_FOUND, response.with_detail("it is over; `initialize` opens another"))
+            (StatusCode::NOT_FOUND, response.with_detail("the session has ended; `initialize` starts a new one"))
         };
         sessions.find(id).map(Some).ok_or_else(over)
     }
@@ -389,7 +389,7 @@ fn check_size(
     let refusal =
         ErrorResponse::new(id.cloned(), error_codes::INVALID_REQUEST, "Request too large");
     let detail = format!(
-        "besides a tool's arguments a message may have {ENVELOPE_MAX} bytes, {VALUES_MAX} names and values"
+        "without a tool's arguments, a message may have at most {ENVELOPE_MAX} bytes and {VALUES_MAX} names and values"
     );
     Err((StatusCode::PAYLOAD_TOO_LARGE, refusal.with_detail(detail)))
 }

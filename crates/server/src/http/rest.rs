@@ -102,7 +102,7 @@ fn expected_hash(headers: &HeaderMap) -> Result<Option<Hash>, Failure> {
     };
     let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
     quoted.and_then(|hash| hash.parse().ok()).map(Some).ok_or_else(|| {
-        let fault = "If-Match must be one ETag, as the last answer about the file carried it";
+        let fault = "If-Match must be one ETag, as returned by the last answer about the file";
         Failure::new(FailureKind::Invalid, fault).with_faults(vec![fault.into()])
     })
 }

@@ -39,7 +39,7 @@ pub fn request(
     if json_arguments::count(bytes) > message::VALUES_MAX {
         let code = error_codes::INVALID_REQUEST;
         let response = ErrorResponse::new(Some(id.clone()), code, "Request too large");
-        return Err(response.with_detail("a message may have 256 names and values"));
+        return Err(response.with_detail("a message may have at most 256 names and values"));
     }
     let message: ClientJsonRpcMessage = serde_json::from_slice(bytes)
         .map_err(|_| message::invalid_params(id, "`params` must be an object"))?;
@@ -50,7 +50,7 @@ pub fn request(
         }
         // A method it knows, with parameters it does not: that is not an unknown method.
         ClientRequest::CustomRequest(_) => {
-            Err(message::invalid_params(id, "the parameters do not fit the method"))
+            Err(message::invalid_params(id, "the parameters do not match the method"))
         }
         ClientRequest::ListToolsRequest(_)
         | ClientRequest::ListPromptsRequest(_)

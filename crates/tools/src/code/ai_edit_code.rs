@@ -311,7 +311,7 @@ impl AiEditCode {
         let why = || syntax::interrupted(cx);
         let cancelled = || why().is_some();
         let check = |new: &str| match new {
-            new if answer::has_nul(new) => Err("it has a NUL character".into()),
+            new if answer::has_nul(new) => Err("it contains a NUL character".into()),
             new if new.starts_with(MARK) => Err("it begins with a byte order mark".into()),
             new => match syntax::look(&self.target_file, old.as_str(), new, &cancelled) {
                 Look::Broken(errors) => Err(unparsable(&errors)),
@@ -448,7 +448,7 @@ impl AiEditCode {
     fn reply(&self, Edited { outcome, diff, errors }: Edited) -> ToolOutput {
         let message = match (outcome.mode, outcome.changed) {
             (Mode::Write, true) => "File updated successfully.",
-            (Mode::Write, false) => "Nothing changed: the file already reads so.",
+            (Mode::Write, false) => "Nothing changed: the file already has this text.",
             (Mode::DryRun, true) => "Dry run: nothing was written.",
             (Mode::DryRun, false) => "Dry run: nothing would change.",
         };
@@ -484,5 +484,5 @@ impl AiEditCode {
 /// Tells a language model why its code does not parse.
 fn unparsable(errors: &NewErrors) -> String {
     let places = errors.describe(ERRORS_TOLD, Base::One).join("; ");
-    format!("the file would have syntax errors that it has not now: {places}")
+    format!("the file would have new syntax errors: {places}")
 }

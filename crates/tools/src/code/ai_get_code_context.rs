@@ -223,16 +223,16 @@ impl Tool for AiGetCodeContext {
         let mut faults = Vec::new();
         for given in self.files.iter().flatten() {
             if is_backwards(given) {
-                let message = format!("`files`: the lines of `{}` make no sense", short(given));
+                let message = format!("`files`: invalid line range in `{}`", short(given));
                 faults
-                    .push(ArgumentError::new(message, "for instance `src/a.rs:10-80`, from 1 on"));
+                    .push(ArgumentError::new(message, "for instance `src/a.rs:10-80`; lines count from 1"));
             }
         }
         for name in self.symbols.iter().flatten() {
             if Symbol::parse(name, NameMatching::Exact).is_none() {
-                let message = format!("`symbols`: `{}` is no name", short(name));
+                let message = format!("`symbols`: `{}` is not a name", short(name));
                 let hint =
-                    "for instance `run`, `Walker/run` or `Walker::run`; for words there is `query`";
+                    "for instance `run`, `Walker/run` or `Walker::run`; to search for words use `query`";
                 faults.push(ArgumentError::new(message, hint));
             }
         }
@@ -356,10 +356,10 @@ impl AiGetCodeContext {
     fn start(&self) -> Result<SectionCounts, Failure> {
         let Some(cursor) = &self.cursor else { return Ok(SectionCounts::default()) };
         budget::parse_cursor(cursor, &self.digest()).ok_or_else(|| {
-            let message = "`cursor` is not one of this question".to_owned();
+            let message = "`cursor` does not belong to this query".to_owned();
             Failure::new(FailureKind::Invalid, message.clone())
                 .with_faults(vec![message])
-                .with_hint("give the `next_cursor` of the page before with the same arguments, or leave it out")
+                .with_hint("pass the `next_cursor` of the previous page with the same arguments, or leave it out")
         })
     }
 }

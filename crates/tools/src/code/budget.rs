@@ -150,7 +150,7 @@ fn drawn(structure: &Structure, room: Size) -> (String, bool) {
 
 fn notes(gathered: &CodeContext, detail: Detail) -> Vec<String> {
     let unreadable = gathered.unreadable.iter().map(|(path, error)| match error {
-        SourceError::Store(StoreError::NoFolder) => format!("`{path}` is not there"),
+        SourceError::Store(StoreError::NoFolder) => format!("`{path}` does not exist"),
         error => format!("`{path}` cannot be shown: {error}"),
     });
     let is_cut = |line: &String| line.ends_with('…') && line.chars().count() > LINE_CHARS_MAX;

@@ -44,14 +44,14 @@ pub(super) fn refuse(
         details.insert("end_line".into(), end.into());
         details.insert("lines_hash".into(), hash.to_string().into());
         details.insert("lines".into(), json!(shown));
-        let _ = write!(hint, "lines {start}-{end} are others, with hash {hash}");
+        let _ = write!(hint, "lines {start}-{end} have changed; their hash is {hash}");
     } else {
         let _ = write!(hint, "it has {total} lines");
     }
     if let Some(moved) = find(text, range.len(), expected) {
         let (start, end) = (moved.start + 1, moved.end);
         details.insert("moved_to".into(), json!({ "start_line": start, "end_line": end }));
-        let _ = write!(hint, "; those that you mean are lines {start}-{end} now");
+        let _ = write!(hint, "; the lines that `expected_hash` means are now {start}-{end}");
     }
     for (number, line) in (now.start + 1..).zip(&shown) {
         let _ = write!(hint, "\n{number}: {line}");

@@ -157,8 +157,8 @@ impl Tool for SearchFiles {
         let found = search::search(cx.root, &pattern, &options, cx.call).map_err(|error| {
             let path = self.path.as_deref().unwrap_or(".");
             match error {
-                SearchError::Cursor => super::invalid("`cursor` is not one of a search".into())
-                    .with_hint("give the `next_cursor` of the page before, or leave it out"),
+                SearchError::Cursor => super::invalid("`cursor` does not come from a search".into())
+                    .with_hint("pass the `next_cursor` of the previous page, or leave it out"),
                 SearchError::Store(error) => super::refused_folder(path, &error, cx.limits),
             }
         })?;
@@ -180,7 +180,7 @@ impl SearchFiles {
         };
         Pattern::new(&self.pattern, options).map_err(|error| {
             super::invalid(format!("`pattern` cannot be used: {error}"))
-                .with_hint("set `literal` to true to search for it letter by letter")
+                .with_hint("set `literal` to true to search for this exact string")
         })
     }
 }
@@ -190,14 +190,20 @@ fn reply(found: &SearchPage) -> ToolOutput {
     for file in &found.files {
         show_file(file, &mut text);
     }
-    let _ = write!(
-        text,
-        "{} line(s) match in {} of {} files",
-        found.matching_lines, found.matching_files, found.searched_files
-    );
-    if found.cut_files > 0 {
-        let _ =
-            write!(text, "; {} file(s) only in part, their lines are too long", found.cut_files);
+    let lines = match found.matching_lines {
+        1 => "1 line matches".to_owned(),
+        count => format!("{count} lines match"),
+    };
+    let _ = write!(text, "{lines} in {} of {} files", found.matching_files, found.searched_files);
+    match found.cut_files {
+        0 => {}
+        1 => text.push_str("; 1 file was searched only in part: its lines are too long"),
+        count => {
+            let _ = write!(
+                text,
+                "; {count} files were searched only in part: their lines are too long"
+            );
+        }
     }
     if let Some(note) = unapplied_rules(&found.skipped) {
         let _ = write!(text, "; {note}");

@@ -351,7 +351,7 @@ fn misplaced(error: &EditError, base: Base) -> Failure {
             let message =
                 format!("Edit {edit} conflicts with edit {prior}: both target line {line}");
             Failure::new(kind, message)
-                .with_hint("put what shall become of this line into one edit; edits count from 0")
+                .with_hint("combine the changes of this line in one edit; edits are numbered from 0")
         }
     }
 }

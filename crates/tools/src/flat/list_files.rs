@@ -70,7 +70,7 @@ impl Tool for ListFiles {
         let skipped = listing.skipped;
         if skipped > 0 {
             let note = format!(
-                "{skipped} more not listed: their names hold other characters than letters, digits, `.`, `_` and `-`"
+                "{skipped} more not listed: their names contain characters other than letters, digits, `.`, `_` and `-`"
             );
             blocks.push(note.into());
         }

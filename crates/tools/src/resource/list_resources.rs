@@ -56,7 +56,7 @@ impl Tool for ListResources {
         let error = || {
             ArgumentError::new(
                 "Invalid cursor",
-                "give the cursor that came with the page before, or none to begin",
+                "pass the cursor of the previous page, or none for the first page",
             )
         };
         is_broken.then(error).into_iter().collect()

@@ -71,7 +71,7 @@ fn decode(text: &str) -> Result<String, ArgumentError> {
     String::from_utf8(bytes).map_err(|_| {
         ArgumentError::new(
             "The URI does not decode to UTF-8",
-            "the bytes of a name are those of UTF-8",
+            "names must be UTF-8",
         )
     })
 }

@@ -131,7 +131,7 @@ impl Tool for MultiEditTextFile {
                 let message = format!("`edits[{index}]` has both `replace_all` and `near_line`");
                 faults.push(ArgumentError::new(
                     message,
-                    "every match is replaced, or the nearest one",
+                    "use one of them: `replace_all` replaces every match, `near_line` the nearest",
                 ));
             }
         }
@@ -318,15 +318,15 @@ fn match_note(found: &MatchKind) -> Option<String> {
         MatchKind::ConvertedEndings(ending) => {
             let ending = ending.as_str();
             return Some(format!(
-                "the line breaks of old_string were taken as {ending:?}, as in the file"
+                "the line breaks of old_string were read as {ending:?}, as in the file"
             ));
         }
         MatchKind::IgnoredWhitespace(IndentShift::Same) => "as it is".into(),
         MatchKind::IgnoredWhitespace(IndentShift::Deeper(more)) => {
-            format!("with {} more in front", blanks(more))
+            format!("with {} added before each line", blanks(more))
         }
         MatchKind::IgnoredWhitespace(IndentShift::Shallower(less)) => {
-            format!("with {} less in front", blanks(less))
+            format!("with {} removed before each line", blanks(less))
         }
         MatchKind::IgnoredWhitespace(IndentShift::Tabs(width)) => {
             format!("with a tab for every {width} spaces")
@@ -335,7 +335,7 @@ fn match_note(found: &MatchKind) -> Option<String> {
             format!("with {width} spaces for every tab")
         }
     };
-    Some(format!("matched with whitespace ignored; new_string was put in {moved}"))
+    Some(format!("matched with whitespace ignored; new_string was inserted {moved}"))
 }
 
 /// Writes `4 spaces`, `1 tab`, `1 tab and 2 spaces`.

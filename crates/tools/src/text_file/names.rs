@@ -33,7 +33,7 @@ pub(super) fn alike(at: &FilePath, cx: &Context) -> Option<String> {
         Ok(()) => found.sort(),
     }
     let names: Vec<_> = found.iter().take(SHOWN).map(|(_, name)| format!("`{name}`")).collect();
-    (!names.is_empty()).then(|| format!("in the same folder there is {}", names.join(", ")))
+    (!names.is_empty()).then(|| format!("the same folder has {}", names.join(", ")))
 }
 
 /// Counts the letters that differ; `None` if too many do, or if a name cannot be shown.

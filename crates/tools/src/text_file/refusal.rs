@@ -30,7 +30,7 @@ pub(super) fn of(
     let (message, hint) = match error {
         StringError::EmptyString { edit } => (
             format!("Edit {edit}: old_string cannot be empty"),
-            "give the text that is to be replaced; an empty one fills an empty file, and `write_text_file` replaces all of a file".into(),
+            "give the text to replace; an empty one is allowed only for an empty file, and `write_text_file` replaces a whole file".into(),
         ),
         StringError::NoMatch { edit: index } => (
             format!("Edit {index}: String not found: {shown}"),
@@ -39,7 +39,7 @@ pub(super) fn of(
         StringError::UnevenIndent { edit: index, lines } => (
             format!("Edit {index}: String not found: {shown}"),
             format!(
-                "but for blanks it fits {}, though not by one and the same indentation, so that new_string cannot be indented; copy from there exactly:\n{}",
+                "apart from whitespace it matches {}, but the difference in indentation is not the same on all lines, so new_string cannot be indented; copy the text from there exactly:\n{}",
                 named(*lines),
                 passage(text, *lines),
             ),
@@ -47,7 +47,7 @@ pub(super) fn of(
         StringError::IndentTooShallow { edit: index, lines } => (
             format!("Edit {index}: String not found: {shown}"),
             format!(
-                "but for blanks it fits {}, where the indentation is less than in old_string; new_string cannot be moved by as much, since it is not indented as old_string is; indent both as the file is:\n{}",
+                "apart from whitespace it matches {}, which is indented less than old_string; new_string cannot be unindented by as much; indent both as in the file:\n{}",
                 named(*lines),
                 passage(text, *lines),
             ),
@@ -59,7 +59,7 @@ pub(super) fn of(
         StringError::Conflict { edit, prior, now } => (
             format!("Edit {edit} conflicts with edit {prior}"),
             format!(
-                "edit {prior} changed part of what edit {edit} was to replace; put both into one edit, or write old_string as it stands now, at {}:\n{}",
+                "edit {prior} changed part of what edit {edit} was to replace; combine both in one edit, or write old_string as the text is now, at {}:\n{}",
                 named(*now),
                 passage(text, *now),
             ),
@@ -76,7 +76,7 @@ pub(super) fn of(
 /// Makes the failure for edits that applied to the file as it was a moment ago and no longer do.
 pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) -> Failure {
     let why = format!(
-        "somebody changed it during the call, and the edits no longer fit: {}",
+        "another program changed the file during the call, and the edits no longer apply: {}",
         failure.message
     );
     Failure::stale(&super::short(path), current).with_hint(within(why))
@@ -84,7 +84,7 @@ pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) ->
 
 fn missed(staged: &StagedText<'_>, old: &str) -> String {
     const IN_ORDER: &str =
-        "edits are applied one after another, each to what the ones before it left";
+        "edits are applied in order, each to the result of those before it";
     if let Some(prior) = staged.replaced_by(old) {
         return format!("edit {prior} of this call has replaced it: {IN_ORDER}");
     }
@@ -104,10 +104,10 @@ fn several(
 ) -> String {
     let wanted = edit.count.unwrap_or_default();
     let mut hint = match reason {
-        Ambiguity::Several => "make old_string longer, so that it means one place, or say which by near_line, replace_all or expected_count".to_owned(),
-        Ambiguity::Overlapping => "its matches overlap; make old_string longer, so that it means one place, or set replace_all to replace them from left to right".to_owned(),
-        Ambiguity::SeveralIgnoringWhitespace => "with whitespace ignored one place can be replaced; make old_string longer, or say which by near_line".to_owned(),
-        Ambiguity::Tie => "these are equally near; make old_string longer, or give another near_line".to_owned(),
+        Ambiguity::Several => "make old_string longer, so that it matches one place, or choose with near_line, replace_all or expected_count".to_owned(),
+        Ambiguity::Overlapping => "its matches overlap; make old_string longer, so that it matches one place, or set replace_all to replace them from left to right".to_owned(),
+        Ambiguity::SeveralIgnoringWhitespace => "with whitespace ignored only one place can be replaced; make old_string longer, or choose with near_line".to_owned(),
+        Ambiguity::Tie => "these matches are equally near; make old_string longer, or give another near_line".to_owned(),
         Ambiguity::Count if edit.pick == Pick::All => {
             format!("expected_count is {wanted}; matches are counted from left to right, without overlap")
         }

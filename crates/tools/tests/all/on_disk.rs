@@ -242,7 +242,7 @@ fn a_search_says_if_it_left_out_the_rest_of_a_line() {
     assert!(!text.contains("only in part") && !data.contains_key("cut_files"), "{text}");
     fs::write(disk.dir.path().join("long.txt"), "x".repeat(3 << 20) + "aab\n").unwrap();
     let (text, data) = search();
-    assert!(text.contains("1 file(s) only in part"), "{text}");
+    assert!(text.contains("1 file was searched only in part"), "{text}");
     assert_eq!((&data["cut_files"], &data["matching_lines"]), (&json!(1), &json!(1)));
 }
 

@@ -140,8 +140,8 @@ fn whatever_could_not_be_kept_is_told() {
     let new = json!({ "path": absolute("a.txt"), "content": "b" });
     let data = call(&store, &tools::TEXT[1], new).unwrap().data.unwrap();
     let notes = [
-        "this file had 2 more hard link(s); they keep the old text",
-        "the server's user may not keep everything; changed: owner, access list",
+        "2 other hard links of this file keep the old text",
+        "the server's user has no permission to keep: owner, access list",
         "applied, durability unknown: the folder could not be synced",
     ];
     assert_eq!(data["notes"], json!(notes));

@@ -10,7 +10,7 @@ use tools::FailureKind;
 
 use super::{Session, edits, fake_editor::Buffers, notes};
 
-const CONTESTED: &str = "somebody else changed the file at the same moment: read it again";
+const CONTESTED: &str = "another program changed the file at the same moment: read it again";
 
 fn type_in(buffers: &mut Buffers, path: &Path, text: &str) {
     buffers.get_mut(path).unwrap().push_str(text);

@@ -9,31 +9,31 @@ use server::terminal::{self, Stream};
 /// Codex CLI for editors that speak the Agent Client Protocol (ACP): Zed, JetBrains, Neovim and others.
 ///
 /// An editor starts it and talks to it on stdin and stdout. It runs `codex app-server` and gives it tools that read and
-/// edit the editor's buffers, unsaved changes included. Codex's own configuration and login are used as they are.
+/// edit the editor's buffers, including unsaved changes. Codex keeps its own configuration and login.
 #[derive(Debug, Parser)]
 #[command(name = "codex-cli-acp", version, max_term_width = 100)]
 pub struct Cli {
-    /// The Codex CLI to run [default: `CODEX_BIN`, else `codex` on the PATH]
+    /// Codex CLI to run [default: `CODEX_BIN`, otherwise `codex` on the PATH]
     #[arg(long, value_name = "PATH")]
     codex: Option<OsString>,
 
-    /// Shape of the events about our own tools
+    /// Format of the events about the file tools
     #[arg(long, value_name = "SHAPE", value_enum, default_value_t = Events::Acp)]
     pub events: Events,
 
-    /// Give Codex no way to run commands or patch files itself: everything goes through the editor
+    /// Disable Codex's own commands and patches, so that files are edited only through the editor
     #[arg(long)]
     pub editor_only: bool,
 }
 
-/// The shape of the events about our own tools.
+/// The format of the events about the file tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Events {
-    /// As the protocol has them
+    /// As ACP defines them
     Acp,
-    /// As the contracts of the tools have them, to the letter; editors ignore those
+    /// As the contracts of the tools define them; editors ignore these
     Contract,
-    /// One message with the fields of both
+    /// Both formats in one message
     Both,
 }
 

@@ -17,12 +17,14 @@ use server::terminal::{self, Stream};
 
 use check::{Check, State};
 
-/// Look for what could be in the way, and say what would help
+/// Check the folder, the file system, the port and the clients
 ///
-/// Exit status: 1 if there is a fault, 0 if there are only warnings or nothing.
+/// Each check is `ok`, a `warning` or a `fault`, with what to do about it.
+///
+/// Exit status: 1 if there is a fault, otherwise 0.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Folder that is to be served [default: the current one]
+    /// Folder to check [default: the current one]
     #[arg(long, value_name = "PATH")]
     dir: Option<OsString>,
 
@@ -30,7 +32,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 8080, hide_default_value = true)]
     port: u16,
 
-    /// Look at it as a server that only reads would
+    /// Check for a server with --read-only
     #[arg(long)]
     read_only: bool,
 

@@ -13,11 +13,11 @@ use crate::call;
 
 /// Print completions for a shell
 ///
-/// In bash, until it ends:
+/// For the current bash session:
 ///
 ///     source <(file-editor completions bash)
 ///
-/// For good, written to where the shell looks for them:
+/// Permanently, written to the file that the shell reads:
 ///
 ///     bash        ~/.local/share/bash-completion/completions/file-editor
 ///     zsh         a file `_file-editor` in a folder of $fpath
@@ -26,7 +26,7 @@ use crate::call;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
-    /// The shell to complete for
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -39,13 +39,13 @@ enum Shell {
     Zsh,
 }
 
-/// Tell a shell what may come next
+/// Print the possible next words of a command line
 ///
-/// Each line has a word, a tab and what it means. A line without a word asks for paths, which shells know best: behind
-/// its tab is `files` or `folders`, and behind another what comes before the path in the same word.
+/// Each line has a word, a tab and its meaning. A line without a word asks the shell for paths: after its tab comes
+/// `files` or `folders`, and after another tab the part of the word before the path.
 #[derive(Debug, Args)]
 pub struct Question {
-    /// What is typed of the word so far. With its flag, since PowerShell drops a word that is empty.
+    /// The beginning of the word. A flag, since PowerShell drops an empty word.
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     word: OsString,
 

@@ -27,19 +27,19 @@ use configuration::{Configuration, Did, Others, Project, Wish};
 use entry::Entry;
 use json::Found;
 
-/// Tell clients of this server, in their own configuration
+/// Add this server to the configuration of MCP clients
 ///
-/// Only our own entry is added, changed or taken out: comments, order, layout and whatever else is in the file stay as
-/// they are. A copy of the file as it was without us is kept beside it, with `.before-file-editor` at the end of its name;
-/// if somebody wrote into our entry since, another one, with `.before-last-change`.
+/// Only the `file-editor` entry is added, changed or removed; the rest of the file is left unchanged, byte for byte. A
+/// copy of the file without the entry is kept beside it, named `*.before-file-editor`. If the entry was changed by hand,
+/// a second copy is kept, named `*.before-last-change`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Arguments {
-    /// Clients to tell: claude-code, claude-desktop, cursor, vscode, codex, zed, gemini [default: all that are found]
+    /// Clients to configure: claude-code, claude-desktop, cursor, vscode, codex, zed, gemini [default: all that are found]
     #[arg(value_name = "CLIENT")]
     clients: Vec<String>,
 
-    /// Folder the server is to work in [default: the current one]
+    /// Folder to serve [default: the current one]
     #[arg(long, value_name = "PATH")]
     dir: Option<OsString>,
 
@@ -47,28 +47,28 @@ pub struct Arguments {
     #[arg(long, value_name = "LIST")]
     tools: Option<String>,
 
-    /// Write the configuration of the folder, not that of the user
+    /// Write the client's configuration file in the folder, not that of the user
     ///
     /// Links that lead out of the folder are not followed.
     #[arg(long)]
     project: bool,
 
-    /// Keep flags, variables and other settings that the project's entry has besides [default: show and remove them]
+    /// Keep other flags, variables and settings of the project's entry [default: show and remove them]
     ///
-    /// They come with the project, so that anybody may have written them, and can make the client start something else
-    /// or the server do without its walls. In the configuration of the user they are always kept.
+    /// Anybody who can write to the project may have added them. They can make the client start another program, or
+    /// disable the sandbox. In the configuration of the user they are always kept.
     #[arg(long, requires = "project", conflicts_with_all = ["remove", "list"])]
     keep: bool,
 
-    /// Take the entry out again
+    /// Remove the entry
     #[arg(long)]
     remove: bool,
 
-    /// Show what would be changed, and change nothing
+    /// Show the change as a diff, and change nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Show clients, where their configuration is and what it says of us
+    /// List the clients, their configuration files and the folders they serve
     #[arg(long, conflicts_with_all = ["remove", "dry_run"])]
     list: bool,
 }
@@ -80,14 +80,14 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         // The reader closed the pipe, since it has read enough.
         Ok((code, Err(error))) if error.kind() == io::ErrorKind::BrokenPipe => code,
         Ok((_, Err(error))) => {
-            complain(&format!("the answer cannot be written: {error}"));
+            complain(&format!("cannot write to stdout: {error}"));
             ExitCode::FAILURE
         }
         Err(faults) => {
             for fault in faults {
                 complain(&fault);
             }
-            terminal::write_message("\nSee `file-editor setup --help`.");
+            terminal::write_message("\nFor more information, try `file-editor setup --help`.");
             ExitCode::FAILURE
         }
     }
@@ -129,7 +129,10 @@ fn tell(arguments: &Arguments) -> Told {
         }
     }
     if is_new {
-        let told = "\nClients read their configuration when they start: start them anew.\n";
+        let told = match chosen.len() {
+            1 => "\nRestart the client to load the change.\n",
+            _ => "\nRestart the clients to load the change.\n",
+        };
         said = said.and(say(told));
     }
     Ok((code, said))
@@ -149,9 +152,9 @@ fn list(arguments: &Arguments) -> Told {
             "not found here".into()
         } else {
             match configuration.look() {
-                Ok(None) => "no configuration yet".into(),
-                Ok(Some(Found::Nothing)) => "does not know of us".into(),
-                Ok(Some(Found::Other)) => "has another entry of our name".into(),
+                Ok(None) => "not configured (the file does not exist)".into(),
+                Ok(Some(Found::Nothing)) => "not configured".into(),
+                Ok(Some(Found::Other)) => "has a `file-editor` entry in a form that `setup` does not write".into(),
                 Ok(Some(Found::Entry(entry))) => {
                     let others = configuration.other_settings();
                     let others = if others.is_empty() {
@@ -159,11 +162,11 @@ fn list(arguments: &Arguments) -> Told {
                     } else {
                         format!("; also set: {}", others.join(", "))
                     };
-                    let program = configuration.program(&entry);
-                    match entry.folder() {
-                        Some(folder) => format!("starts {program} in {folder}{others}"),
-                        None => format!("starts {program}{others}"),
-                    }
+                    let served = match entry.folder() {
+                        Some(folder) => configuration.served_folder(&entry, folder),
+                        None => "names no folder to serve".into(),
+                    };
+                    served + &others
                 }
                 Err(fault) => fault,
             }
@@ -207,11 +210,11 @@ fn entry(arguments: &Arguments) -> Result<Entry, String> {
     flags::toolsets(Some(tools))?;
     let text = |path: &Path| {
         let fault =
-            || format!("no configuration can name a path that is not text: {}", path.display());
+            || format!("the path is not UTF-8, so a configuration cannot contain it: {}", path.display());
         path.to_str().map(String::from).ok_or_else(fault)
     };
     let command =
-        env::current_exe().map_err(|error| format!("Cannot find this program: {error}"))?;
+        env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
     Ok(Entry {
         command: text(&command)?,
         args: vec![
@@ -239,15 +242,15 @@ fn named(names: &[String], project: Option<&Project>) -> Result<Vec<Configuratio
     for name in names {
         let Some(client) = Client::named(name) else {
             let names = joined(&mut CLIENTS.iter());
-            faults.push(format!("no client is called `{name}`; there are: {names}"));
+            faults.push(format!("unknown client `{name}`; known clients: {names}"));
             continue;
         };
         match configuration(client, project) {
             Some(configuration) => chosen.push(configuration),
             None if project.is_some() => {
-                faults.push(format!("{name}: {} has no configuration of a folder", client.title));
+                faults.push(format!("{name}: {} does not support --project", client.title));
             }
-            None => faults.push(format!("{name}: there is no home folder: set HOME")),
+            None => faults.push(format!("{name}: no home folder: set HOME")),
         }
     }
     if faults.is_empty() { Ok(chosen) } else { Err(faults) }
@@ -268,9 +271,9 @@ fn found(project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
         return Ok(found);
     }
     Err(vec![if names.is_empty() {
-        "there is no home folder: set HOME".into()
+        "no home folder: set HOME".into()
     } else {
-        format!("no client is found here; name one of: {names}")
+        format!("no client found; name one of: {names}")
     }])
 }
 

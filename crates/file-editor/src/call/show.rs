@@ -193,7 +193,7 @@ fn done(written: io::Result<()>) -> ExitCode {
         // The reader closed the pipe, since it has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let message = "error: The call was made, but its answer cannot be written";
+            let message = "error: The call was made, but its answer could not be written";
             terminal::write_message(&format!("{message}: {error}"));
             ExitCode::FAILURE
         }

@@ -35,7 +35,7 @@ fn invalid(faults: Vec<String>) -> Failure {
 
 fn split(word: &OsString) -> Result<(&str, &str), String> {
     if word == "-" {
-        return Err("`-` stands for all arguments, and cannot be beside others".into());
+        return Err("`-` reads all arguments from stdin; it cannot be combined with others".into());
     }
     let word = word.to_str().ok_or_else(|| format!("not UTF-8: `{}`", short(&word.display())))?;
     word.split_once('=').ok_or_else(|| format!("`{}` is not of the form key=value", short(&word)))
@@ -53,7 +53,7 @@ impl Stdin {
             return Ok(value.into());
         }
         if std::mem::replace(&mut self.is_taken, true) {
-            return Err(format!("`{key}` cannot come from stdin too: another value does"));
+            return Err(format!("`{key}` cannot be read from stdin: another value already is"));
         }
         let bytes = stdin(self.longest)?;
         String::from_utf8(bytes).map_err(|_| format!("`{key}` from stdin is not UTF-8"))
@@ -65,7 +65,7 @@ fn stdin(longest: u64) -> Result<Vec<u8>, String> {
     let taken = std::io::stdin().lock().take(longest + 1).read_to_end(&mut bytes);
     taken.map_err(|error| format!("stdin cannot be read: {error}"))?;
     if bytes.len() as u64 > longest {
-        return Err(format!("stdin has more than the {longest} bytes that --max-size allows"));
+        return Err(format!("stdin has more than {longest} bytes; raise --max-size"));
     }
     Ok(bytes)
 }
@@ -111,7 +111,7 @@ fn parse(key: &str, value: &str, property: &Value) -> Result<Given, String> {
             let wrong = |reason| wrong(&format!("a JSON array ({reason})"));
             return match in_process::value(value.as_bytes()) {
                 Ok(list @ Value::Array(_)) => Ok(Given::All(list)),
-                Ok(_) => Err(wrong("it is something else".into())),
+                Ok(_) => Err(wrong("it is another type".into())),
                 Err(reason) => Err(wrong(reason)),
             };
         }

@@ -41,9 +41,9 @@ pub fn all(folder: &OsStr) -> Vec<Check> {
         checks.push(Check::warning(
             "clients",
             format!(
-                "{variable} names no folder, so what clients of a user are told was not looked at"
+                "{variable} is not set to a folder, so the configurations of the user were not checked"
             ),
-            format!("Set {variable} to the folder of the user who runs the clients"),
+            format!("Set {variable} to the home folder of the user who runs the clients"),
         ));
     }
     checks
@@ -91,31 +91,31 @@ impl Told {
         let setup = self.setup();
         let configuration = &self.configuration;
         if let Some(fault) = configuration.link_outside_project() {
-            return Check::warning(name, fault, format!("Then {setup}"));
+            return Check::warning(name, fault, format!("Then run {setup}"));
         }
         match configuration.look() {
-            Ok(None) => Check::ok(name, format!("is there, and {shown} is not; {setup} makes it")),
+            Ok(None) => Check::ok(name, format!("not configured ({shown} does not exist); {setup} creates it")),
             Ok(Some(Found::Nothing)) => {
-                Check::ok(name, format!("{shown} does not know of us; {setup} adds us"))
+                Check::ok(name, format!("not configured ({shown}); {setup} adds the entry"))
             }
             Ok(Some(Found::Other)) => Check::warning(
                 name,
-                format!("{shown} has an entry of our name in another form, which is left alone"),
-                format!("If it is to start this program, take it out there; then {setup}"),
+                format!("the `file-editor` entry has a form that `setup` does not write ({shown})"),
+                format!("If it should start this program, remove it by hand, then run {setup}"),
             ),
             Ok(Some(Found::Entry(_))) if configuration.is_off() => Check::warning(
                 name,
-                format!("{shown} knows of us, and is told not to start us"),
-                "If it is to, say so there: take out `disabled`, or `enabled`",
+                format!("the entry is disabled ({shown})"),
+                "To enable it, remove `disabled` or `enabled` from the entry",
             ),
             Ok(Some(Found::Entry(entry))) => self.started(&entry),
             Err(fault) if !machine::is_readable(&self.file) => {
-                Check::fault(name, fault, "Give the user who runs the client the right to read it")
+                Check::fault(name, fault, "Give the user who runs the client permission to read it")
             }
             Err(fault) => Check::fault(
                 name,
                 fault,
-                format!("Mend it there; the client may not understand it either. Then {setup}"),
+                format!("Fix the file; the client may not be able to parse it either. Then run {setup}"),
             ),
         }
     }
@@ -130,22 +130,22 @@ impl Told {
             // Started by `npx`, in a container, or by a script: the meaning of its arguments is not known here.
             ProgramState::Ready => Check::ok(
                 name,
-                format!("{shown} starts {command}, which is to start us; that is not looked into"),
+                format!("starts {command}; what that serves is not checked ({shown})"),
             ),
             ProgramState::Missing | ProgramState::NotExecutable if !is_certain => Check::warning(
                 name,
-                format!("{shown} starts {command}, which is not found from here"),
-                format!("See whether the client finds it, or {setup} names this program"),
+                format!("starts {command}, which is not on the PATH of this shell ({shown})"),
+                format!("Check that the client finds it, or run {setup} to enter the path of this program"),
             ),
             ProgramState::Missing => Check::fault(
                 name,
-                format!("{shown} starts {command}, which does not exist"),
-                format!("{setup} names this program"),
+                format!("starts {command}, which does not exist ({shown})"),
+                format!("Run {setup} to enter the path of this program"),
             ),
             ProgramState::NotExecutable => Check::fault(
                 name,
-                format!("{shown} starts {command}, which cannot be started"),
-                format!("Make it executable, or {setup} names this program"),
+                format!("starts {command}, which is not executable ({shown})"),
+                format!("Make it executable, or run {setup} to enter the path of this program"),
             ),
         }
     }
@@ -155,18 +155,18 @@ impl Told {
         match entry.folder() {
             // Only the client knows the value of a variable.
             Some(folder) if folder.contains("${") || machine::is_folder(Path::new(folder)) => {
-                let program = self.configuration.program(entry);
-                self.with_others(format!("{shown} starts {program} in {folder}"))
+                let served = self.configuration.served_folder(entry, folder);
+                self.with_others(format!("{served} ({shown})"))
             }
             Some(folder) => Check::fault(
                 name,
-                format!("{shown} starts us in {folder}, which is no folder"),
-                format!("{} names another", self.setup_elsewhere()),
+                format!("serves {folder}, which is not a folder ({shown})"),
+                format!("Run {} to serve another folder", self.setup_elsewhere()),
             ),
             None => Check::fault(
                 name,
-                format!("{shown} starts us without a folder"),
-                format!("{} names one", self.setup_elsewhere()),
+                format!("the entry names no folder to serve ({shown})"),
+                format!("Run {} to enter one", self.setup_elsewhere()),
             ),
         }
     }
@@ -179,8 +179,8 @@ impl Told {
         }
         Check::warning(
             self.client.name,
-            format!("{seen}, and sets: {}", others.join(", ")),
-            format!("If that is not wanted, {} removes it", self.setup()),
+            format!("{seen}, also set: {}", others.join(", ")),
+            format!("If these settings are not wanted, {} removes them", self.setup()),
         )
     }
 }

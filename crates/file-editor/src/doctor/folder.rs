@@ -27,18 +27,18 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Runs all checks of the folder. `access`: that of the server.
 pub fn all(named: &OsStr, access: Access) -> Vec<Check> {
     if named.is_empty() {
-        let help = "Name one with --dir=PATH, or leave out --dir for the current one";
-        return vec![Check::fault("folder", "--dir names none", help)];
+        let help = "Name a folder with --dir=PATH, or omit --dir for the current one";
+        return vec![Check::fault("folder", "--dir is empty", help)];
     }
     let root = match flags::folder(Some(named), Access::ReadOnly) {
         Ok(root) => root,
         // On Linux a folder can be opened without read permission, which is found later.
         Err(fault) if machine::is_folder(Path::new(named)) => {
-            let help = "Give the user who runs the server the right to read it";
+            let help = "Give the user who runs the server permission to read it";
             return vec![Check::fault("folder", fault, help)];
         }
         Err(fault) => {
-            return vec![Check::fault("folder", fault, "Name one that exists with --dir=PATH")];
+            return vec![Check::fault("folder", fault, "Name an existing folder with --dir=PATH")];
         }
     };
     if probe::file_system(&root).is_virtual() {
@@ -60,35 +60,35 @@ fn rights(root: &Root, access: Access) -> Check {
         return Check::fault(
             "folder",
             format!("{path} cannot be listed: {error}"),
-            "Give the user who runs the server the right to read it",
+            "Give the user who runs the server permission to read it",
         );
     }
     if root.is_writable() {
         return Check::ok("folder", format!("{path} can be read and written"));
     }
     if access == Access::ReadOnly {
-        return Check::ok("folder", format!("{path} can be read, which is all that is wanted"));
+        return Check::ok("folder", format!("{path} can be read; --read-only needs no more"));
     }
     Check::fault(
         "folder",
-        format!("{path} can be read, but nothing can be written"),
+        format!("{path} can be read but not written"),
         if probe::is_mounted_read_only(root) {
             "Mount its file system for writing, or serve it with --read-only"
         } else {
-            "Give the user who runs the server the right to write, or serve it with --read-only"
+            "Give the user who runs the server permission to write, or serve it with --read-only"
         },
     )
 }
 
 fn space(root: &Root) -> Check {
     match probe::free_bytes(root) {
-        None => Check::ok("space", "this system does not tell how much is free"),
+        None => Check::ok("space", "the free space is unknown on this system"),
         Some(free) if free < LITTLE => Check::warning(
             "space",
-            format!("{} MB are free", free >> 20),
-            "Make room: an edit needs as much as the file it edits, and is refused without it",
+            format!("{} MB free", free >> 20),
+            "Free some space: an edit needs as much as the size of its file, and is refused without it",
         ),
-        Some(free) => Check::ok("space", format!("{} MB are free", free >> 20)),
+        Some(free) => Check::ok("space", format!("{} MB free", free >> 20)),
     }
 }
 
@@ -97,20 +97,18 @@ fn file_system(root: &Root) -> Check {
     if found.is_virtual() {
         return Check::fault(
             "file system",
-            format!("{} has no files; the kernel makes up what is seen there", found.name),
-            "Serve a folder with files, which --dir=PATH names",
+            format!("{} is a virtual file system: the kernel generates its contents", found.name),
+            "Name another folder with --dir=PATH",
         );
     }
     match found.locality {
         Locality::Network => Check::warning(
             "file system",
             format!("{} may be shared with other machines", found.name),
-            "Locks keep servers on this machine apart; whether they reach other machines is for its server to say. Let \
-             only one machine edit these files",
+            "Locks work between servers on this machine; whether they reach other machines depends on the file server. \
+             Edit these files from one machine only",
         ),
-        Locality::Local => {
-            Check::ok("file system", format!("{}, of this machine alone", found.name))
-        }
+        Locality::Local => Check::ok("file system", format!("{}, local", found.name)),
         Locality::Unknown => Check::ok("file system", found.name),
     }
 }
@@ -119,9 +117,9 @@ fn unnamed_files(root: &Root) -> Check {
     Check::ok(
         "temporary files",
         if probe::has_unnamed_files(root) {
-            "have no name, so a killed server leaves none"
+            "unnamed: a killed server leaves none behind"
         } else {
-            "have names here; what a killed server leaves goes with the next edit"
+            "named: the next edit removes those that a killed server leaves behind"
         },
     )
 }
@@ -130,12 +128,12 @@ fn hard_links(root: &Root) -> Check {
     match probe::has_hard_links(root) {
         Ok(true) => Check::ok("hard links", "supported"),
         Ok(false) => {
-            Check::ok("hard links", "not supported; new files are made by renaming instead")
+            Check::ok("hard links", "not supported; new files are created by renaming instead")
         }
         Err(error) => Check::fault(
             "hard links",
-            format!("no file could be made to find out: {error}"),
-            "See whether files can be made in the folder by hand",
+            format!("cannot be checked: {error}"),
+            "Check whether files can be created in the folder",
         ),
     }
 }
@@ -146,27 +144,27 @@ fn other_programs(root: &Root) -> Check {
     let support = match probe::replace_support(root) {
         Ok(support) => support,
         Err(error) => {
-            let help = "See whether files can be made in the folder by hand";
-            return Check::fault(what, format!("no file could be made to find out: {error}"), help);
+            let help = "Check whether files can be created in the folder";
+            return Check::fault(what, format!("cannot be checked: {error}"), help);
         }
     };
     let seen = match (support.leases, support.exchange) {
         (true, true) => {
-            let seen = "read leases and exchanges: supported; what they save while a file is replaced is kept";
+            let seen = "read leases and exchanges: supported; what another program saves during an edit is kept";
             return Check::ok(what, seen);
         }
         (true, false) => {
-            "exchanges: not supported; a file that is renamed in the moment of replacement is overwritten"
+            "exchanges: not supported; a file that another program renames into place during an edit is overwritten"
         }
         (false, true) => {
-            "read leases: not supported; what a program writes into a file that it has open may be lost"
+            "read leases: not supported; what another program writes to a file that it has open may be lost"
         }
         (false, false) => {
-            "read leases and exchanges: not supported; what they save in the moment of replacement may be lost"
+            "read leases and exchanges: not supported; what another program saves during an edit may be lost"
         }
     };
     if cfg!(target_os = "linux") {
-        let help = "Close a file elsewhere before agents edit it here, or serve a folder on a local file system";
+        let help = "Close a file in other programs before agents edit it, or serve a folder on a local file system";
         return Check::warning(what, seen, help);
     }
     Check::ok(what, seen)
@@ -177,19 +175,19 @@ fn leftovers(root: &Root) -> Check {
     let count = || probe::count_leftovers(root).unwrap_or_default();
     let before = count();
     if before == 0 {
-        return Check::ok("leftovers", "killed servers left nothing in the folder");
+        return Check::ok("leftovers", "no temporary files of killed servers");
     }
     if let Ok(own) = Root::open(root.path()) {
         store(own, Durability::None).sweep_root();
     }
     let after = count();
     if after == 0 {
-        return Check::ok("leftovers", format!("{before} of killed servers were taken away"));
+        return Check::ok("leftovers", format!("removed {} of killed servers", temporary_files(before)));
     }
     Check::warning(
         "leftovers",
-        format!("{after} temporary files (`.fe-*.tmp`) are in use, or not ours to take away"),
-        "If no server runs, remove them as the user they belong to",
+        format!("{} (`.fe-*.tmp`) in use, or owned by another user", temporary_files(after)),
+        "If no server is running, remove them as the user who owns them",
     )
 }
 
@@ -197,30 +195,34 @@ fn leftovers(root: &Root) -> Check {
 fn sandbox(root: &Root, access: Access) -> Check {
     let entered = thread::scope(|scope| scope.spawn(|| Sandbox::enter(root, access)).join());
     match entered {
-        Ok(Sandbox::Landlock) => Check::ok("sandbox", "the kernel keeps the server in its folder"),
+        Ok(Sandbox::Landlock) => Check::ok("sandbox", "Landlock: all restrictions are supported"),
         Ok(Sandbox::Partly) => Check::warning(
             "sandbox",
-            "the kernel keeps a part of it",
-            "Linux 6.12 or newer keeps all of it; until then the server's own checks do",
+            "Landlock: this kernel supports some of the restrictions",
+            "Linux 6.12 and later support all of them; the server's own checks of paths always apply",
         ),
         Ok(Sandbox::Failed(why)) => Check::warning(
             "sandbox",
-            format!("the kernel refused it: {why}"),
-            "The server's own checks keep it in its folder; --no-sandbox says that this is wanted",
+            format!("Landlock: the kernel refuses it: {why}"),
+            "The server's own checks of paths still apply; start it with --no-sandbox to avoid the warning in its log",
         ),
         Ok(Sandbox::Off | Sandbox::Unavailable) | Err(_) if cfg!(target_os = "linux") => {
             Check::warning(
                 "sandbox",
-                "the kernel has none",
-                "Linux has one since 5.13, if Landlock is switched on; without it the server's own checks keep it in \
-                 its folder",
+                "Landlock: not supported by this kernel",
+                "Use Linux 5.13 or later with Landlock enabled; without it only the server's own checks of paths apply",
             )
         }
         Ok(_) | Err(_) => Check::ok(
             "sandbox",
-            "this system has none; the server's own checks keep it in its folder",
+            "not available on this system; the server's own checks of paths apply",
         ),
     }
+}
+
+/// Formats a number of temporary files.
+fn temporary_files(count: usize) -> String {
+    if count == 1 { "1 temporary file".into() } else { format!("{count} temporary files") }
 }
 
 fn store(root: Root, durability: Durability) -> DiskStore {
@@ -243,7 +245,7 @@ struct Trial {
 impl Trial {
     fn of(root: &Root) -> Result<Trial, Check> {
         let failed = |why: &dyn std::fmt::Display| {
-            Check::fault("edits", format!("could not be tried: {why}"), "Look at the folder")
+            Check::fault("edits", format!("could not be tested: {why}"), "Check the permissions of the folder")
         };
         let open = || Root::open(root.path()).map_err(|error| failed(&error));
         let at = FilePath::flat(&format!(".file-editor-doctor-{}", std::process::id()));
@@ -264,7 +266,7 @@ impl Trial {
         if let Err(error) = self.change(&self.ours, TIME, &Change::Remove) {
             checks.push(Check::warning(
                 "edits",
-                format!("the file {} could not be removed again: {error}", self.at),
+                format!("the test file {} could not be removed: {error}", self.at),
                 "Remove it by hand",
             ));
         }
@@ -275,12 +277,12 @@ impl Trial {
         let read = |_| self.theirs.read(&self.at, &call(TIME));
         match self.write("two", Expected::Present).and_then(read) {
             Ok(Some(version)) if **version.bytes == *b"two" => {
-                Check::ok("replacing", "a file is replaced in one step, old or new and never torn")
+                Check::ok("replacing", "atomic: a reader sees the old text or the new text")
             }
             Ok(_) => Check::fault(
                 "replacing",
-                "a file that was replaced does not have its new text",
-                "Edits are not safe on this file system: serve a folder on another one",
+                "a replaced file does not have its new text",
+                "Edits are not safe on this file system; serve a folder on another one",
             ),
             Err(error) => unwritten(&error),
         }
@@ -298,17 +300,17 @@ impl Trial {
         let others = others.into_inner();
         match (held, others) {
             (Ok(_), Some(Err(StoreError::LockTimeout { .. } | StoreError::TimedOut))) => {
-                Check::ok("locks", "whoever holds a file keeps others out, so no edit is lost")
+                Check::ok("locks", "supported: another server cannot edit a locked file")
             }
             (Err(StoreError::NoLocks { file_system }), _) => Check::fault(
                 "locks",
-                format!("the file system ({file_system}) has none, so every edit is refused"),
-                "Mount it with locks, or serve a folder on another file system",
+                format!("not supported by the file system ({file_system}), so every edit is refused"),
+                "Mount the file system with locks, or serve a folder on another one",
             ),
             (Err(error), _) => unwritten(&error),
             (Ok(_), _) => Check::fault(
                 "locks",
-                "a file that is locked is edited by others all the same",
+                "another server can edit a locked file",
                 "Let only one server edit these files, or serve a folder on another file system",
             ),
         }
@@ -319,14 +321,14 @@ impl Trial {
             return Check::warning(
                 "syncing",
                 "the folder cannot be synced",
-                "A power cut may lose the last edits, and never tears a file",
+                "A power cut may lose the last edits, but leaves each file old or new",
             );
         }
         if self.is_memory {
             return Check::warning(
                 "syncing",
-                "the folder is in memory, and so is every edit: nothing of it survives a restart",
-                "Serve a folder on a disk if its files are to last",
+                "the folder is in memory; its files do not survive a restart",
+                "Serve a folder on a disk if the files must survive",
             );
         }
         let mut times = Vec::new();
@@ -338,11 +340,11 @@ impl Trial {
             times.push(began.elapsed());
         }
         times.sort();
-        let seen = format!("an edit is on the disk after {:.1} ms", times[1].as_secs_f64() * 1e3);
+        let seen = format!("an edit takes {:.1} ms to reach the disk", times[1].as_secs_f64() * 1e3);
         if times[1] < SLOW {
             return Check::ok("syncing", seen);
         }
-        let help = "A faster disk helps, or --durability=none, with which a power cut may lose the last edits";
+        let help = "Use a faster disk, or --durability=none, with which a power cut may lose the last edits";
         Check::warning("syncing", seen, help)
     }
 
@@ -374,13 +376,13 @@ enum Expected {
 
 fn unwritten(error: &StoreError) -> Check {
     let help = match error {
-        StoreError::DiskFull => "Make room",
-        StoreError::ReadOnly => "Mount it for writing, or serve it with --read-only",
-        StoreError::NoLocks { .. } => "Mount it with locks, or serve another file system",
+        StoreError::DiskFull => "Free some space",
+        StoreError::ReadOnly => "Mount the file system for writing, or serve the folder with --read-only",
+        StoreError::NoLocks { .. } => "Mount the file system with locks, or serve a folder on another one",
         StoreError::Write { doing: "sync", .. } => {
-            "The disk does not take what it is given; --durability=none does not wait for it"
+            "Check the disk; --durability=none does not wait for it"
         }
-        _ => "See whether a file can be made and renamed in the folder by hand",
+        _ => "Check whether files can be created and renamed in the folder",
     };
     Check::fault("edits", format!("a file cannot be edited: {error}"), help)
 }

@@ -25,8 +25,8 @@ fn listening(port: u16) -> Check {
     if port < 1024 {
         return Check::fault(
             "port",
-            format!("{port} is not served"),
-            "Take one from 1024 to 65535",
+            format!("{port} is not allowed"),
+            "Choose one from 1024 to 65535",
         );
     }
     match http::bind("localhost", port) {
@@ -35,19 +35,19 @@ fn listening(port: u16) -> Check {
             Ok(answer) if answer.contains("{\"status\":\"ok\"}") => Check::ok(
                 "port",
                 format!(
-                    "{port} is taken by a server that answers as we do; another needs another --port"
+                    "{port} is in use by a server that answers like this one; a second server needs another --port"
                 ),
             ),
             _ => Check::warning(
                 "port",
-                format!("{port} is taken by another program"),
-                "Choose another with --port, or stop that program; on stdio no port is needed",
+                format!("{port} is in use by another program"),
+                "Choose another with --port, or stop that program; stdio needs no port",
             ),
         },
         Err(error) => Check::warning(
             "port",
-            format!("{port} cannot be listened on: {error}"),
-            "Choose another with --port; on stdio no port is needed",
+            format!("cannot listen on {port}: {error}"),
+            "Choose another with --port; stdio needs no port",
         ),
     }
 }
@@ -66,12 +66,12 @@ fn health(port: u16) -> io::Result<String> {
 }
 
 fn token() -> Check {
-    let help = "Set FILE_EDITOR_TOKEN to a long random text, such as `openssl rand -hex 32` makes";
+    let help = "Set FILE_EDITOR_TOKEN to the output of `openssl rand -hex 32`";
     match flags::token() {
         Err(fault) => Check::fault("token", fault, help),
         Ok(None) => Check::ok(
             "token",
-            "none is set; over HTTP anybody on this machine may ask, and nobody beyond it",
+            "FILE_EDITOR_TOKEN is not set; over HTTP any user of this machine can call the server, and nobody else",
         ),
         Ok(Some(token)) if token.len() < SHORT => Check::warning(
             "token",
@@ -80,21 +80,21 @@ fn token() -> Check {
         ),
         Ok(Some(token)) if !token.is_ascii() => Check::warning(
             "token",
-            "FILE_EDITOR_TOKEN has letters that many clients cannot send",
+            "FILE_EDITOR_TOKEN has non-ASCII characters, which many clients cannot send",
             help,
         ),
-        Ok(Some(_)) => Check::ok("token", "FILE_EDITOR_TOKEN is set: HTTP requests must carry it"),
+        Ok(Some(_)) => Check::ok("token", "FILE_EDITOR_TOKEN is set; HTTP requests must carry it"),
     }
 }
 
 fn model() -> Check {
     match model::Settings::from_variables(|name| env::var(name).ok()) {
         Ok(None) => {
-            Check::ok("model", "none is named; `ai_edit_code` takes edits that are written already")
+            Check::ok("model", "not configured; `ai_edit_code` applies only code that the agent wrote")
         }
-        Ok(Some(settings)) => Check::ok("model", format!("{} is asked to write", settings.model())),
+        Ok(Some(settings)) => Check::ok("model", format!("{} generates code for `ai_edit_code`", settings.model())),
         Err(error) => {
-            Check::fault("model", error.to_string(), "Set the variable right, or unset all of them")
+            Check::fault("model", error.to_string(), "Correct the variable, or unset all FILE_EDITOR_LLM_* variables")
         }
     }
 }

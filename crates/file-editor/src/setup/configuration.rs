@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use files::machine::LinkError;
 use files::{
-    Call, Change, DirPath, DiskOptions, DiskStore, Durability, FilePath, Root, Saved, Stop, Store,
+    Call, Change, DirPath, DiskOptions, DiskStore, Durability, FilePath, Root, Stop, Store,
     StoreError, Version, machine,
 };
 use server::terminal;
@@ -81,10 +81,10 @@ impl fmt::Display for Outcome {
         let told = match self.did {
             Did::Add => "added to",
             Did::Change => "changed in",
-            Did::TakeOut => "taken out of",
-            Did::RemoveFile => "taken away, with nothing else in it:",
-            Did::FindIt => "already there, in",
-            Did::FindNothing => "nothing to take out of",
+            Did::TakeOut => "removed from",
+            Did::RemoveFile => "removed; deleted the file, which had no other content:",
+            Did::FindIt => "already configured in",
+            Did::FindNothing => "not configured in",
         };
         write!(f, "{told} {}", self.file.display())?;
         self.notes.iter().try_for_each(|note| write!(f, "\n  {note}"))
@@ -181,9 +181,9 @@ impl Place {
         let failed =
             |what: &dyn fmt::Display| format!("{} cannot be opened: {what}", file.display());
         let folder = project.map(|project| project.folder.as_path()).or(file.parent());
-        let folder = folder.ok_or_else(|| failed(&"no file"))?;
+        let folder = folder.ok_or_else(|| failed(&"it is not a file"))?;
         let name = file.strip_prefix(folder).map_err(|error| failed(&error))?;
-        let name = name.to_str().ok_or_else(|| failed(&"its name is not text"))?;
+        let name = name.to_str().ok_or_else(|| failed(&"its name is not UTF-8"))?;
         let root = Root::open(folder).map_err(|error| failed(&error))?;
         let path =
             |end: &str| root.relative(&format!("{name}{end}")).map_err(|error| failed(&error));
@@ -228,13 +228,15 @@ impl Configuration {
         others.unwrap_or_default().told(self.project.as_ref())
     }
 
-    /// Names the program that the entry starts, for messages: "us", unless the entry came with a project and starts
-    /// another file.
-    pub fn program(&self, entry: &Entry) -> String {
+    /// Formats which folder the entry serves, and by which program unless it is this one. A program of the same name
+    /// is shown by its path if the entry came with a project, since it may be another one.
+    pub fn served_folder(&self, entry: &Entry, folder: &str) -> String {
         let own = std::env::current_exe();
         let is_own = own.is_ok_and(|own| own.to_str() == Some(&entry.command));
-        let is_us = entry.starts_us() && (is_own || self.project.is_none());
-        if is_us { "us".into() } else { short(&entry.command, SETTING_MAX) }
+        if entry.starts_us() && (is_own || self.project.is_none()) {
+            return format!("serves {folder}");
+        }
+        format!("serves {folder} with {}", short(&entry.command, SETTING_MAX))
     }
 
     fn others(&self, text: &str) -> OtherSettings {
@@ -322,7 +324,7 @@ impl Configuration {
     fn tell_of_waiting(&self, call: &Call) {
         if call.lock_wait() > Duration::ZERO {
             let path = self.path.display();
-            terminal::write_message(&printable(&format!("another program holds {path}: waiting")));
+            terminal::write_message(&printable(&format!("another program holds the lock of {path}; waiting")));
         }
     }
 
@@ -379,9 +381,9 @@ impl Configuration {
             return Vec::new();
         }
         let fate = match self.project.as_ref().map(|project| project.others) {
-            Some(Others::Remove) => "not kept, since it came with the project (`--keep` keeps it):",
-            Some(Others::Keep) => "kept, though it came with the project (`--keep`):",
-            None => "kept as it was:",
+            Some(Others::Remove) => "not kept, since it came with the project (--keep keeps it):",
+            Some(Others::Keep) => "kept, though it came with the project (--keep):",
+            None => "kept unchanged:",
         };
         let told = others.told(self.project.as_ref()).into_iter();
         [fate.into()].into_iter().chain(told.map(|setting| format!("  {setting}"))).collect()
@@ -399,7 +401,7 @@ impl Configuration {
         let mut notes = Vec::new();
         if let (Found::Entry(was), Some(entry)) = (&plan.was, &plan.entry) {
             let [was, now] = [was, entry].map(|entry| short(&entry.to_string(), ENTRY_MAX));
-            notes.extend([format!("it was: {was}"), format!("it is now: {now}")]);
+            notes.extend([format!("old: {was}"), format!("new: {now}")]);
         }
         notes.extend(plan.notes.iter().cloned());
         if let Some(version) = version
@@ -409,7 +411,7 @@ impl Configuration {
             if !self.keep_copy(place, copy, &path, &version.bytes, call)? {
                 return Ok(None);
             }
-            notes.push(format!("as it was before: {}", path.display()));
+            notes.push(format!("copy of the old file: {}", path.display()));
         }
         let mut is_other = false;
         let mut change = |versions: &[Option<Version>]| {
@@ -424,7 +426,7 @@ impl Configuration {
         let saved = place.store.update(std::slice::from_ref(&place.at), call, &mut change);
         match saved {
             Ok(saved) => {
-                notes.extend(saved.iter().filter_map(other_names));
+                notes.extend(saved.iter().filter_map(|saved| tools::hard_links_note(saved.links)));
                 Ok(Some(notes))
             }
             Err(_) if is_other => Ok(None),
@@ -469,10 +471,10 @@ impl Configuration {
     ) -> Result<bool, String> {
         let refused = |why: &dyn fmt::Display| {
             let (file, copy) = (self.path.display(), path.display());
-            format!("{file} is left as it is: its copy, {copy}, cannot be made: {why}")
+            format!("{file} left unchanged: its copy {copy} cannot be created: {why}")
         };
         if self.project.is_some() && machine::is_link(path) {
-            return Err(refused(&"there is a link of that name"));
+            return Err(refused(&"a link has that name"));
         }
         let failed = |error: StoreError| refused(&format!("{error}{}", help(&error)));
         place.store.copy(&place.at, copy, bytes, call).map_err(failed)
@@ -484,14 +486,14 @@ impl Configuration {
         let mut missing = folder.ancestors().take_while(|above| !machine::is_folder(above));
         if file != self.path && !machine::is_folder(folder) {
             return Err(format!(
-                "{} is a link to {}, whose folder does not exist: make that folder, or take the link away",
+                "{} is a link to {}, whose folder does not exist: create that folder, or remove the link",
                 self.path.display(),
                 file.display()
             ));
         }
         if let Some(there) = missing.find(|above| machine::is_name_taken(above)) {
             return Err(format!(
-                "{} cannot be made: {} is no folder",
+                "{} cannot be created: {} is not a folder",
                 self.path.display(),
                 there.display()
             ));
@@ -501,19 +503,19 @@ impl Configuration {
         }
         let Place { store, at, .. } = Place::open(file, self.project.as_ref())?;
         store.read(&at, &Call::until(Instant::now() + TIME)).map_err(|error| {
-            format!("{} cannot be read, and is left as it is: {error}", self.path.display())
+            format!("{} cannot be read; left unchanged: {error}", self.path.display())
         })
     }
 
     fn decode(&self, version: &Version) -> Result<Text, String> {
         Text::decode(Arc::clone(&version.bytes))
-            .map_err(|error| format!("{} is no text: {error}", self.path.display()))
+            .map_err(|error| format!("{} is not text: {error}", self.path.display()))
     }
 
     /// Returns the path of the file with all links followed.
     fn file(&self) -> Result<PathBuf, String> {
         let failed = |error: &dyn fmt::Display| {
-            format!("{} cannot be followed: {error}", self.path.display())
+            format!("{} cannot be resolved: {error}", self.path.display())
         };
         let Some(project) = &self.project else {
             return machine::follow_links(&self.path).map_err(|error| failed(&error));
@@ -533,15 +535,15 @@ impl Configuration {
         call: &Call,
     ) -> Result<Option<(DiskStore, Vec<DirPath>)>, String> {
         let failed =
-            |what: &dyn fmt::Display| format!("{} cannot be made: {what}", self.path.display());
-        let folder = file.parent().ok_or_else(|| failed(&"it is in no folder"))?;
+            |what: &dyn fmt::Display| format!("{} cannot be created: {what}", self.path.display());
+        let folder = file.parent().ok_or_else(|| failed(&"it has no parent folder"))?;
         let above = folder.ancestors().find(|above| machine::is_folder(above)).unwrap_or(folder);
         if above == folder {
             return Ok(None);
         }
         let above = self.project.as_ref().map_or(above, |project| &project.folder);
         let root = Root::open(above).map_err(|error| failed(&error))?;
-        let missing = folder.to_str().ok_or_else(|| failed(&"its name is not text"))?;
+        let missing = folder.to_str().ok_or_else(|| failed(&"its name is not UTF-8"))?;
         let missing = root.folder(missing).map_err(|error| failed(&error))?;
         let store = DiskStore::open(Arc::new(root), options(self.project.as_ref()));
         let made = store.make_folders(&missing, call).map_err(|error| failed(&error))?;
@@ -549,23 +551,23 @@ impl Configuration {
     }
 
     fn not_understood(&self, fault: &Fault) -> String {
-        format!("{} is not understood, and left as it is: {fault}", self.path.display())
+        format!("{} cannot be parsed; left unchanged: {fault}", self.path.display())
     }
 
     fn refused(&self, fault: &Fault, entry: &Entry) -> String {
         let (told, snippet) = (self.not_understood(fault), self.client.whole(entry));
-        format!("{told}\nBy hand, this is what has to be there:\n\n{snippet}")
+        format!("{told}\nTo configure the client by hand, add:\n\n{snippet}")
     }
 
     fn not_written(&self, error: &StoreError) -> String {
-        format!("{} is left as it is: {error}{}", self.path.display(), help(error))
+        format!("{} left unchanged: {error}{}", self.path.display(), help(error))
     }
 }
 
 /// Returns why a file of a project is neither written nor read.
 fn outside(project: &Project, link: &Path, target: &Path) -> String {
     format!(
-        "{} is a link to {}, which is outside the project {}: refused. Replace the link with a file or folder of the \
+        "{} is a link to {}, which is outside the project {}: not followed. Replace the link with a file or folder of the \
          project",
         link.display(),
         target.display(),
@@ -576,8 +578,8 @@ fn outside(project: &Project, link: &Path, target: &Path) -> String {
 /// Returns the help for an error.
 fn help(error: &StoreError) -> &'static str {
     match error {
-        StoreError::Denied { .. } => "; it takes the right to write the file and its folder",
-        StoreError::LockTimeout { .. } => "; another program holds it: try again when that is done",
+        StoreError::Denied { .. } => "; the file and its folder must be writable",
+        StoreError::LockTimeout { .. } => "; another program holds its lock, try again later",
         _ => "",
     }
 }
@@ -587,9 +589,3 @@ fn is_blank(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim().is_empty()
 }
 
-/// Returns the note about other hard links, worded as in a tool's answer.
-fn other_names(saved: &Saved) -> Option<String> {
-    let links = saved.links;
-    let told = || format!("this file had {links} more hard link(s); they keep the old text");
-    (links > 0).then(told)
-}

@@ -108,8 +108,8 @@ impl Fault {
 impl Fault {
     /// Makes the error for an entry of this name that could not be changed without losing a part of it.
     pub fn other_form(text: &str) -> Fault {
-        let what = "`file-editor` is there in a form that is not ours; take it out by hand, or with \
-                    `--remove`, which keeps a copy";
+        let what = "the `file-editor` entry has a form that `setup` does not write; remove it by hand, or \
+                    with `--remove`, which keeps a copy";
         Fault::at(text, text.find(NAME).unwrap_or(0), what)
     }
 }

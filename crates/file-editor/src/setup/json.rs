@@ -440,7 +440,7 @@ mod tests {
         );
         let other = "{\n\"mcpServers\": {\"file-editor\": {\"url\": \"http://localhost\"}}}";
         let refused = put(other, SHAPE, &entry()).unwrap_err();
-        assert_eq!((refused.line, refused.what.contains("not ours")), (2, true), "{refused}");
+        assert_eq!((refused.line, refused.what.contains("does not write")), (2, true), "{refused}");
     }
 
     #[test]
@@ -508,21 +508,21 @@ mod tests {
             let fault = Fault { line, what: what.into() };
             assert_eq!(put(text, SHAPE, &entry()), Err(fault), "{text}");
         };
-        check("{\n\"a\": 1\n\"b\": 2}", 3, "`,` or `}` is missing");
-        check("{\n\"a\" 1}", 2, "`:` is missing");
-        check("{\n\n'a': 1}", 3, "a name in quotes is missing");
-        check("{\"a\": \n tru}", 2, "no value begins like this");
-        check("{\"a\": [1 2]}", 1, "`,` or `]` is missing");
-        check("{\"a\": \"\n\"}", 1, "a string has no end");
-        check("{\"a\": \"\\q\"}", 1, "a string has a bad escape");
-        check("{\n/* ", 2, "a comment has no end");
-        check("{\n", 2, "a name in quotes is missing");
-        check("{\"a\":", 1, "the end comes too early");
-        check("{}\n}", 2, "something follows the end");
-        check("[]", 1, "this is no object (`{ … }`)");
-        check("{\n\"mcpServers\": null}", 2, "`mcpServers` is no object (`{ … }`)");
-        check("{\"mcpServers\": {},\n\"mcpServers\": {}}", 2, "`mcpServers` is there twice");
-        check(&"{\"a\":".repeat(200), 1, "it is nested too deeply");
+        check("{\n\"a\": 1\n\"b\": 2}", 3, "expected `,` or `}`");
+        check("{\n\"a\" 1}", 2, "expected `:`");
+        check("{\n\n'a': 1}", 3, "expected a name in quotes");
+        check("{\"a\": \n tru}", 2, "expected a value");
+        check("{\"a\": [1 2]}", 1, "expected `,` or `]`");
+        check("{\"a\": \"\n\"}", 1, "unterminated string");
+        check("{\"a\": \"\\q\"}", 1, "invalid escape in a string");
+        check("{\n/* ", 2, "unterminated comment");
+        check("{\n", 2, "expected a name in quotes");
+        check("{\"a\":", 1, "unexpected end of file");
+        check("{}\n}", 2, "unexpected text after the end");
+        check("[]", 1, "not an object (`{ … }`)");
+        check("{\n\"mcpServers\": null}", 2, "`mcpServers` is not an object (`{ … }`)");
+        check("{\"mcpServers\": {},\n\"mcpServers\": {}}", 2, "`mcpServers` occurs twice");
+        check(&"{\"a\":".repeat(200), 1, "nested too deeply");
     }
 
     fn trivia() -> impl Strategy<Value = &'static str> {

@@ -42,7 +42,7 @@ impl<'t> Scanner<'t> {
     /// Skips an opening bracket.
     pub fn enter(&mut self) -> Result<(), Fault> {
         if self.depth == DEEPEST {
-            return Err(self.fault("it is nested too deeply"));
+            return Err(self.fault("nested too deeply"));
         }
         self.depth += 1;
         self.at += 1;
@@ -61,7 +61,7 @@ impl<'t> Scanner<'t> {
         let raw = self.take_string(end.map(|end| &inside[..end]))?;
         let text = text::unescape(raw);
         if text.is_none() && !is_escaped_well(raw) {
-            return Err(self.fault("a string has a bad escape"));
+            return Err(self.fault("invalid escape in a string"));
         }
         Ok(text)
     }
@@ -69,7 +69,7 @@ impl<'t> Scanner<'t> {
     /// Skips a string, which must be on one line.
     pub fn take_string(&mut self, inside: Option<&'t str>) -> Result<&'t str, Fault> {
         let inside = inside.filter(|inside| !inside.contains('\n'));
-        let inside = inside.ok_or_else(|| self.fault("a string has no end"))?;
+        let inside = inside.ok_or_else(|| self.fault("unterminated string"))?;
         self.at += inside.len() + 2;
         Ok(inside)
     }
@@ -122,8 +122,8 @@ mod tests {
             check(unknown, Ok(None));
         }
         for bad in [r"\q", r"\u12", r"\ud83d\q", r"\x4", r"\U0001f60"] {
-            check(bad, Err("a string has a bad escape"));
+            check(bad, Err("invalid escape in a string"));
         }
-        check("a\nb", Err("a string has no end"));
+        check("a\nb", Err("unterminated string"));
     }
 }

@@ -216,7 +216,7 @@ fn understood(text: &str) -> Result<Vec<Item>, Fault> {
                     return refuse("`mcp_servers` is not written as tables (`[mcp_servers.…]`)");
                 }
                 [only] if only == SERVERS && first == NAME => {
-                    return refuse("`file-editor` is not written as a table of its own");
+                    return refuse("`file-editor` is not a table of its own");
                 }
                 _ => continue,
             },
@@ -225,7 +225,7 @@ fn understood(text: &str) -> Result<Vec<Item>, Fault> {
             }
             Kind::Table if item.is_ours() && rest.len() == 1 => {
                 if std::mem::replace(&mut has_ours, true) {
-                    return refuse("`[mcp_servers.file-editor]` is there twice");
+                    return refuse("`[mcp_servers.file-editor]` occurs twice");
                 }
             }
             Kind::Table | Kind::Tables => {}
@@ -330,23 +330,23 @@ mod tests {
         };
         check("a = 1\nmcp_servers = { b = {} }\n", 2, "not written as tables");
         check("mcp_servers.b.command = \"x\"\n", 1, "not written as tables");
-        check("[mcp_servers]\nfile-editor = {}\n", 2, "not written as a table of its own");
-        check("[mcp_servers]\nfile-editor.command = 1\n", 2, "not written as a table of its own");
+        check("[mcp_servers]\nfile-editor = {}\n", 2, "not a table of its own");
+        check("[mcp_servers]\nfile-editor.command = 1\n", 2, "not a table of its own");
         check("[[mcp_servers]]\n", 1, "a list of tables");
         check("[[mcp_servers.file-editor]]\n", 1, "a list of tables");
         check("[mcp_servers.file-editor]\n[mcp_servers.file-editor]\n", 2, "twice");
-        check("a = 1\n\n[mcp_servers.file-editor]\nurl = \"http://localhost\"\n", 3, "not ours");
-        check("a = 1\nb\n", 2, "`=` is missing");
-        check("a = \n", 1, "a value is missing");
-        check("\n\n[a\n", 3, "`]` is missing");
-        check("a = \"x\n", 1, "a string has no end");
-        check("a = \"\"\"\n\n", 1, "a string has no end");
-        check("a = [1\n2]\n", 2, "`,` or `]` is missing");
-        check("a = {b = 1 c = 2}\n", 1, "`,` or `}` is missing");
-        check("a = 1 b = 2\n", 1, "something follows");
+        check("a = 1\n\n[mcp_servers.file-editor]\nurl = \"http://localhost\"\n", 3, "does not write");
+        check("a = 1\nb\n", 2, "expected `=`");
+        check("a = \n", 1, "expected a value");
+        check("\n\n[a\n", 3, "expected `]`");
+        check("a = \"x\n", 1, "unterminated string");
+        check("a = \"\"\"\n\n", 1, "unterminated string");
+        check("a = [1\n2]\n", 2, "expected `,` or `]`");
+        check("a = {b = 1 c = 2}\n", 1, "expected `,` or `}`");
+        check("a = 1 b = 2\n", 1, "unexpected text");
         check("# a\rb\n", 1, "carriage return");
-        check("= 1", 1, "a name is missing");
-        check("[mcp_servers.\"file\\x2deditor\"]", 1, "a name has an escape");
+        check("= 1", 1, "expected a name");
+        check("[mcp_servers.\"file\\x2deditor\"]", 1, "unsupported escape");
         check(&format!("a = {}", "[".repeat(200)), 1, "nested too deeply");
     }
 

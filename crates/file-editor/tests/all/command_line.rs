@@ -285,7 +285,7 @@ mod listening {
     #[test]
     fn a_host_that_no_request_can_name_is_refused() {
         let folder = Folder::new();
-        let words = "must be a name or an address, with or without a port: editor.example:8443";
+        let words = "is not a name or an address with an optional port, such as editor.example:8443";
         for host in
             ["https://a.test", "a.test:x", "a.test:99999", "*.a.test", "[::1", "a b", "a.test/"]
         {
@@ -363,7 +363,7 @@ mod listening {
     #[test]
     fn beyond_this_machine_only_with_a_token() {
         const FAULT: &str =
-            "--host=0.0.0.0 reaches beyond this machine: set a token in FILE_EDITOR_TOKEN";
+            "--host=0.0.0.0 can be reached from other machines: set a token in FILE_EDITOR_TOKEN";
         let folder = Folder::new();
         let port = format!("--port={}", some_port());
         check_refused(&[&dir(&folder), &port, "--host=0.0.0.0"], &[FAULT]);
@@ -420,7 +420,7 @@ mod listening {
             let mut command = binary();
             command.args([dir(&folder), format!("--port={port}")]).env("FILE_EDITOR_TOKEN", token);
             match HttpServer::spawn(&mut command, port) {
-                Err(told) => assert!(told.contains("which no request can carry"), "{told}"),
+                Err(told) => assert!(told.contains("which no HTTP header can carry"), "{told}"),
                 Ok(_) => panic!("served with {token:?}"),
             }
         }

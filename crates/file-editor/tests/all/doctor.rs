@@ -66,12 +66,12 @@ fn a_plain_folder_is_well_and_left_as_it_was() {
     patient.put("work/file", "text");
     let checks = examine(&mut patient.command(&[]));
     check(&checks, "folder", "ok", "can be read and written", "");
-    check(&checks, "replacing", "ok", "never torn", "");
-    check(&checks, "locks", "ok", "keeps others out", "");
-    check(&checks, "leftovers", "ok", "nothing", "");
+    check(&checks, "replacing", "ok", "atomic", "");
+    check(&checks, "locks", "ok", "supported", "");
+    check(&checks, "leftovers", "ok", "no temporary files", "");
     check(&checks, "port", "ok", "is free", "");
-    check(&checks, "token", "ok", "none is set", "");
-    check(&checks, "model", "ok", "none is named", "");
+    check(&checks, "token", "ok", "is not set", "");
+    check(&checks, "model", "ok", "not configured", "");
     if cfg!(target_os = "linux") {
         check(&checks, "other programs", "ok", "read leases and exchanges: supported", "");
     }
@@ -197,7 +197,7 @@ fn files_that_are_too_deep_or_too_large() {
             assert_eq!(found["state"], "fault", "{found}");
             let seen = found["seen"].as_str().unwrap();
             let why = if is_deep { "nested too deeply" } else { "exceed the maximum of 1048576" };
-            assert!(seen.contains(why) && seen.contains("left as it is"), "{seen}");
+            assert!(seen.contains(why) && seen.contains("left unchanged"), "{seen}");
         }
     }
 }
@@ -208,7 +208,7 @@ fn a_folder_that_is_not_there() {
     let checks = examine(&mut patient.command(&["--dir=nowhere"]));
     check(&checks, "folder", "fault", "Directory does not exist: nowhere", "--dir=PATH");
     let checks = examine(&mut patient.command(&["--dir="]));
-    check(&checks, "folder", "fault", "--dir names none", "or leave out --dir");
+    check(&checks, "folder", "fault", "--dir is empty", "or omit --dir");
     patient.put("work/file", "");
     let checks = examine(&mut patient.command(&["--dir=file"]));
     check(&checks, "folder", "fault", "Not a directory: file", "--dir=PATH");
@@ -219,14 +219,14 @@ fn a_folder_that_is_not_there() {
 fn a_folder_that_cannot_be_written_to() {
     let scene = crate::harness::Unwritable::new();
     let checks = examine(&mut scene.command(&["doctor"]));
-    check(&checks, "folder", "fault", "nothing can be written", "the right to write");
+    check(&checks, "folder", "fault", "but not written", "permission to write");
     let checks = examine(&mut scene.command(&["doctor", "--read-only"]));
-    check(&checks, "folder", "ok", "can be read, which is all that is wanted", "");
+    check(&checks, "folder", "ok", "--read-only needs no more", "");
     scene.put("closed/a.txt", "", 0o644);
     scene.set_mode("closed", 0o000);
     let checks = examine(&mut scene.command(&["doctor", "--dir=../closed"]));
     scene.set_mode("closed", 0o755);
-    check(&checks, "folder", "fault", "closed", "the right to read it");
+    check(&checks, "folder", "fault", "closed", "permission to read it");
 }
 
 /// As it is on Linux: files that nobody can make, whoever they are.
@@ -235,7 +235,7 @@ fn a_folder_that_cannot_be_written_to() {
 fn a_folder_that_is_no_place_for_files() {
     let patient = Patient::new();
     let checks = examine(&mut patient.command(&["--dir=/proc"]));
-    check(&checks, "file system", "fault", "proc", "Serve a folder with files");
+    check(&checks, "file system", "fault", "proc is a virtual file system", "Name another folder");
 }
 
 #[test]
@@ -248,11 +248,11 @@ fn what_is_in_memory_is_on_no_disk() {
     let dir = format!("--dir={}", folder.path().display());
     let checks = examine(&mut patient.command(&[&dir]));
     if checks.iter().any(|check| {
-        check["check"] == "file system" && check["seen"] != "tmpfs, of this machine alone"
+        check["check"] == "file system" && check["seen"] != "tmpfs, local"
     }) {
         return crate::harness::not_checked("a folder in memory", "/dev/shm in memory");
     }
-    check(&checks, "syncing", "warning", "nothing of it survives a restart", "on a disk");
+    check(&checks, "syncing", "warning", "do not survive a restart", "on a disk");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn what_killed_servers_left_is_taken_away() {
     let patient = Patient::new();
     patient.put("work/.fe-1-0123456789abcdef.tmp", "half");
     let checks = examine(&mut patient.command(&[]));
-    check(&checks, "leftovers", "ok", "1 of killed servers", "");
+    check(&checks, "leftovers", "ok", "removed 1 temporary file of killed servers", "");
     assert!(!patient.home.file("work/.fe-1-0123456789abcdef.tmp").exists());
 }
 
@@ -270,14 +270,14 @@ fn a_port_that_is_taken_by_us_or_by_others() {
     let server = patient.home.http();
     patient.port = server.port;
     let checks = examine(&mut patient.command(&[]));
-    check(&checks, "port", "ok", "is taken by a server that answers as we do", "");
+    check(&checks, "port", "ok", "is in use by a server that answers like this one", "");
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     patient.port = other.local_addr().unwrap().port();
     let checks = examine(&mut patient.command(&[]));
-    check(&checks, "port", "warning", "is taken by another program", "--port");
+    check(&checks, "port", "warning", "is in use by another program", "--port");
     patient.port = 80;
     let checks = examine(&mut patient.command(&[]));
-    check(&checks, "port", "fault", "80 is not served", "1024 to 65535");
+    check(&checks, "port", "fault", "80 is not allowed", "1024 to 65535");
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn tokens_and_models() {
         &with("FILE_EDITOR_TOKEN", "a line and a line break\n"),
         "token",
         "fault",
-        "which no request can carry",
+        "which no HTTP header can carry",
         "openssl rand",
     );
     check(&with("FILE_EDITOR_TOKEN", "correct horse battery staple"), "token", "ok", "is set", "");
@@ -324,7 +324,7 @@ fn tokens_and_models() {
         use std::os::unix::ffi::OsStrExt as _;
         let bytes = std::ffi::OsStr::from_bytes(b"\xff");
         let checks = examine(patient.command(&[]).env("FILE_EDITOR_TOKEN", bytes));
-        check(&checks, "token", "fault", "is not text", "openssl rand");
+        check(&checks, "token", "fault", "is not UTF-8", "openssl rand");
     }
 }
 
@@ -341,7 +341,7 @@ fn what_the_clients_are_told() {
     };
     let program = env!("CARGO_BIN_EXE_file-editor");
     let work = format!("--dir={}", patient.home.file("work").display());
-    cursor("ok", "starts us in", "", json!({ "command": program, "args": [work] }));
+    cursor("ok", "serves ", "", json!({ "command": program, "args": [work] }));
     cursor(
         "fault",
         "does not exist",
@@ -350,54 +350,54 @@ fn what_the_clients_are_told() {
     );
     cursor(
         "fault",
-        "is no folder",
+        "is not a folder",
         "--dir=PATH",
         json!({ "command": program, "args": ["--dir=/no/such"] }),
     );
     cursor(
         "fault",
-        "without a folder",
-        "`file-editor setup cursor --dir=PATH` names one",
+        "names no folder",
+        "`file-editor setup cursor --dir=PATH`",
         json!({ "command": program, "args": [] }),
     );
     // What starts something else that starts us.
     let other = json!({ "command": "cargo", "args": ["run", "file-editor", "/work"] });
-    cursor("ok", "starts cargo, which is to start us", "", other);
+    cursor("ok", "starts cargo; what that serves is not checked", "", other);
     let other = json!({ "command": "no-such-docker", "args": ["run", "file-editor"] });
-    cursor("warning", "starts no-such-docker, which is not found from here", "setup cursor", other);
+    cursor("warning", "starts no-such-docker, which is not on the PATH", "setup cursor", other);
     cursor(
         "ok",
-        "starts us in ${workspaceFolder}",
+        "serves ${workspaceFolder} (",
         "",
         json!({ "command": program, "args": ["--dir", "${workspaceFolder}"] }),
     );
     cursor(
         "warning",
-        "in another form, which is left alone",
-        "take it out there; then `file-editor setup cursor`",
+        "has a form that `setup` does not write",
+        "remove it by hand, then run `file-editor setup cursor`",
         json!({ "url": "http://127.0.0.1:8080/mcp" }),
     );
     for switch in ["disabled", "enabled"] {
         let off = json!({ "command": program, "args": [work], switch: switch == "disabled" });
-        cursor("warning", "is told not to start us", "take out", off);
+        cursor("warning", "the entry is disabled", "remove `disabled`", off);
         let on = json!({ "command": program, "args": [work], switch: switch == "enabled" });
-        cursor("ok", "starts us in", "", on);
+        cursor("ok", "serves ", "", on);
     }
-    seen(".cursor/mcp.json", "{}", "cursor", "ok", "does not know of us", "");
+    seen(".cursor/mcp.json", "{}", "cursor", "ok", "not configured", "");
     seen(
         ".cursor/mcp.json",
         "{\n\"a\" 1}",
         "cursor",
         "fault",
-        "line 2: `:` is missing",
-        "Mend it there",
+        "line 2: expected `:`",
+        "Fix the file",
     );
     fs::remove_file(patient.home.file(".cursor/mcp.json")).unwrap();
     check(&examine(&mut patient.command(&[])), "cursor", "ok", "setup cursor", "");
     let toml = format!("[mcp_servers.file-editor]\ncommand = '/no/such'\nargs = ['{work}']\n");
     seen("config.toml", &toml, "codex", "fault", "which does not exist", "setup codex");
     let toml = toml + "enabled = false\n";
-    seen("config.toml", &toml, "codex", "warning", "is told not to start us", "take out");
+    seen("config.toml", &toml, "codex", "warning", "the entry is disabled", "remove `disabled`");
     // That of the folder counts too.
     seen("work/.vscode/mcp.json", "{\"servers\": []}", "vscode", "ok", "not found here", "");
     let checks = examine(&mut patient.command(&[]));
@@ -416,7 +416,7 @@ fn what_the_clients_are_told() {
         let text = patient.home.file("text");
         cursor(
             "fault",
-            "cannot be started",
+            "is not executable",
             "Make it executable",
             json!({ "command": text, "args": [work] }),
         );
@@ -430,7 +430,7 @@ fn a_configuration_that_may_not_be_read() {
     scene.put(".cursor/mcp.json", "{}", 0o000);
     let mut command = scene.command(&["doctor"]);
     let checks = examine(command.env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME"));
-    check(&checks, "cursor", "fault", "cannot be read", "the right to read it");
+    check(&checks, "cursor", "fault", "cannot be read", "permission to read it");
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn a_user_without_a_home() {
         &checks,
         "clients",
         "warning",
-        &format!("{variable} names no folder"),
+        &format!("{variable} is not set to a folder"),
         &format!("Set {variable}"),
     );
 }

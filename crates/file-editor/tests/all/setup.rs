@@ -157,7 +157,7 @@ fn each_client_is_told_told_again_told_otherwise_and_left_as_it_was() {
             );
             assert_eq!(home.0.read(&backup(name)), before);
 
-            assert!(home.told(&[client]).contains("already there"));
+            assert!(home.told(&[client]).contains("already configured in"));
             assert_eq!(home.0.read(name), added);
 
             let told = home.told(&[client, "--dir=..", "--tools=all"]);
@@ -167,15 +167,15 @@ fn each_client_is_told_told_again_told_otherwise_and_left_as_it_was() {
                 changed.contains("\"--tools=all\"") && !changed.contains("text,code"),
                 "{changed}"
             );
-            let old = format!("it was: {} {dir} ", env!("CARGO_BIN_EXE_file-editor"));
+            let old = format!("old: {} {dir} ", env!("CARGO_BIN_EXE_file-editor"));
             assert!(told.contains(&old), "{told}");
-            let now = told.lines().find(|line| line.contains("it is now: ")).unwrap();
+            let now = told.lines().find(|line| line.contains("new: ")).unwrap();
             assert!(now.ends_with(" --transport=stdio --tools=all"), "{told}");
 
-            assert!(home.told(&[client, "--remove"]).contains("taken out of"));
+            assert!(home.told(&[client, "--remove"]).contains("removed from"));
             assert_eq!(home.0.read(name), before, "{client}");
             assert_eq!(home.0.read(&backup(name)), before, "as it was without us");
-            assert!(home.told(&[client, "--remove"]).contains("nothing to take out of"));
+            assert!(home.told(&[client, "--remove"]).contains("not configured in"));
         }
     }
 }
@@ -198,11 +198,11 @@ fn all_that_are_found_are_told_and_no_others() {
     }
     assert_eq!(told.matches(": added").count(), 3, "{told}");
     let list = home.told(&["--list"]);
-    assert_eq!(list.matches("starts us in").count(), 3, "{list}");
+    assert_eq!(list.matches(" serves ").count(), 3, "{list}");
     assert_eq!(list.matches("not found here").count(), 4, "{list}");
     // What was made for us goes with us.
     let told = home.told(&["--remove"]);
-    assert_eq!(told.matches("taken away").count(), 3, "{told}");
+    assert_eq!(told.matches("removed; deleted the file").count(), 3, "{told}");
     assert!(!home.0.file(".claude.json").exists());
 }
 
@@ -231,7 +231,7 @@ fn the_configuration_of_a_folder() {
     }
     for client in ["zed", "claude-desktop"] {
         let told = home.refused(&[client, "--project"]);
-        assert!(told.contains("has no configuration of a folder"), "{told}");
+        assert!(told.contains("does not support --project"), "{told}");
     }
 }
 
@@ -273,7 +273,7 @@ fn what_is_not_understood_is_left_alone_and_told_by_its_line() {
         };
         let told = home.refused(&[client]);
         assert!(told.contains(&format!("line {line}: ")), "{told}");
-        assert!(told.contains("By hand") && told.contains("\"--transport=stdio\""), "{told}");
+        assert!(told.contains("by hand") && told.contains("\"--transport=stdio\""), "{told}");
         assert!(!told.contains("SECRET-OF-ANOTHER"), "{told}");
         assert!(home.refused(&[client, "--remove"]).contains(&format!("line {line}: ")));
         assert!(home.refused(&[client, "--dry-run"]).contains(&format!("line {line}: ")));
@@ -289,7 +289,7 @@ fn bytes_that_are_no_text_are_left_alone_and_the_others_told() {
     home.put(".cursor/mcp.json", "");
     fs::write(home.0.file(".cursor/mcp.json"), b"{ \"a\": \"\xff\" }").unwrap();
     let told = home.refused(&["cursor", "gemini"]);
-    assert!(told.contains("is no text") && told.contains("gemini: added"), "{told}");
+    assert!(told.contains("is not text") && told.contains("gemini: added"), "{told}");
     assert_eq!(fs::read(home.0.file(".cursor/mcp.json")).unwrap(), b"{ \"a\": \"\xff\" }");
 }
 
@@ -300,7 +300,7 @@ fn what_makes_no_sense_is_refused() {
         let found = home.refused(arguments);
         assert!(found.contains(told), "{arguments:?}: {found}");
     };
-    check(&["emacs"], "no client is called `emacs`");
+    check(&["emacs"], "unknown client `emacs`");
     check(&["cursor", "--tools=hammer"], "--tools must be a comma list of");
     check(&["cursor", "--dir=nowhere"], "Directory does not exist: nowhere");
     check(&["--list", "--remove"], "cannot be used with");
@@ -414,7 +414,7 @@ fn an_entry_is_taken_out_though_its_folder_is_gone() {
     let gone = home.0.file("gone").display().to_string();
     home.told(&["cursor", "--dir", &gone]);
     fs::remove_dir(&gone).unwrap();
-    assert!(home.told(&["--list", "--dir", &gone]).contains("starts us in"));
+    assert!(home.told(&["--list", "--dir", &gone]).contains(" serves "));
     home.told(&["cursor", "--remove", "--dir", &gone]);
     assert_eq!(home.0.read(name), sample);
     let told = home.refused(&["cursor", "--remove", "--project", "--dir", &gone]);
@@ -446,7 +446,7 @@ fn claude_code_is_found_where_its_variable_says() {
         command.env("CLAUDE_CONFIG_DIR", &other).arg("setup").args(arguments);
         both(&command.output().unwrap())
     };
-    assert!(run(&[]).contains("no client is found"));
+    assert!(run(&[]).contains("no client found"));
     fs::create_dir(&other).unwrap();
     assert!(run(&[]).contains("claude-code: added"));
     assert!(home.0.read("other-claude/.claude.json").contains("--dir="));
@@ -469,9 +469,9 @@ fn clients_are_known_in_any_case_and_listed_by_name() {
     let home = Home::new();
     assert!(home.told(&["Cursor"]).contains("cursor: added"));
     let list = home.told(&["CURSOR", "Zed", "--list"]);
-    assert!(list.contains("starts us in") && list.contains("zed"), "{list}");
+    assert!(list.contains(" serves ") && list.contains("zed"), "{list}");
     assert_eq!(list.lines().count(), 4, "{list}");
-    assert!(home.refused(&["emacs", "--list"]).contains("no client is called `emacs`"));
+    assert!(home.refused(&["emacs", "--list"]).contains("unknown client `emacs`"));
 }
 
 /// What somebody added to our entry is theirs.
@@ -574,11 +574,11 @@ fn what_came_with_a_project_is_shown_and_removed_unless_it_is_to_be_kept() {
         home.put(&file, &before);
         let list = home.told(&[client, "--project", "--list"]);
         check_shown(&list);
-        assert!(list.contains("starts /usr/bin/file-editor in /; also set: "), "{list}");
+        assert!(list.contains("serves / with /usr/bin/file-editor; also set: "), "{list}");
         let rehearsed = home.told(&[client, "--project", "--dry-run"]);
         check_shown(&rehearsed);
         assert!(
-            rehearsed.contains("`--keep` keeps it") && rehearsed.contains("\n--- "),
+            rehearsed.contains("--keep keeps it") && rehearsed.contains("\n--- "),
             "{rehearsed}"
         );
         assert_eq!(home.0.read(&file), before, "{client}");
@@ -593,7 +593,7 @@ fn what_came_with_a_project_is_shown_and_removed_unless_it_is_to_be_kept() {
         assert!(after.contains("theirs") && after.contains("--transport=stdio"), "{after}");
         assert_eq!(home.0.read(&backup(&file)), before);
         let again = home.told(&[client, "--project"]);
-        assert!(again.contains("already there") && !again.contains("not kept"), "{again}");
+        assert!(again.contains("already configured in") && !again.contains("not kept"), "{again}");
         let list = home.told(&[client, "--project", "--list"]);
         assert!(!list.contains("also set"), "{list}");
         home.told(&[client, "--project", "--remove"]);
@@ -610,7 +610,7 @@ fn what_came_with_a_project_is_shown_and_removed_unless_it_is_to_be_kept() {
         check_shown(&home.told(&[client, "--project", "--keep"]));
         assert_eq!(home.0.read(&file), after);
         check_shown(&home.told(&[client, "--project", "--keep", "--dry-run"]));
-        assert!(home.told(&[client, "--project", "--remove"]).contains("taken out of"));
+        assert!(home.told(&[client, "--project", "--remove"]).contains("removed from"));
         assert!(!home.0.read(&file).contains("evil"));
     }
     let home = Home::new();
@@ -642,8 +642,8 @@ fn files_that_are_too_deep_or_too_large_are_left_alone() {
         home.put(&name, &text);
         for arguments in [&[client][..], &[client, "--dry-run"], &[client, "--remove"]] {
             let told = home.refused(arguments);
-            assert!(told.contains("line 1: it is nested too deeply"), "{told}");
-            assert!(told.contains("left as it is"), "{told}");
+            assert!(told.contains("line 1: nested too deeply"), "{told}");
+            assert!(told.contains("left unchanged"), "{told}");
         }
         assert!(home.told(&[client, "--list"]).contains("nested too deeply"));
         assert_eq!(home.0.read(&name).len(), text.len());
@@ -653,7 +653,7 @@ fn files_that_are_too_deep_or_too_large_are_left_alone() {
         home.put(&file, &text);
         for arguments in [&[client, "--project"][..], &[client, "--project", "--remove"]] {
             let told = home.refused(arguments);
-            assert!(told.contains("left as it is: 1048577 bytes exceed the maximum"), "{told}");
+            assert!(told.contains("left unchanged: 1048577 bytes exceed the maximum"), "{told}");
         }
         assert_eq!(home.0.read(&file), text);
     }
@@ -713,7 +713,7 @@ fn nothing_of_a_configuration_acts_on_a_terminal_or_hides() {
             "{arguments:?}: {seen:?}"
         );
     }
-    assert!(see(&[HOSTILE]).unwrap().contains("no client is called"));
+    assert!(see(&[HOSTILE]).unwrap().contains("unknown client"));
     assert!(see(&["cursor", &format!("--dir={HOSTILE}")]).unwrap().contains("does not exist"));
     assert!(see(&["cursor", &format!("--{HOSTILE}")]).unwrap().contains("unexpected argument"));
     home.put(".cursor/mcp.json", &format!("{{\"a\": \"{HOSTILE}\",\n{HOSTILE}"));
@@ -863,7 +863,7 @@ mod unix {
             }
             let told = home.refused(&["claude-code", "--project"]);
             assert!(
-                told.contains("left as it is: its copy") && told.contains("a link of that name"),
+                told.contains("left unchanged: its copy") && told.contains("a link has that name"),
                 "{told}"
             );
             for (name, text) in [
@@ -931,8 +931,8 @@ mod unix {
         };
         check("../dotfiles/cursor.json", Ok(()));
         check("other.json", Ok(()));
-        check("../missing/cursor.json", Err("make that folder, or take the link away"));
-        check("missing/cursor.json", Err("make that folder, or take the link away"));
+        check("../missing/cursor.json", Err("create that folder, or remove the link"));
+        check("missing/cursor.json", Err("create that folder, or remove the link"));
         check("mcp.json", Err("too many links"));
     }
 
@@ -943,7 +943,7 @@ mod unix {
         home.put(".gemini", "");
         for client in ["cursor", "gemini"] {
             let rehearsed = home.refused(&[client, "--dry-run"]);
-            assert!(rehearsed.contains("is no folder"), "{rehearsed}");
+            assert!(rehearsed.contains("is not a folder"), "{rehearsed}");
             assert_eq!(home.refused(&[client]), rehearsed);
         }
     }
@@ -957,7 +957,7 @@ mod unix {
         fs::hard_link(home.0.file(name), home.0.file("other-name")).unwrap();
         let told = home.told(&[client]);
         assert!(
-            told.contains("this file had 1 more hard link(s); they keep the old text"),
+            told.contains("1 other hard link of this file keeps the old text"),
             "{told}"
         );
         assert_eq!(home.0.read("other-name"), sample);
@@ -974,7 +974,7 @@ mod unix {
             let output = command.arg("setup").args(arguments).stdout(full).output().unwrap();
             let told = both(&output);
             assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
-            assert!(told.contains("cannot be written"), "{arguments:?}: {told}");
+            assert!(told.contains("cannot write to stdout"), "{arguments:?}: {told}");
         }
         assert!(home.0.read(".cursor/mcp.json").contains("file-editor"));
     }
@@ -1003,7 +1003,7 @@ mod unix {
         home.put(name, sample);
         fs::set_permissions(home.0.file(name), fs::Permissions::from_mode(0o444)).unwrap();
         let told = home.refused(&[client]);
-        assert!(told.contains("is left as it is") && told.contains("the right to write"), "{told}");
+        assert!(told.contains("left unchanged") && told.contains("must be writable"), "{told}");
         assert_eq!(home.0.read(name), sample);
         assert!(!home.0.file(&backup(name)).exists());
     }

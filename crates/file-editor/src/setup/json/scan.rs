@@ -56,7 +56,7 @@ impl Node {
         let mut found = self.members().iter().filter(|member| member.key == key);
         match (found.next(), found.next()) {
             (_, Some(twice)) => {
-                Err(Fault::at(text, twice.start, &format!("`{key}` is there twice")))
+                Err(Fault::at(text, twice.start, &format!("`{key}` occurs twice")))
             }
             (member, None) => Ok(member),
         }
@@ -67,7 +67,7 @@ impl Node {
         match self.member(text, key)? {
             Some(Member { value, .. }) if matches!(value.kind, Kind::Object(_)) => Ok(Some(value)),
             Some(member) => {
-                Err(Fault::at(text, member.start, &format!("`{key}` is no object (`{{ … }}`)")))
+                Err(Fault::at(text, member.start, &format!("`{key}` is not an object (`{{ … }}`)")))
             }
             None => Ok(None),
         }
@@ -84,10 +84,10 @@ pub fn scan(text: &str) -> Result<Option<Node>, Fault> {
     let root = value(&mut scanner)?;
     skip(&mut scanner)?;
     if scanner.at < text.len() {
-        return Err(scanner.fault("something follows the end"));
+        return Err(scanner.fault("unexpected text after the end"));
     }
     if !matches!(root.kind, Kind::Object(_)) {
-        return Err(Fault::at(text, root.range.start, "this is no object (`{ … }`)"));
+        return Err(Fault::at(text, root.range.start, "not an object (`{ … }`)"));
     }
     Ok(Some(root))
 }
@@ -131,7 +131,7 @@ fn skip(scanner: &mut Scanner<'_>) -> Result<Gap, Fault> {
         scanner.take_all(|c| BLANKS.contains(&c));
         gap = match comment(scanner.text, scanner.at) {
             None => return Ok(gap),
-            Some(Comment::Endless) => return Err(scanner.fault("a comment has no end")),
+            Some(Comment::Endless) => return Err(scanner.fault("unterminated comment")),
             Some(Comment::Line(end)) => Gap { start: end, follows_line_comment: true },
             Some(Comment::Block(end)) => Gap { start: end, follows_line_comment: false },
         };
@@ -146,7 +146,7 @@ fn value(scanner: &mut Scanner<'_>) -> Result<Node, Fault> {
         Some(b'[') => list(scanner)?,
         Some(b'"') => scanner.take_quoted()?.map_or(Kind::Other, Kind::Text),
         Some(_) => word(scanner)?,
-        None => return Err(scanner.fault("the end comes too early")),
+        None => return Err(scanner.fault("unexpected end of file")),
     };
     Ok(Node { range: start..scanner.at, kind })
 }
@@ -161,17 +161,17 @@ fn object(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
             return Ok(Kind::Object(members));
         }
         if members.last().is_some_and(|last| last.comma.is_none()) {
-            return Err(scanner.fault("`,` or `}` is missing"));
+            return Err(scanner.fault("expected `,` or `}`"));
         }
         let start = scanner.at;
         if !scanner.rest().starts_with('"') {
-            return Err(scanner.fault("a name in quotes is missing"));
+            return Err(scanner.fault("expected a name in quotes"));
         }
         // A name that cannot be decoded is none that is looked for.
         let key = scanner.take_quoted()?.unwrap_or_default();
         skip(scanner)?;
         if !scanner.take(":") {
-            return Err(scanner.fault("`:` is missing"));
+            return Err(scanner.fault("expected `:`"));
         }
         skip(scanner)?;
         let value = value(scanner)?;
@@ -190,7 +190,7 @@ fn list(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
             return Ok(if has_others { Kind::Other } else { Kind::Texts(texts) });
         }
         if !is_open {
-            return Err(scanner.fault("`,` or `]` is missing"));
+            return Err(scanner.fault("expected `,` or `]`"));
         }
         match value(scanner)?.kind {
             Kind::Text(text) => texts.push(text),
@@ -222,5 +222,5 @@ fn word(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
     if matches!(word, "true" | "false" | "null") || is_number() {
         return Ok(Kind::Other);
     }
-    Err(scanner.fault("no value begins like this"))
+    Err(scanner.fault("expected a value"))
 }

@@ -52,7 +52,7 @@ pub fn scan(text: &str) -> Result<Vec<Item>, Fault> {
         skip_blanks(&mut scanner);
         skip_comment(&mut scanner)?;
         if !take_line_break(&mut scanner) && scanner.at < text.len() {
-            return Err(scanner.fault("something follows on the same line"));
+            return Err(scanner.fault("unexpected text on the same line"));
         }
         items.push(Item { range: start..scanner.at, path, kind });
     }
@@ -68,7 +68,7 @@ fn skip_comment(scanner: &mut Scanner<'_>) -> Result<(), Fault> {
     }
     let line = first_line(scanner.rest());
     if line.contains('\r') {
-        return Err(scanner.fault("a carriage return stands by itself"));
+        return Err(scanner.fault("carriage return without a line feed"));
     }
     scanner.at += line.len();
     Ok(())
@@ -97,13 +97,13 @@ fn header(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, Kind), Fault> {
         ("]", Kind::Table)
     };
     let path = key(scanner)?;
-    if scanner.take(close) { Ok((path, kind)) } else { Err(scanner.fault("`]` is missing")) }
+    if scanner.take(close) { Ok((path, kind)) } else { Err(scanner.fault("expected `]`")) }
 }
 
 fn pair(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, Kind), Fault> {
     let path = key(scanner)?;
     if !scanner.take("=") {
-        return Err(scanner.fault("`=` is missing"));
+        return Err(scanner.fault("expected `=`"));
     }
     skip_blanks(scanner);
     let start = scanner.at;
@@ -119,7 +119,7 @@ fn key(scanner: &mut Scanner<'_>) -> Result<Vec<String>, Fault> {
         let name = match scanner.rest().bytes().next() {
             Some(b'"') => scanner
                 .take_quoted()?
-                .ok_or_else(|| scanner.fault("a name has an escape that is not known here"))?,
+                .ok_or_else(|| scanner.fault("unsupported escape in a name"))?,
             Some(b'\'') => literal(scanner)?,
             _ => bare(scanner)?,
         };
@@ -133,7 +133,7 @@ fn key(scanner: &mut Scanner<'_>) -> Result<Vec<String>, Fault> {
 
 fn bare(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
     let name = scanner.take_all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if name.is_empty() { Err(scanner.fault("a name is missing")) } else { Ok(name.into()) }
+    if name.is_empty() { Err(scanner.fault("expected a name")) } else { Ok(name.into()) }
 }
 
 fn value(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
@@ -160,7 +160,7 @@ fn list(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
             return Ok(if has_others { Value::Other } else { Value::Texts(texts) });
         }
         if !is_open {
-            return Err(scanner.fault("`,` or `]` is missing"));
+            return Err(scanner.fault("expected `,` or `]`"));
         }
         match value(scanner)? {
             Value::Text(text) => texts.push(text),
@@ -181,7 +181,7 @@ fn table(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
             return Ok(Value::Other);
         }
         if !is_open {
-            return Err(scanner.fault("`,` or `}` is missing"));
+            return Err(scanner.fault("expected `,` or `}`"));
         }
         pair(scanner)?;
         skip_lines(scanner)?;
@@ -207,7 +207,7 @@ fn several_lines(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
             scanner.at = at + quotes.len() + more.min(2);
             return Ok(Value::Other);
         }
-        let next = rest.chars().next().ok_or_else(|| scanner.fault("a string has no end"))?;
+        let next = rest.chars().next().ok_or_else(|| scanner.fault("unterminated string"))?;
         at += next.len_utf8();
         if has_escapes && next == '\\' {
             at += scanner.text[at..].chars().next().map_or(0, char::len_utf8);
@@ -220,7 +220,7 @@ fn word(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "+-._:".contains(c);
     let word = scanner.take_all(is_part);
     if word.is_empty() {
-        return Err(scanner.fault("a value is missing"));
+        return Err(scanner.fault("expected a value"));
     }
     // A date may have a blank before its time.
     let has_time = scanner.rest().starts_with(' ')

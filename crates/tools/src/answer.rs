@@ -120,24 +120,6 @@ pub fn hard_links_note(links: u64) -> Option<String> {
     }
 }
 
-/// Returns the note that other hard links of a file keep the old text, if it has any.
-pub fn hard_links_note(links: u64) -> Option<String> {
-    match links {
-        0 => None,
-        1 => Some("1 other hard link of this file keeps the old text".into()),
-        _ => Some(format!("{links} other hard links of this file keep the old text")),
-    }
-}
-
-/// Returns the note that other hard links of a file keep the old text, if it has any.
-pub fn hard_links_note(links: u64) -> Option<String> {
-    match links {
-        0 => None,
-        1 => Some("1 other hard link of this file keeps the old text".into()),
-        _ => Some(format!("{links} other hard links of this file keep the old text")),
-    }
-}
-
 /// Returns the notes on a file that was saved.
 pub(crate) fn notes(saved: &Saved) -> Vec<String> {
     let mut notes = Vec::new();

@@ -331,7 +331,7 @@ fn a_link_that_leaves_is_refused() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
 }
 
-/// What a server writes to such a name, the next one would take for litter.
+/// A server that wrote to such a name would have the file removed by the next sweep.
 #[test]
 fn a_link_to_the_name_of_a_temporary_file_is_refused() {
     for disk in disks() {
@@ -744,7 +744,7 @@ fn leftovers_are_swept_by_a_server_that_has_worked_there_before() {
             disk.append("a", "one").unwrap();
             assert_eq!(disk.names("."), ["a"]);
         }
-        // Somebody alive, who is killed later.
+        // A server that still runs, and is killed later.
         disk.put(".fe-1-0123456789abcdef.tmp", "left");
         let alive = lock(&disk, ".fe-1-0123456789abcdef.tmp");
         thread::sleep(A_WHILE);

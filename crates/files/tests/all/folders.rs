@@ -206,13 +206,13 @@ fn what_is_in_the_way_of_a_folder_stays_there() {
         let outcome = append(&disk, below, "one");
         assert!(is_no_folder(&outcome), "{below}: {outcome:?}");
     }
-    // Whoever writes nothing is told so too, and only if something is in the way.
-    for (below, is_barred) in [("file/a", true), ("file/x/a", true), ("other/file/a", false)] {
+    // A call that writes nothing fails too, but only if something is in the way.
+    for (below, is_blocked) in [("file/a", true), ("file/x/a", true), ("other/file/a", false)] {
         let path = file(dir, below);
         let outcome = change(&disk.store, &path, |_| Ok(Change::Keep));
-        assert_eq!(is_no_folder(&outcome), is_barred, "{below}: {outcome:?}");
+        assert_eq!(is_no_folder(&outcome), is_blocked, "{below}: {outcome:?}");
     }
-    // What was made on the way there is taken back.
+    // Folders that were made on the way are removed again.
     fs::create_dir(dir.join("sub")).unwrap();
     let outcome = append(&disk, "new/../file/x/a", "one");
     assert!(is_no_folder(&outcome), "{outcome:?}");

@@ -1,4 +1,4 @@
-//! The tests of the stores, as one program: it is linked once, not once a theme.
+//! The tests of the stores, as one program: it is linked once, not once for each module.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

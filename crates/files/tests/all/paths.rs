@@ -10,7 +10,7 @@ use crate::common::{Disk, append, call};
 use files::{PathError, Root, Store, StoreError};
 use proptest::prelude::*;
 
-/// What becomes of `path`, in which `$` stands for the root; `Ok` is the path from there.
+/// Checks the result for `path`, in which `$` stands for the root; `Ok` is the path from there.
 #[track_caller]
 fn check(root: &Root, path: &str, expected: Result<&str, PathError>) {
     let asked = path.replace('$', root.path().to_str().unwrap());
@@ -208,7 +208,7 @@ fn all_paths_of_one_file_become_one() {
         let at = root.absolute(root.path().join(path).to_str().unwrap()).unwrap();
         disk.store.locate(&at).map(|at| at.to_string())
     };
-    // Whether it is there or not.
+    // First without the file, then with it.
     for _ in 0..2 {
         for path in ["x/y/a", "way/y/a", "link", "x/y/../y/a", "x/up/way/y/a"] {
             assert_eq!(locate(path).unwrap(), "x/y/a", "{path}");

@@ -225,7 +225,7 @@ fn child_makes_folders() {
     fs::write(folder.join(letter), note).unwrap();
 }
 
-/// The same under a umask.
+/// Starts `child_makes_folders` under a umask.
 fn start_with_umask(umask: &str, folder: &Path, letter: &str) -> Command {
     let inner = start("child_makes_folders", folder, letter);
     let mut masked = Command::new("sh");

@@ -1,5 +1,5 @@
-//! What becomes of files and folders that we have no right to. Who runs the tests may be root, who has every right, and
-//! gives them up here.
+//! Files and folders that the process has no right to. The tests may run as root, which has every right, so they give
+//! rights up first.
 
 use std::{
     fs::{self, Permissions},
@@ -20,7 +20,7 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_uid},
 };
 
-/// On a thread of its own that gives up rights first; threads that are started by it have given them up, too.
+/// Runs `act` on a thread that gives up rights first; threads that are started by it have given them up, too.
 fn without<T: Send>(give_up: impl FnOnce() + Send, act: impl FnOnce() -> T + Send) -> T {
     let run = || {
         give_up();
@@ -29,7 +29,7 @@ fn without<T: Send>(give_up: impl FnOnce() + Send, act: impl FnOnce() -> T + Sen
     thread::scope(|scope| scope.spawn(run).join().unwrap())
 }
 
-/// As somebody whom the modes of files are meant for.
+/// Runs `act` as a user whom the modes of files bind, even if the tests run as root.
 fn with_few_rights<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
@@ -44,7 +44,7 @@ fn is_denied<T>(outcome: &Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Denied { .. }))
 }
 
-/// On a thread to which the kernel denies one call.
+/// Runs `act` on a thread to which the kernel denies one system call.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn with_denied<T: Send>(number: libc::c_long, act: impl FnOnce() -> T + Send) -> T {
     let deny = || {
@@ -228,7 +228,7 @@ fn what_cannot_be_made_durable_is_told() {
     assert_eq!(disk.text("unlisted/a"), "oneone");
 }
 
-/// Whoever may not give files away has a new one for their own: what was meant for others is taken back, and told.
+/// A user who may not give files away owns the new one: rights that were meant for others are taken back, and reported.
 #[test]
 fn a_file_of_somebody_else_becomes_ours() {
     let us = (geteuid().as_raw(), rustix::process::getegid().as_raw());

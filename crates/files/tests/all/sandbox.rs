@@ -97,7 +97,7 @@ impl RootAndOutside {
         }
     }
 
-    /// What others have moved already is refused as well as what is where it was.
+    /// Files that other programs have moved already; they are refused too.
     fn where_others_moved() -> Self {
         let place = Self::new();
         for name in ["renamed", "taken out"] {
@@ -147,7 +147,7 @@ impl Drop for RootAndOutside {
 
 type Attempt = (&'static str, fn(&RootAndOutside) -> io::Result<()>);
 
-/// What our own code never does, outside the root or in it. Each leaves the others something to do.
+/// Actions that our own code never does, outside the root or in it. None takes away what another one needs.
 const ATTEMPTS: &[Attempt] = &[
     ("read a file", |place| fs::read(place.at("file")).map(drop)),
     ("read a file through a link in the root", |place| fs::read(place.at("root/link")).map(drop)),
@@ -190,14 +190,14 @@ fn run(program: &Path) -> io::Result<()> {
     }
 }
 
-/// All that anybody could do here: devices are for root alone.
+/// Attempts that work here without the sandbox: only root can make devices.
 fn attempts() -> impl Iterator<Item = &'static Attempt> {
     ATTEMPTS
         .iter()
         .filter(|(what, _)| *what != "make a device" || is_root_to_check("devices in the sandbox"))
 }
 
-/// The control: it is the sandbox that refuses, not the machine.
+/// Control experiment: it is the sandbox that refuses, not the machine.
 #[test]
 fn without_the_sandbox_everything_outside_can_be_done() {
     let place = RootAndOutside::new();
@@ -209,7 +209,7 @@ fn without_the_sandbox_everything_outside_can_be_done() {
 fn refuse<'a>(place: &RootAndOutside, attempts: impl Iterator<Item = &'a Attempt>) {
     for (what, attempt) in attempts {
         let refused = attempt(place).expect_err(what).raw_os_error().map(Errno::from_raw_os_error);
-        // What would move between folders is told that these were two file systems.
+        // A move between folders fails as if they were on two file systems.
         let expected = [Errno::ACCESS, Errno::PERM, Errno::XDEV];
         assert!(refused.is_some_and(|refused| expected.contains(&refused)), "{what}: {refused:?}");
     }
@@ -230,10 +230,10 @@ fn in_the_sandbox_nothing_outside_can_be_done() {
     fs::read(place.at("file")).unwrap();
 }
 
-// --- who may be called
+// --- services that may be called
 
-/// What a name is looked up with.
-const RESOLVER: [&str; 5] =
+/// Files that are read to look up a name.
+const RESOLVER_FILES: [&str; 5] =
     ["/etc/nsswitch.conf", "/etc/host.conf", "/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
 
 #[test]
@@ -249,7 +249,7 @@ fn who_is_known_by_an_address_can_be_called_and_nobody_else() {
             let refused = TcpStream::connect(other.local_addr().unwrap()).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
             refuse(&place, attempts().filter(|(what, _)| *what != "connect"));
-            for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
+            for path in RESOLVER_FILES.iter().filter(|path| Path::new(path).exists()) {
                 assert_eq!(fs::read(path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
             }
             TcpListener::bind(("127.0.0.1", port)).unwrap_err();
@@ -267,7 +267,7 @@ fn who_is_known_by_a_name_can_be_looked_up_and_called() {
         AllowedService { port, host_form: HostForm::Name },
         || {
             TcpStream::connect(("localhost", port)).unwrap();
-            for path in RESOLVER.iter().filter(|path| Path::new(path).exists()) {
+            for path in RESOLVER_FILES.iter().filter(|path| Path::new(path).exists()) {
                 fs::read(path).unwrap();
                 let refused = OpenOptions::new().append(true).open(path).unwrap_err();
                 assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{path}");
@@ -324,7 +324,7 @@ fn work(store: &dyn Store, dir: &Path) {
     // Folders that were made in vain are taken back.
     let too_large = "x".repeat(2000);
     write(store, &file(dir, "v/w/new"), &too_large).unwrap_err();
-    // What the server tells of itself.
+    // Figures that the server reports of itself.
     let before = usage::now().unwrap();
     assert!(before.memory > 0 && before.cores > 0);
     assert!(usage::now().unwrap().at >= before.at);

@@ -1,4 +1,4 @@
-//! What every store must do, run against each of them.
+//! Requirements of every store, checked against each of them.
 
 use std::{
     ops::ControlFlow,

@@ -316,7 +316,7 @@ fn only_files_are_visited_and_the_rest_is_counted() {
     assert_eq!(skipped, expected);
 }
 
-/// What [`TreeFile::text`] and [`TreeFile::read`] give of a file, and what they count.
+/// Results of [`TreeFile::text`] and [`TreeFile::read`] for a file, and what they count.
 fn contents(dir: &Path, max_size: u64) -> (Option<String>, Option<usize>, Skipped) {
     let root = Root::open(dir).unwrap();
     let options = TreeOptions { max_size, ..options() };
@@ -379,7 +379,7 @@ fn a_file_that_does_not_tell_its_size_is_read_to_its_end() {
     check(100, false);
 }
 
-/// What lies deeper has no name.
+/// Files that lie deeper than paths reach are left out.
 #[test]
 fn a_walk_goes_as_deep_as_paths_do() {
     let dir = TempDir::new().unwrap();
@@ -492,7 +492,7 @@ fn a_panic_of_a_visitor_reaches_the_caller() {
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(walk)).is_err());
 }
 
-/// Git itself, without what anybody has configured.
+/// Runs git without any configuration.
 fn git(dir: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.current_dir(dir).args(arguments);

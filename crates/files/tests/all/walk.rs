@@ -185,7 +185,7 @@ fn large_folders_are_walked_in_parts() {
     }
 }
 
-/// What lies deeper has no name, and is no failure.
+/// Files that lie deeper than paths reach are left out, and are no failure.
 #[test]
 fn a_walk_goes_as_deep_as_paths_do() {
     let disk = Disk::new();

@@ -1,4 +1,4 @@
-//! What the tests of the stores share.
+//! Helpers that the tests of the stores share.
 
 mod not_checked;
 
@@ -109,8 +109,8 @@ pub fn is_root_to_check(what: &str) -> bool {
     is_root
 }
 
-/// Folders in each other, deeper than paths go, with a file in each, and two whose paths are as long as can be and a
-/// byte longer; the files that have a path.
+/// Makes folders in each other, deeper than paths go, with a file in each, and two whose paths are as long as can be
+/// and a byte longer. Returns the files that have a path.
 #[cfg(unix)]
 pub fn make_deeper_than_paths(dir: &Path) -> Vec<String> {
     use rustix::fs::{Mode, OFlags, mkdirat, open, openat};

@@ -81,7 +81,7 @@ mod by_request {
         let id = json!("?");
         let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -1, "message": "no" } });
         let odd = json!({ "jsonrpc": "2.0", "id": id, "result": { "action": true } });
-        let (declined, silent) = ("the person who was asked declined", "nobody answered");
+        let (declined, silent) = ("a person declined the edit", "nobody answered");
         for (reply, hint) in [
             (answer(&id, "decline"), declined),
             (answer(&id, "cancel"), declined),

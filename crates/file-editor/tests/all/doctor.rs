@@ -165,7 +165,7 @@ fn what_came_with_a_project() {
     fs::rename(patient.home.file("work/bin/sh"), &program).unwrap();
     put(json!({ "command": program }));
     let found = of_project(&examine(&mut patient.command(&[])));
-    let told = format!("starts {} in ", program.display());
+    let told = format!(" with {} (", program.display());
     assert!(cfg!(windows) || found["seen"].as_str().unwrap().contains(&told), "{found}");
     #[cfg(unix)]
     for target in ["../../settings.json", "/no/such/file"] {

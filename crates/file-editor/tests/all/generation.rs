@@ -134,7 +134,7 @@ fn code_that_does_not_parse_is_asked_for_once_more() {
     let asked = scene.model.asked();
     assert_eq!(asked.len(), 2);
     assert!(!asked[0].body.contains("syntax error"), "{}", asked[0].body);
-    assert!(asked[1].body.contains("syntax errors that it has not now: line 2, column "));
+    assert!(asked[1].body.contains("new syntax errors: line 2, column "));
     assert_eq!(scene.text(), BEFORE.replace("def add(a, b):\n    return a + b", ADD));
 }
 
@@ -150,7 +150,7 @@ fn code_that_does_not_parse_the_second_time_either_is_refused_with_the_place() {
         assert_eq!(data["code"], "GENERATION_FAILED", "{answer}");
         let message = data["message"].as_str().unwrap();
         assert!(
-            message.contains("syntax errors that it has not now: line 2, column "),
+            message.contains("new syntax errors: line 2, column "),
             "{message}"
         );
         assert_eq!(scene.model.asked().len(), 2);

@@ -6,12 +6,12 @@ use text::{Line, LineEnding, lines};
 
 use crate::{
     elision, fence,
-    task::{Form, Generated, Loss, Task},
+    task::{AnswerForm, GeneratedText, GenerationTask, LineLoss},
 };
 
 /// Reason why an answer cannot be used. Its message is also sent to the model, so each says what would be right.
 #[derive(Debug, thiserror::Error, PartialEq, Eq, Clone)]
-pub enum Refusal {
+pub enum AnswerError {
     #[error("it has no fenced block")]
     NoBlock,
     #[error("it has {count} fenced blocks, where there must be one")]
@@ -62,26 +62,26 @@ pub enum Refusal {
 }
 
 /// Most SEARCH/REPLACE blocks of an answer: each takes a pass over the text.
-const MOST_BLOCKS: usize = 100;
+const BLOCKS_MAX: usize = 100;
 
-impl Task<'_> {
+impl GenerationTask<'_> {
     /// Applies an answer to the text. Any answer yields a new text or the reason why it cannot be used.
-    pub fn read(&self, answer: &str) -> Result<Generated, Refusal> {
+    pub fn read(&self, answer: &str) -> Result<GeneratedText, AnswerError> {
         let written = only_block(without_thoughts(answer))?;
         let original = self.request.text;
         if let Some(line) = elision::find(&written, original) {
-            return Err(Refusal::Elision { line });
+            return Err(AnswerError::Elision { line });
         }
         let generated = match self.form {
-            Form::Part { start, end, .. } => in_part(self, &written, start..end),
-            Form::Whole => Generated { text: in_whole(self, &written), part: None },
-            Form::Blocks { marks } => {
-                let text = in_blocks(self, &searches(&written, marks)?)?;
-                Generated { text, part: None }
+            AnswerForm::Part { start, end, .. } => apply_to_part(self, &written, start..end),
+            AnswerForm::Whole => GeneratedText { text: apply_to_whole(self, &written), part: None },
+            AnswerForm::Blocks { marks } => {
+                let text = apply_blocks(self, &parse_blocks(&written, marks)?)?;
+                GeneratedText { text, part: None }
             }
         };
         if generated.text == original {
-            return Err(Refusal::Unchanged);
+            return Err(AnswerError::Unchanged);
         }
         check_loss(self, &generated)?;
         Ok(generated)
@@ -94,41 +94,41 @@ fn without_thoughts(answer: &str) -> &str {
     thoughts.and_then(|rest| rest.split_once("</think>")).map_or(answer, |(_, rest)| rest)
 }
 
-fn only_block(answer: &str) -> Result<String, Refusal> {
+fn only_block(answer: &str) -> Result<String, AnswerError> {
     let blocks = fence::read(answer);
-    let Some(first) = blocks.first else { return Err(Refusal::NoBlock) };
+    let Some(first) = blocks.first else { return Err(AnswerError::NoBlock) };
     match blocks.count {
-        _ if blocks.is_open => Err(Refusal::Unterminated),
-        1 if first.trim().is_empty() => Err(Refusal::Empty),
+        _ if blocks.is_open => Err(AnswerError::Unterminated),
+        1 if first.trim().is_empty() => Err(AnswerError::Empty),
         1 => Ok(first),
-        count => Err(Refusal::SeveralBlocks { count }),
+        count => Err(AnswerError::SeveralBlocks { count }),
     }
 }
 
 /// Refuses an answer that drops too many lines of the text that the model was to rewrite.
-fn check_loss(task: &Task<'_>, generated: &Generated) -> Result<(), Refusal> {
+fn check_loss(task: &GenerationTask<'_>, generated: &GeneratedText) -> Result<(), AnswerError> {
     /// Lines that a part may lose without a refusal: the caller names it to have it changed, so a few lines less are no
     /// accident.
-    const SMALL_LOSS: usize = 10;
+    const SMALL_LOSS_MAX: usize = 10;
     let (before, after, small) = match (&task.form, &generated.part) {
-        (Form::Part { start, end, .. }, Some(part)) => {
-            (&task.request.text[*start..*end], part, SMALL_LOSS)
+        (AnswerForm::Part { start, end, .. }, Some(part)) => {
+            (&task.request.text[*start..*end], part, SMALL_LOSS_MAX)
         }
         _ => (task.request.text, &generated.text, 0),
     };
-    let (before, after) = (not_blank(before), not_blank(after));
+    let (before, after) = (count_not_blank(before), count_not_blank(after));
     let gone = before.saturating_sub(after);
-    if task.request.loss == Loss::Refused && gone > small && gone * 10 > before * 3 {
-        return Err(Refusal::Vanished { before, after });
+    if task.request.loss == LineLoss::Refused && gone > small && gone * 10 > before * 3 {
+        return Err(AnswerError::Vanished { before, after });
     }
     Ok(())
 }
 
-fn not_blank(text: &str) -> usize {
+fn count_not_blank(text: &str) -> usize {
     lines::lines(text).filter(|line| !text[line.start..line.end].trim().is_empty()).count()
 }
 
-fn in_part(task: &Task<'_>, written: &str, range: Range<usize>) -> Generated {
+fn apply_to_part(task: &GenerationTask<'_>, written: &str, range: Range<usize>) -> GeneratedText {
     let text = task.request.text;
     let (before, old, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
     let mut part = with_endings(written, old, task.ending);
@@ -138,10 +138,10 @@ fn in_part(task: &Task<'_>, written: &str, range: Range<usize>) -> Generated {
         remove_last_break(&mut part);
     }
     let joint = if old.is_empty() && stays_open { task.ending.as_str() } else { "" };
-    Generated { text: [before, joint, &part, after].concat(), part: Some(part) }
+    GeneratedText { text: [before, joint, &part, after].concat(), part: Some(part) }
 }
 
-fn in_whole(task: &Task<'_>, written: &str) -> String {
+fn apply_to_whole(task: &GenerationTask<'_>, written: &str) -> String {
     let original = task.request.text;
     let mut text = with_endings(written, original, task.ending);
     if !original.is_empty() && LineEnding::closing(original).is_none() {
@@ -196,50 +196,59 @@ struct Replacement {
 }
 
 /// Position of a line in an answer of SEARCH/REPLACE blocks.
-enum At {
+enum BlockPosition {
     Between,
     Search,
     Replace,
 }
 
 /// Parses the SEARCH/REPLACE blocks in `written`, whose marks are `marks` characters long.
-fn searches(written: &str, marks: usize) -> Result<Vec<Replacement>, Refusal> {
+fn parse_blocks(written: &str, marks: usize) -> Result<Vec<Replacement>, AnswerError> {
     let [search, middle, replace] = ["<", "=", ">"].map(|mark| mark.repeat(marks));
     let (search, replace) = (format!("{search} SEARCH"), format!("{replace} REPLACE"));
     let mut found: Vec<Replacement> = Vec::new();
-    let mut at = At::Between;
+    let mut at = BlockPosition::Between;
     for line in lines::lines(written) {
         let line = &written[line.start..line.next];
         let mark = line.trim_end();
         let is_mark = [&search, &middle, &replace].into_iter().any(|text| text == mark);
         let block = found.len();
         match (&at, found.last_mut()) {
-            (At::Between, _) if mark == search => {
-                if block == MOST_BLOCKS {
-                    return Err(Refusal::TooManySearches { limit: MOST_BLOCKS });
+            (BlockPosition::Between, _) if mark == search => {
+                if block == BLOCKS_MAX {
+                    return Err(AnswerError::TooManySearches { limit: BLOCKS_MAX });
                 }
                 found.push(Replacement::default());
-                at = At::Search;
+                at = BlockPosition::Search;
             }
-            (At::Between, _) if mark.is_empty() => {}
-            (At::Between, None) => return Err(Refusal::NoSearch),
-            (At::Between, _) => return Err(Refusal::BrokenSearch { block: block + 1 }),
-            (At::Search, _) if mark == middle => at = At::Replace,
-            (At::Replace, _) if mark == replace => at = At::Between,
-            (At::Search, Some(last)) if !is_mark => last.search.push_str(line),
-            (At::Replace, Some(last)) if !is_mark => last.replace.push_str(line),
-            (At::Search | At::Replace, _) => return Err(Refusal::BrokenSearch { block }),
+            (BlockPosition::Between, _) if mark.is_empty() => {}
+            (BlockPosition::Between, None) => return Err(AnswerError::NoSearch),
+            (BlockPosition::Between, _) => {
+                return Err(AnswerError::BrokenSearch { block: block + 1 });
+            }
+            (BlockPosition::Search, _) if mark == middle => at = BlockPosition::Replace,
+            (BlockPosition::Replace, _) if mark == replace => at = BlockPosition::Between,
+            (BlockPosition::Search, Some(last)) if !is_mark => last.search.push_str(line),
+            (BlockPosition::Replace, Some(last)) if !is_mark => last.replace.push_str(line),
+            (BlockPosition::Search | BlockPosition::Replace, _) => {
+                return Err(AnswerError::BrokenSearch { block });
+            }
         }
     }
     match at {
-        At::Between => Ok(found),
-        At::Search | At::Replace => Err(Refusal::BrokenSearch { block: found.len() }),
+        BlockPosition::Between => Ok(found),
+        BlockPosition::Search | BlockPosition::Replace => {
+            Err(AnswerError::BrokenSearch { block: found.len() })
+        }
     }
 }
 
 /// Applies SEARCH/REPLACE blocks. Each SEARCH is matched against the original text, so that none matches what another
 /// block inserted.
-fn in_blocks(task: &Task<'_>, replacements: &[Replacement]) -> Result<String, Refusal> {
+fn apply_blocks(
+    task: &GenerationTask<'_>,
+    replacements: &[Replacement],
+) -> Result<String, AnswerError> {
     let text = task.request.text;
     let old: Vec<Line> = lines::lines(text).collect();
     // Encloses every line in line breaks, so that only whole lines match.
@@ -253,12 +262,14 @@ fn in_blocks(task: &Task<'_>, replacements: &[Replacement]) -> Result<String, Re
     for (index, replacement) in replacements.iter().enumerate() {
         let block = index + 1;
         if replacement.search.trim().is_empty() {
-            return Err(Refusal::EmptySearch { block });
+            return Err(AnswerError::EmptySearch { block });
         }
         let needle = format!("\n{}", replacement.search);
-        let Some(at) = plain.find(&needle) else { return Err(Refusal::SearchNowhere { block }) };
+        let Some(at) = plain.find(&needle) else {
+            return Err(AnswerError::SearchNowhere { block });
+        };
         if plain[at + 1..].contains(&needle) {
-            return Err(Refusal::SearchTwice { block });
+            return Err(AnswerError::SearchTwice { block });
         }
         let first = plain[..at].matches('\n').count();
         let count = replacement.search.matches('\n').count();
@@ -267,7 +278,7 @@ fn in_blocks(task: &Task<'_>, replacements: &[Replacement]) -> Result<String, Re
     text::sort_by_numbers(&mut places, |(range, _)| (range.start, 0));
     for pair in places.windows(2) {
         if pair[0].0.end > pair[1].0.start {
-            return Err(Refusal::SearchOverlaps { block: pair[0].1.max(pair[1].1) + 1 });
+            return Err(AnswerError::SearchOverlaps { block: pair[0].1.max(pair[1].1) + 1 });
         }
     }
     let mut new = String::with_capacity(text.len());

@@ -19,18 +19,18 @@ use ureq::{
 use crate::{Error, Message, Settings};
 
 /// Most bytes of an answer. No answer that can be used is larger.
-const LARGEST_ANSWER: usize = 1 << 20;
+const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Most bytes that are read of an error response.
-const LARGEST_COMPLAINT: u64 = 64 << 10;
-const LARGEST_HEADERS: usize = 32 << 10;
-const CONNECT: Duration = Duration::from_secs(10);
+const ERROR_BODY_BYTES_MAX: u64 = 64 << 10;
+const HEADER_BYTES_MAX: usize = 32 << 10;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between checks for a cancellation or a timeout.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between progress reports while the model works.
-const WORD: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// Most threads with a request, including those that no caller waits for any more: a connection that is being made
 /// cannot be stopped.
-const MOST_RUNNING: usize = 32;
+const REQUESTS_MAX: usize = 32;
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
@@ -43,29 +43,29 @@ pub(crate) fn ask(
     progress: &dyn Fn(&str),
 ) -> Result<String, Error> {
     let agent = agent(settings);
-    let mut body = Body {
+    let mut body = RequestBody {
         model: settings.model(),
         messages,
         stream: false,
         temperature: Some(0),
         max_tokens: Some(max_tokens),
     };
-    let waiting = Waiting { settings, started: Instant::now(), cancelled, progress };
+    let waiting = PendingRequest { settings, started: Instant::now(), cancelled, progress };
     let mut outcome = waiting.wait_for(&agent, &body)?;
-    if matches!(outcome, Outcome::UnknownSetting) {
+    if matches!(outcome, ServerReply::UnknownSetting) {
         // Some models accept neither setting, or name them differently; without them the defaults of their makers
         // apply.
         (body.temperature, body.max_tokens) = (None, None);
         outcome = waiting.wait_for(&agent, &body)?;
     }
     match outcome {
-        Outcome::Said(text) => Ok(text),
-        Outcome::UnknownSetting => Err(Error::Rejected { status: 400 }),
+        ServerReply::Text(text) => Ok(text),
+        ServerReply::UnknownSetting => Err(Error::Rejected { status: 400 }),
     }
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct RequestBody<'a> {
     model: &'a str,
     messages: &'a [Message],
     stream: bool,
@@ -75,8 +75,8 @@ struct Body<'a> {
     max_tokens: Option<usize>,
 }
 
-enum Outcome {
-    Said(String),
+enum ServerReply {
+    Text(String),
     /// The server rejects a setting of the request, `temperature` or `max_tokens`, not the question.
     UnknownSetting,
 }
@@ -89,26 +89,26 @@ fn agent(settings: &Settings) -> Agent {
         // A redirect would send the key and the code to another server.
         .max_redirects(0)
         .max_redirects_will_error(false)
-        .max_response_header_size(LARGEST_HEADERS)
+        .max_response_header_size(HEADER_BYTES_MAX)
         .max_idle_connections(0)
         .user_agent(concat!("file-editor/", env!("CARGO_PKG_VERSION")))
         .accept("application/json")
-        .timeout_connect(Some(CONNECT.min(settings.timeout())))
+        .timeout_connect(Some(CONNECT_TIMEOUT.min(settings.timeout())))
         .timeout_global(Some(settings.timeout()))
         .build();
     Agent::new_with_config(config)
 }
 
 /// A caller that waits for an answer.
-struct Waiting<'a> {
+struct PendingRequest<'a> {
     settings: &'a Settings,
     started: Instant,
     cancelled: &'a dyn Fn() -> bool,
     progress: &'a dyn Fn(&str),
 }
 
-impl Waiting<'_> {
-    fn wait_for(&self, agent: &Agent, body: &Body<'_>) -> Result<Outcome, Error> {
+impl PendingRequest<'_> {
+    fn wait_for(&self, agent: &Agent, body: &RequestBody<'_>) -> Result<ServerReply, Error> {
         if (self.cancelled)() {
             return Err(Error::Cancelled);
         }
@@ -122,10 +122,13 @@ impl Waiting<'_> {
         outcome
     }
 
-    fn wait_on(&self, answer: &mpsc::Receiver<Result<Outcome, Error>>) -> Result<Outcome, Error> {
-        let mut next_word = WORD;
+    fn wait_on(
+        &self,
+        answer: &mpsc::Receiver<Result<ServerReply, Error>>,
+    ) -> Result<ServerReply, Error> {
+        let mut next_progress = PROGRESS_INTERVAL;
         loop {
-            match answer.recv_timeout(GLANCE) {
+            match answer.recv_timeout(POLL_INTERVAL) {
                 Ok(outcome) => return outcome,
                 // The thread ended without an outcome.
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Interrupted),
@@ -138,10 +141,13 @@ impl Waiting<'_> {
             if waited > self.settings.timeout() {
                 return Err(timed_out(self.settings));
             }
-            if waited >= next_word {
+            if waited >= next_progress {
                 let seconds = waited.as_secs();
-                (self.progress)(&format!("{} has been working for {seconds} s", self.settings.model()));
-                next_word = waited + WORD;
+                (self.progress)(&format!(
+                    "{} has been working for {seconds} s",
+                    self.settings.model()
+                ));
+                next_progress = waited + PROGRESS_INTERVAL;
             }
         }
     }
@@ -151,18 +157,18 @@ fn timed_out(settings: &Settings) -> Error {
     Error::TimedOut { seconds: settings.timeout().as_secs() }
 }
 
-/// A slot for one of the [`MOST_RUNNING`] threads; freed when the thread ends, however that happens.
-struct Place;
+/// A slot for one of the [`REQUESTS_MAX`] threads; freed when the thread ends, however that happens.
+struct RequestSlot;
 
-impl Place {
-    fn take() -> Result<Place, Error> {
-        let more = |running: usize| (running < MOST_RUNNING).then_some(running + 1);
+impl RequestSlot {
+    fn take() -> Result<Self, Error> {
+        let more = |running: usize| (running < REQUESTS_MAX).then_some(running + 1);
         let taken = RUNNING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.map(|_| Place).map_err(|running| Error::Busy { running })
+        taken.map(|_| RequestSlot).map_err(|running| Error::Busy { running })
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::Relaxed);
     }
@@ -172,11 +178,11 @@ fn start(
     agent: Agent,
     settings: Settings,
     body: Vec<u8>,
-) -> Result<mpsc::Receiver<Result<Outcome, Error>>, Error> {
-    let place = Place::take()?;
+) -> Result<mpsc::Receiver<Result<ServerReply, Error>>, Error> {
+    let slot = RequestSlot::take()?;
     let (send, receive) = mpsc::sync_channel(1);
     let work = move || {
-        let _place = place;
+        let _slot = slot;
         // The caller may have stopped waiting.
         let _ = send.send(post(&agent, &settings, &body));
     };
@@ -184,7 +190,7 @@ fn start(
     Ok(receive)
 }
 
-fn post(agent: &Agent, settings: &Settings, body: &[u8]) -> Result<Outcome, Error> {
+fn post(agent: &Agent, settings: &Settings, body: &[u8]) -> Result<ServerReply, Error> {
     let mut request = agent.post(settings.url()).header(header::CONTENT_TYPE, "application/json");
     if let Some(key) = settings.key() {
         request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
@@ -193,36 +199,36 @@ fn post(agent: &Agent, settings: &Settings, body: &[u8]) -> Result<Outcome, Erro
     let mut response = request.send(body).map_err(explain)?;
     let status = response.status().as_u16();
     if status == 400 {
-        let complaint = complaint(&mut response);
-        if objects_to_setting(&complaint) {
-            return Ok(Outcome::UnknownSetting);
+        let error_body = error_body(&mut response);
+        if rejects_setting(&error_body) {
+            return Ok(ServerReply::UnknownSetting);
         }
-        if is_of_length(&complaint) {
+        if says_too_long(&error_body) {
             return Err(Error::TooLong);
         }
     }
     check_status(&response)?;
-    let limit = LARGEST_ANSWER as u64;
+    let limit = ANSWER_BYTES_MAX as u64;
     let answer = response.body_mut().with_config().limit(limit).read_to_vec().map_err(explain)?;
-    text_of(&answer).map(Outcome::Said)
+    text_of(&answer).map(ServerReply::Text)
 }
 
-fn complaint(response: &mut Response<ureq::Body>) -> String {
-    let body = response.body_mut().with_config().limit(LARGEST_COMPLAINT).read_to_vec();
+fn error_body(response: &mut Response<ureq::Body>) -> String {
+    let body = response.body_mut().with_config().limit(ERROR_BODY_BYTES_MAX).read_to_vec();
     String::from_utf8_lossy(&body.unwrap_or_default()).into_owned()
 }
 
-fn objects_to_setting(complaint: &str) -> bool {
+fn rejects_setting(error_body: &str) -> bool {
     // The last one: the longest answer that `max_tokens` allows does not fit beside the question.
     const WORDS: [&str; 3] = ["max_tokens", "temperature", "in the completion"];
-    WORDS.iter().any(|word| complaint.contains(word))
+    WORDS.iter().any(|word| error_body.contains(word))
 }
 
 /// True if the server says that the text is too long, as llama.cpp, the hosted services and vLLM word it.
-fn is_of_length(complaint: &str) -> bool {
+fn says_too_long(error_body: &str) -> bool {
     const WORDS: [&str; 3] =
         ["exceed_context_size", "context_length_exceeded", "maximum context length"];
-    WORDS.iter().any(|word| complaint.contains(word))
+    WORDS.iter().any(|word| error_body.contains(word))
 }
 
 fn check_status(response: &Response<ureq::Body>) -> Result<(), Error> {
@@ -249,7 +255,7 @@ fn explain(error: ureq::Error, settings: &Settings) -> Error {
             unreachable("connecting timed out")
         }
         ureq::Error::Timeout(_) => timed_out(settings),
-        ureq::Error::BodyExceedsLimit(_) => Error::Oversized { limit: LARGEST_ANSWER },
+        ureq::Error::BodyExceedsLimit(_) => Error::Oversized { limit: ANSWER_BYTES_MAX },
         ureq::Error::HostNotFound => unreachable("its host name has no address"),
         ureq::Error::ConnectionFailed => unreachable("no connection"),
         ureq::Error::Rustls(reason) => Error::NotSecure { reason: reason.to_string() },
@@ -278,17 +284,17 @@ fn explain_io(error: &io::Error) -> Error {
 
 #[derive(Deserialize)]
 struct Completion {
-    choices: Vec<Choice>,
+    choices: Vec<CompletionChoice>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    message: Said,
+struct CompletionChoice {
+    message: CompletionMessage,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct CompletionMessage {
     content: Option<String>,
     refusal: Option<String>,
 }

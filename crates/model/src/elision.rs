@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use text::lines;
 
 /// Longest line that may be an elision, in bytes.
-const LONGEST: usize = 200;
+const LINE_BYTES_MAX: usize = 200;
 
 /// Marks that a comment may begin with; longer ones come before those they begin with.
 const LEADERS: &[&str] =
@@ -43,7 +43,7 @@ pub(crate) fn find(written: &str, original: &str) -> Option<usize> {
 }
 
 fn is_marker(line: &str) -> bool {
-    if line.len() > LONGEST {
+    if line.len() > LINE_BYTES_MAX {
         return false;
     }
     let (leader, rest) = strip_leader(line);
@@ -160,7 +160,7 @@ mod tests {
         check("#");
         check("// The file");
         check("let rest = unchanged;");
-        check(&format!("// ...{} existing code", " ".repeat(LONGEST)));
+        check(&format!("// ...{} existing code", " ".repeat(LINE_BYTES_MAX)));
     }
 
     #[test]

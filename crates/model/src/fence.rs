@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use text::lines;
 
 /// Length of the shortest fence.
-const SHORTEST: usize = 3;
+const FENCE_LENGTH_MIN: usize = 3;
 
 /// Length of the run of `mark` that a line begins with, after blanks.
 pub(crate) fn run_at_start(line: &str, mark: char) -> usize {
@@ -24,7 +24,7 @@ pub(crate) fn longest_run(texts: &[&str], mark: char) -> usize {
 
 /// Returns a fence that no line of these texts can be mistaken for.
 pub(crate) fn around(texts: &[&str]) -> String {
-    "`".repeat(SHORTEST.max(longest_run(texts, '`') + 1))
+    "`".repeat(FENCE_LENGTH_MIN.max(longest_run(texts, '`') + 1))
 }
 
 /// Writes `text` between two fences, with a line break before the second if it has none of its own.
@@ -35,7 +35,7 @@ pub(crate) fn write(to: &mut String, fence: &str, text: &str) {
 
 /// The fenced blocks of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Blocks {
+pub(crate) struct FencedBlocks {
     /// The first block without its fences: lines that end with `\n`.
     pub first: Option<String>,
     pub count: usize,
@@ -44,26 +44,28 @@ pub(crate) struct Blocks {
 }
 
 /// An opening fence.
-struct Opening {
+struct OpeningFence {
     indent: usize,
     length: usize,
 }
 
-impl Opening {
+impl OpeningFence {
     /// Parses an opening fence: up to three blanks, backticks, and a word that may name the language.
-    fn of(line: &str) -> Option<Opening> {
+    fn of(line: &str) -> Option<Self> {
         let rest = line.trim_start_matches(' ');
         let indent = line.len() - rest.len();
         let length = run_at_start(rest, '`');
         let info = &rest[length.min(rest.len())..];
-        let opens =
-            indent < 4 && rest.starts_with('`') && length >= SHORTEST && !info.contains('`');
-        opens.then_some(Opening { indent, length })
+        let opens = indent < 4
+            && rest.starts_with('`')
+            && length >= FENCE_LENGTH_MIN
+            && !info.contains('`');
+        opens.then_some(Self { indent, length })
     }
 
     /// True if `line` closes the block: a fence at least as long as the opening one, and nothing after it.
     fn is_closed_by(&self, line: &str) -> bool {
-        Opening::of(line).is_some_and(|end| {
+        Self::of(line).is_some_and(|end| {
             end.length >= self.length && line.trim().trim_matches('`').is_empty()
         })
     }
@@ -76,15 +78,15 @@ impl Opening {
 }
 
 /// Parses all fenced blocks of an answer.
-pub(crate) fn read(answer: &str) -> Blocks {
-    let mut blocks = Blocks { first: None, count: 0, is_open: false };
-    let mut opening: Option<Opening> = None;
+pub(crate) fn read(answer: &str) -> FencedBlocks {
+    let mut blocks = FencedBlocks { first: None, count: 0, is_open: false };
+    let mut opening: Option<OpeningFence> = None;
     let mut first = String::new();
     for line in lines::lines(answer) {
         let line = &answer[line.start..line.end];
         match &opening {
             None => {
-                opening = Opening::of(line);
+                opening = OpeningFence::of(line);
                 blocks.count += usize::from(opening.is_some());
             }
             Some(open) if open.is_closed_by(line) => opening = None,

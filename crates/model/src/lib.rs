@@ -5,7 +5,7 @@
 //! an answer of the model is only accepted after it was checked.
 //!
 //! - [`Settings`]: the model and its server; without them no model is asked
-//! - [`Task`]: the prompt, and the checks of an answer; pure
+//! - [`GenerationTask`]: the prompt, and the checks of an answer; pure
 //! - [`generate`]: asks, reads the answer, and asks once more if it cannot be used
 //! - [`scripted`]: a model for tests that answers from a script
 //!
@@ -22,10 +22,10 @@ pub mod scripted;
 pub mod settings;
 mod task;
 
-pub use answer::Refusal;
+pub use answer::AnswerError;
 pub use prompt::{Message, Role};
 pub use settings::{Host, Settings, SettingsError};
-pub use task::{Generated, Loss, Request, Scope, Task, TaskError};
+pub use task::{EditScope, GeneratedText, GenerationRequest, GenerationTask, LineLoss, TaskError};
 
 /// Reason why no text was generated.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -34,18 +34,13 @@ pub enum Error {
     Task(#[from] TaskError),
     #[error("cancelled before the model answered")]
     Cancelled,
-    #[error(
-        "{running} requests to the model are already running: try again later"
-    )]
+    #[error("{running} requests to the model are already running: try again later")]
     Busy { running: usize },
     #[error("the model cannot be reached: {reason}")]
     Unreachable { reason: String },
     #[error("no secure connection to the model's server: {reason}")]
     NotSecure { reason: String },
-    #[error(
-        "the model did not answer within {seconds} s ({} sets the limit)",
-        settings::TIMEOUT
-    )]
+    #[error("the model did not answer within {seconds} s ({} sets the limit)", settings::TIMEOUT)]
     TimedOut { seconds: u64 },
     #[error("the model's server denied access ({status}): check {}", settings::API_KEY)]
     KeyRefused { status: u16 },
@@ -96,10 +91,10 @@ pub enum Error {
     Declined,
     #[error("the model's answer is incomplete: it reached its maximum length")]
     CutShort,
-    #[error("the model's answer cannot be used: {refusal}")]
-    Refused {
-        /// Refusal of the last answer.
-        refusal: Refusal,
+    #[error("the model's answer cannot be used: {reason}")]
+    UnusableAnswer {
+        /// The error in the last answer.
+        reason: AnswerError,
     },
     #[error("no thread could be started for the request to the model")]
     NoThread,
@@ -118,29 +113,29 @@ fn wait(seconds: Option<u64>) -> String {
 /// Blocks as long as the model takes, up to twice [`Settings::timeout`].
 pub fn generate(
     settings: &Settings,
-    request: &Request<'_>,
+    request: &GenerationRequest<'_>,
     check: &dyn Fn(&str) -> Result<(), String>,
     cancelled: &dyn Fn() -> bool,
     progress: &dyn Fn(&str),
-) -> Result<Generated, Error> {
-    let task = Task::new(request)?;
+) -> Result<GeneratedText, Error> {
+    let task = GenerationTask::new(request)?;
     let model = settings.model();
     let ask = |messages: &[Message]| {
         client::ask(settings, messages, task.max_tokens(), cancelled, progress)
     };
     let read = |answer: &str| {
         let generated = task.read(answer)?;
-        check(&generated.text).map_err(Refusal::Check)?;
+        check(&generated.text).map_err(AnswerError::Check)?;
         Ok(generated)
     };
     progress(&format!("asking {model}"));
     let messages = task.prompt();
     let answer = ask(&messages)?;
-    let refusal = match read(&answer) {
+    let reason = match read(&answer) {
         Ok(generated) => return Ok(generated),
-        Err(refusal) => refusal,
+        Err(reason) => reason,
     };
-    progress(&format!("asking {model} again, since its answer cannot be used: {refusal}"));
-    let answer = ask(&Task::prompt_again(messages, answer, &refusal))?;
-    read(&answer).map_err(|refusal| Error::Refused { refusal })
+    progress(&format!("asking {model} again, since its answer cannot be used: {reason}"));
+    let answer = ask(&GenerationTask::prompt_again(messages, answer, &reason))?;
+    read(&answer).map_err(|reason| Error::UnusableAnswer { reason })
 }

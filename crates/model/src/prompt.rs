@@ -9,9 +9,9 @@ use serde::Serialize;
 use text::lines;
 
 use crate::{
-    answer::Refusal,
+    answer::AnswerError,
     fence,
-    task::{Form, Task, with_plain_breaks},
+    task::{AnswerForm, GenerationTask, with_plain_breaks},
 };
 
 /// Author of a message.
@@ -35,34 +35,34 @@ Change only what the instruction asks for and keep everything else exactly as it
 Write every line in full: never leave lines out, and never put a comment such as \"... existing code ...\" in their place.";
 
 /// Most lines and bytes shown on either side of a part, so that the model knows what is around it.
-const LINES_AROUND: usize = 1000;
-const BYTES_AROUND: usize = 32 << 10;
+const CONTEXT_LINES_MAX: usize = 1000;
+const CONTEXT_BYTES_MAX: usize = 32 << 10;
 /// Most bytes repeated of an answer that could not be used.
-const SHOWN_OF_ANSWER: usize = 128 << 10;
+const ANSWER_EXCERPT_BYTES_MAX: usize = 128 << 10;
 
 /// A part of the text that is shown, and its description.
-struct Shown<'a> {
+struct TextExcerpt<'a> {
     what: String,
     text: &'a str,
 }
 
-impl Task<'_> {
+impl GenerationTask<'_> {
     /// Returns the messages that ask for an answer.
     pub fn prompt(&self) -> Vec<Message> {
         let instruction = self.request.instruction;
-        let shown = shown(self);
-        let mut fenced: Vec<&str> = shown.iter().map(|part| part.text).collect();
+        let excerpts = text_excerpts(self);
+        let mut fenced: Vec<&str> = excerpts.iter().map(|part| part.text).collect();
         fenced.push(instruction);
         let fence = fence::around(&fenced);
         let mut user = String::from("Instruction:\n");
         fence::write(&mut user, &fence, &with_plain_breaks(instruction));
-        for Shown { what, text } in shown {
+        for TextExcerpt { what, text } in excerpts {
             let _ = writeln!(user, "\nThe file {:?}{what}:", self.request.path);
             fence::write(&mut user, &fence, &with_plain_breaks(text));
         }
         user.push('\n');
         match self.form {
-            Form::Part { first, count: 0, .. } => {
+            AnswerForm::Part { first, count: 0, .. } => {
                 let _ = write!(
                     user,
                     "The region is empty: it stands before line {} of the file. Answer with the lines to be inserted \
@@ -70,15 +70,15 @@ impl Task<'_> {
                     first + 1
                 );
             }
-            Form::Part { first, count, .. } => {
-                let span = span(first, count);
+            AnswerForm::Part { first, count, .. } => {
+                let span = line_numbers(first, count);
                 let _ = write!(
                     user,
                     "Answer with the new text of the region ({span}) and nothing of what is around it"
                 );
             }
-            Form::Whole => user.push_str("Answer with the whole new file"),
-            Form::Blocks { marks } => explain_blocks(&mut user, marks),
+            AnswerForm::Whole => user.push_str("Answer with the whole new file"),
+            AnswerForm::Blocks { marks } => explain_blocks(&mut user, marks),
         }
         user.push_str(&form_of_answer(&fence));
         vec![
@@ -88,20 +88,20 @@ impl Task<'_> {
     }
 
     /// Returns the messages that ask once more after an answer that cannot be used: the first messages, that answer,
-    /// and the refusal.
+    /// and the error.
     pub fn prompt_again(
         mut messages: Vec<Message>,
         mut answer: String,
-        refusal: &Refusal,
+        error: &AnswerError,
     ) -> Vec<Message> {
         // The answer probably had a block inside its block: the fence around both must be longer.
         let said: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
         let fence = fence::around(&[said.as_slice(), &[&answer]].concat());
-        answer.truncate(answer.floor_char_boundary(SHOWN_OF_ANSWER));
+        answer.truncate(answer.floor_char_boundary(ANSWER_EXCERPT_BYTES_MAX));
         messages.push(Message { role: Role::Assistant, content: answer });
         let form = form_of_answer(&fence);
         let content = format!(
-            "This answer cannot be used: {refusal}. Nothing was changed. Answer the first message again, without an \
+            "This answer cannot be used: {error}. Nothing was changed. Answer the first message again, without an \
              apology{form}"
         );
         messages.push(Message { role: Role::User, content });
@@ -113,10 +113,10 @@ fn form_of_answer(fence: &str) -> String {
     format!(", in one fenced block that begins and ends with a line of {fence} and nothing else.")
 }
 
-fn shown<'a>(task: &Task<'a>) -> Vec<Shown<'a>> {
+fn text_excerpts<'a>(task: &GenerationTask<'a>) -> Vec<TextExcerpt<'a>> {
     let text = task.request.text;
-    let Form::Part { start, end, first, count } = task.form else {
-        return vec![Shown { what: String::new(), text }];
+    let AnswerForm::Part { start, end, first, count } = task.form else {
+        return vec![TextExcerpt { what: String::new(), text }];
     };
     let (before, after) = (last_lines(&text[..start]), first_lines(&text[end..]));
     let parts = [
@@ -126,7 +126,8 @@ fn shown<'a>(task: &Task<'a>) -> Vec<Shown<'a>> {
     ];
     let lines_of = |(what, text, first)| {
         let count = lines::count(text);
-        (count > 0).then(|| Shown { what: format!("{what}, {}", span(first, count)), text })
+        (count > 0)
+            .then(|| TextExcerpt { what: format!("{what}, {}", line_numbers(first, count)), text })
     };
     parts.into_iter().filter_map(lines_of).collect()
 }
@@ -144,7 +145,7 @@ fn explain_blocks(user: &mut String, marks: usize) {
 }
 
 /// Describes lines as people count them, from 1.
-fn span(first: usize, count: usize) -> String {
+fn line_numbers(first: usize, count: usize) -> String {
     if count == 1 {
         format!("line {}", first + 1)
     } else {
@@ -154,17 +155,19 @@ fn span(first: usize, count: usize) -> String {
 
 /// Returns the whole lines from the beginning of `text` that are shown.
 fn first_lines(text: &str) -> &str {
-    let fits = lines::lines(text).take(LINES_AROUND).take_while(|line| line.next <= BYTES_AROUND);
+    let fits = lines::lines(text)
+        .take(CONTEXT_LINES_MAX)
+        .take_while(|line| line.next <= CONTEXT_BYTES_MAX);
     &text[..fits.last().map_or(0, |line| line.next)]
 }
 
 /// Returns the whole lines from the end of `text` that are shown.
 fn last_lines(text: &str) -> &str {
-    let cut = text.floor_char_boundary(text.len().saturating_sub(BYTES_AROUND));
+    let cut = text.floor_char_boundary(text.len().saturating_sub(CONTEXT_BYTES_MAX));
     let end = &text[cut..];
     // The first line may lack its beginning, so it is skipped.
     let cut_off = usize::from(cut > 0);
-    let skipped = cut_off.max(lines::count(end).saturating_sub(LINES_AROUND));
+    let skipped = cut_off.max(lines::count(end).saturating_sub(CONTEXT_LINES_MAX));
     let start = lines::lines(end).nth(skipped).map_or(end.len(), |line| line.start);
     &end[start..]
 }

@@ -1,4 +1,4 @@
-//! A scripted model for tests: a local server that plays one [`Turn`] for each connection.
+//! A scripted model for tests: a local server that plays one [`ScriptedReply`] for each connection.
 //!
 //! Uses std only, so that tests of other packages can use it; a program that does not use it contains none of it.
 
@@ -17,7 +17,7 @@ use std::{
 
 /// Behaviour of the server for one connection.
 #[derive(Clone, Debug)]
-pub enum Turn {
+pub enum ScriptedReply {
     /// Answers with a completion of this text.
     Says(String),
     /// Answers with a completion of this text after a delay, byte by byte.
@@ -34,21 +34,21 @@ pub enum Turn {
     IsSilent,
 }
 
-impl Turn {
+impl ScriptedReply {
     /// Returns a turn that answers with a status and an empty body.
-    pub fn fails(status: u16) -> Turn {
-        Turn::Answers { status, headers: Vec::new(), body: String::new() }
+    pub fn fails(status: u16) -> Self {
+        Self::Answers { status, headers: Vec::new(), body: String::new() }
     }
 
     /// Returns a turn that answers with this body and status 200.
-    pub fn answers(body: &str) -> Turn {
-        Turn::Answers { status: 200, headers: Vec::new(), body: body.to_owned() }
+    pub fn answers(body: &str) -> Self {
+        Self::Answers { status: 200, headers: Vec::new(), body: body.to_owned() }
     }
 }
 
 /// A request that the server received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The request line and the headers.
     pub head: String,
     /// The body, JSON.
@@ -66,14 +66,14 @@ pub struct ScriptedModel {
 #[derive(Debug)]
 struct Shared {
     /// Remaining turns, the next one last.
-    turns: Mutex<Vec<Turn>>,
-    asked: Mutex<Vec<Asked>>,
+    turns: Mutex<Vec<ScriptedReply>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     is_over: AtomicBool,
 }
 
 impl ScriptedModel {
     /// Starts a server that plays `turns` one after another; after the last it answers with status 500.
-    pub fn start(mut turns: Vec<Turn>) -> io::Result<ScriptedModel> {
+    pub fn start(mut turns: Vec<ScriptedReply>) -> io::Result<Self> {
         turns.reverse();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -98,7 +98,7 @@ impl ScriptedModel {
                 });
             }
         });
-        Ok(ScriptedModel { address, shared, left })
+        Ok(Self { address, shared, left })
     }
 
     /// Base URL, as a user would configure it.
@@ -107,7 +107,7 @@ impl ScriptedModel {
     }
 
     /// Requests received so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.asked).clone()
     }
 
@@ -132,27 +132,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn serve(mut connection: TcpStream, shared: &Shared) -> io::Result<()> {
     let asked = read_request(&mut connection)?;
     lock(&shared.asked).push(asked);
-    let turn = lock(&shared.turns).pop().unwrap_or_else(|| Turn::fails(500));
+    let turn = lock(&shared.turns).pop().unwrap_or_else(|| ScriptedReply::fails(500));
     match turn {
-        Turn::Says(text) => connection.write_all(&answer(200, &[], &completion(&text, "stop"))),
-        Turn::SaysSlowly { text, after } => {
+        ScriptedReply::Says(text) => {
+            connection.write_all(&answer(200, &[], &completion(&text, "stop")))
+        }
+        ScriptedReply::SaysSlowly { text, after } => {
             thread::sleep(after);
             connection.set_nodelay(true)?;
             let bytes = answer(200, &[], &completion(&text, "stop"));
             bytes.chunks(1).try_for_each(|byte| connection.write_all(byte))
         }
-        Turn::IsCutShort(text) => {
+        ScriptedReply::IsCutShort(text) => {
             connection.write_all(&answer(200, &[], &completion(&text, "length")))
         }
-        Turn::Answers { status, headers, body } => {
+        ScriptedReply::Answers { status, headers, body } => {
             connection.write_all(&answer(status, &headers, &body))
         }
-        Turn::Sends(bytes) => connection.write_all(&bytes),
-        Turn::SendsAndWaits(bytes) => {
+        ScriptedReply::Sends(bytes) => connection.write_all(&bytes),
+        ScriptedReply::SendsAndWaits(bytes) => {
             connection.write_all(&bytes)?;
             wait_for_end(&mut connection)
         }
-        Turn::IsSilent => wait_for_end(&mut connection),
+        ScriptedReply::IsSilent => wait_for_end(&mut connection),
     }
 }
 
@@ -161,7 +163,7 @@ fn wait_for_end(connection: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-fn read_request(connection: &mut TcpStream) -> io::Result<Asked> {
+fn read_request(connection: &mut TcpStream) -> io::Result<ReceivedRequest> {
     const END_OF_HEAD: &[u8] = b"\r\n\r\n";
     let mut bytes = Vec::new();
     loop {
@@ -173,7 +175,7 @@ fn read_request(connection: &mut TcpStream) -> io::Result<Asked> {
             connection.read_exact(&mut rest)?;
             bytes.extend(rest);
             let body = String::from_utf8_lossy(&bytes[body..]).into_owned();
-            return Ok(Asked { head: text, body });
+            return Ok(ReceivedRequest { head: text, body });
         }
         let mut more = [0; 4096];
         match connection.read(&mut more)? {

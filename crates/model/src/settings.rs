@@ -15,9 +15,9 @@ pub const TIMEOUT: &str = "FILE_EDITOR_LLM_TIMEOUT";
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Longest timeout of one answer, in seconds.
-const LONGEST_TIMEOUT: u64 = 3600;
+const TIMEOUT_SECONDS_MAX: u64 = 3600;
 /// Longest name, key or address, in bytes.
-const LONGEST_VALUE: usize = 4096;
+const VALUE_BYTES_MAX: usize = 4096;
 
 /// Reason why the settings cannot be used. No message contains a key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum SettingsError {
     OneOfTwo { set: &'static str, missing: &'static str },
     #[error("{BASE_URL} must be an address such as `http://127.0.0.1:8080/v1`: {reason}")]
     BadUrl { reason: &'static str },
-    #[error("{TIMEOUT} must be a whole number of seconds from 1 to {LONGEST_TIMEOUT}")]
+    #[error("{TIMEOUT} must be a whole number of seconds from 1 to {TIMEOUT_SECONDS_MAX}")]
     BadTimeout,
     #[error("{MODEL} must be one line")]
     BadModel,
@@ -61,8 +61,8 @@ pub enum Host {
 impl Host {
     fn is_this_machine(&self) -> bool {
         match self {
-            Host::Name(name) => name.eq_ignore_ascii_case("localhost"),
-            Host::Address(address) => address.to_canonical().is_loopback(),
+            Self::Name(name) => name.eq_ignore_ascii_case("localhost"),
+            Self::Address(address) => address.to_canonical().is_loopback(),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Settings {
     /// from the settings of another program. `None` if no model is configured. A blank variable counts as not set.
     pub fn from_variables(
         get: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Settings>, SettingsError> {
+    ) -> Result<Option<Self>, SettingsError> {
         let get =
             |name| get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let (base_url, model) = match (get(BASE_URL), get(MODEL)) {
@@ -86,12 +86,12 @@ impl Settings {
             }
         };
         let (scheme, host, port) = parts(&base_url)?;
-        if model.len() > LONGEST_VALUE || model.contains(char::is_control) {
+        if model.len() > VALUE_BYTES_MAX || model.contains(char::is_control) {
             return Err(SettingsError::BadModel);
         }
         let key = get(API_KEY);
         if let Some(key) = &key {
-            if key.len() > LONGEST_VALUE || HeaderValue::from_str(key).is_err() {
+            if key.len() > VALUE_BYTES_MAX || HeaderValue::from_str(key).is_err() {
                 return Err(SettingsError::BadKey);
             }
             // Code alone may be sent over a network that its owner trusts. A key is valuable anywhere, and does not
@@ -102,7 +102,7 @@ impl Settings {
         }
         let timeout = get(TIMEOUT).map_or(Ok(DEFAULT_TIMEOUT), |value| seconds(&value))?;
         let base_url = base_url.trim_end_matches('/').to_owned();
-        Ok(Some(Settings { base_url, host, port, model, key, timeout }))
+        Ok(Some(Self { base_url, host, port, model, key, timeout }))
     }
 
     /// Name of the model.
@@ -153,7 +153,7 @@ enum Scheme {
 
 fn parts(url: &str) -> Result<(Scheme, Host, u16), SettingsError> {
     let bad = |reason| SettingsError::BadUrl { reason };
-    if url.len() > LONGEST_VALUE {
+    if url.len() > VALUE_BYTES_MAX {
         return Err(bad("it is too long"));
     }
     // A fragment would be dropped silently, and a query would end up before the path that is added.
@@ -176,7 +176,9 @@ fn parts(url: &str) -> Result<(Scheme, Host, u16), SettingsError> {
     }
     let port = match authority.as_str().strip_prefix(authority.host()) {
         None | Some("") => port,
-        Some(_) => authority.port_u16().filter(|port| *port > 0).ok_or(bad("its port is invalid"))?,
+        Some(_) => {
+            authority.port_u16().filter(|port| *port > 0).ok_or(bad("its port is invalid"))?
+        }
     };
     let host = name.parse().map_or_else(|_| Host::Name(name.to_owned()), Host::Address);
     Ok((scheme, host, port))
@@ -184,7 +186,7 @@ fn parts(url: &str) -> Result<(Scheme, Host, u16), SettingsError> {
 
 fn seconds(value: &str) -> Result<Duration, SettingsError> {
     match value.parse() {
-        Ok(seconds @ 1..=LONGEST_TIMEOUT) => Ok(Duration::from_secs(seconds)),
+        Ok(seconds @ 1..=TIMEOUT_SECONDS_MAX) => Ok(Duration::from_secs(seconds)),
         _ => Err(SettingsError::BadTimeout),
     }
 }

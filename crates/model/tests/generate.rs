@@ -5,8 +5,8 @@
 use std::{cell::RefCell, env, net::TcpListener, process::Command, thread, time::Duration};
 
 use model::{
-    Error, Generated, Loss, Refusal, Request, Scope, Settings, generate,
-    scripted::{ScriptedModel, Turn, completion},
+    AnswerError, EditScope, Error, GeneratedText, GenerationRequest, LineLoss, Settings, generate,
+    scripted::{ScriptedModel, ScriptedReply, completion},
 };
 
 const KEY: &str = "the-secret-key";
@@ -24,18 +24,18 @@ fn settings(base_url: &str, timeout: &str) -> Settings {
     .unwrap()
 }
 
-fn request() -> Request<'static> {
-    Request {
+fn request() -> GenerationRequest<'static> {
+    GenerationRequest {
         path: "f.py",
         text: TEXT,
         instruction: "Rename f to g",
-        scope: Scope::File,
-        loss: Loss::Refused,
+        scope: EditScope::File,
+        loss: LineLoss::Refused,
     }
 }
 
 /// What comes of these turns, and the server that did them.
-fn play(turns: Vec<Turn>) -> (Result<Generated, Error>, ScriptedModel) {
+fn play(turns: Vec<ScriptedReply>) -> (Result<GeneratedText, Error>, ScriptedModel) {
     let server = ScriptedModel::start(turns).unwrap();
     let outcome =
         generate(&settings(&server.base_url(), "60"), &request(), &|_| Ok(()), &|| false, &|_| {});
@@ -46,21 +46,21 @@ fn play(turns: Vec<Turn>) -> (Result<Generated, Error>, ScriptedModel) {
     (outcome, server)
 }
 
-fn says(text: &str) -> Turn {
-    Turn::Says(text.to_owned())
+fn says(text: &str) -> ScriptedReply {
+    ScriptedReply::Says(text.to_owned())
 }
 
 /// The end of it, and how often the model was asked.
-fn check(turns: Vec<Turn>, expected: Result<&str, Error>, asked: usize) {
+fn check(turns: Vec<ScriptedReply>, expected: Result<&str, Error>, asked: usize) {
     let shown = format!("{:.300}", format!("{turns:?}"));
     let (outcome, server) = play(turns);
-    let expected = expected.map(|text| Generated { text: text.to_owned(), part: None });
+    let expected = expected.map(|text| GeneratedText { text: text.to_owned(), part: None });
     assert_eq!(outcome, expected, "{shown}");
-    assert_eq!(server.asked().len(), asked, "{shown}");
+    assert_eq!(server.received().len(), asked, "{shown}");
 }
 
-fn refused(refusal: Refusal) -> Result<&'static str, Error> {
-    Err(Error::Refused { refusal })
+fn refused(reason: AnswerError) -> Result<&'static str, Error> {
+    Err(Error::UnusableAnswer { reason })
 }
 
 const NEW: &str = "def g():\n    return 1\n";
@@ -83,13 +83,17 @@ fn an_answer_that_cannot_be_used_may_be_made_good_once() {
 #[test]
 fn two_answers_that_cannot_be_used_are_enough() {
     let no_block = || says("I would rather not");
-    check(vec![no_block(), no_block(), says(RIGHT)], refused(Refusal::NoBlock), 2);
+    check(vec![no_block(), no_block(), says(RIGHT)], refused(AnswerError::NoBlock), 2);
     let two = || says("```\na\n```\n```\nb\n```");
-    check(vec![no_block(), two(), says(RIGHT)], refused(Refusal::SeveralBlocks { count: 2 }), 2);
+    check(
+        vec![no_block(), two(), says(RIGHT)],
+        refused(AnswerError::SeveralBlocks { count: 2 }),
+        2,
+    );
     let lazy = || says("```\n# ... existing code ...\nx\n```");
-    check(vec![lazy(), lazy()], refused(Refusal::Elision { line: 1 }), 2);
+    check(vec![lazy(), lazy()], refused(AnswerError::Elision { line: 1 }), 2);
     let short = || says("```\nx\n```");
-    check(vec![short(), short()], refused(Refusal::Vanished { before: 2, after: 1 }), 2);
+    check(vec![short(), short()], refused(AnswerError::Vanished { before: 2, after: 1 }), 2);
     let (outcome, _server) = play(vec![no_block(), no_block()]);
     assert_eq!(
         outcome.unwrap_err().to_string(),
@@ -108,7 +112,7 @@ fn what_the_caller_objects_to_is_told_to_the_model() {
     let outcome =
         generate(&settings(&server.base_url(), "60"), &request(), &check, &|| false, &progress);
     assert_eq!(outcome.unwrap().text, NEW);
-    let asked = server.asked();
+    let asked = server.received();
     let again: serde_json::Value = serde_json::from_str(&asked[1].body).unwrap();
     assert_eq!(again["messages"][2]["role"], "assistant");
     assert_eq!(again["messages"][2]["content"], "```\nx(\ny\n```");
@@ -125,8 +129,8 @@ fn what_the_caller_objects_to_is_told_to_the_model() {
         ScriptedModel::start(vec![says("```\nx(\ny\n```"), says("```\nx(\nz\n```")]).unwrap();
     let outcome =
         generate(&settings(&server.base_url(), "60"), &request(), &check, &|| false, &|_| {});
-    let refusal = Refusal::Check("line 1: `(` is never closed".to_owned());
-    assert_eq!(outcome, Err(Error::Refused { refusal }));
+    let reason = AnswerError::Check("line 1: `(` is never closed".to_owned());
+    assert_eq!(outcome, Err(Error::UnusableAnswer { reason }));
 }
 
 // --- the request
@@ -134,7 +138,7 @@ fn what_the_caller_objects_to_is_told_to_the_model() {
 #[test]
 fn the_request_is_what_such_servers_take() {
     let (_, server) = play(vec![says(RIGHT)]);
-    let asked = &server.asked()[0];
+    let asked = &server.received()[0];
     let head = asked.head.to_lowercase();
     assert!(asked.head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{}", asked.head);
     assert!(head.contains("authorization: bearer the-secret-key"), "{head}");
@@ -162,21 +166,21 @@ fn the_path_is_added_to_the_address_as_given() {
         let server = ScriptedModel::start(vec![says(RIGHT)]).unwrap();
         let url = server.base_url().replace("/v1", base);
         generate(&settings(&url, "60"), &request(), &|_| Ok(()), &|| false, &|_| {}).unwrap();
-        let head = &server.asked()[0].head;
+        let head = &server.received()[0].head;
         assert!(head.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{base}: {head}");
     }
 }
 
 #[test]
 fn settings_a_model_does_not_take_are_left_out() {
-    let unknown = || Turn::Answers {
+    let unknown = || ScriptedReply::Answers {
         status: 400,
         headers: Vec::new(),
         body: r#"{"error":{"message":"Unsupported parameter: 'max_tokens'"}}"#.to_owned(),
     };
     let (outcome, server) = play(vec![unknown(), says(RIGHT)]);
     assert_eq!(outcome.unwrap().text, NEW);
-    let body: serde_json::Value = serde_json::from_str(&server.asked()[1].body).unwrap();
+    let body: serde_json::Value = serde_json::from_str(&server.received()[1].body).unwrap();
     assert_eq!(
         body.as_object().unwrap().keys().collect::<Vec<_>>(),
         ["model", "messages", "stream"]
@@ -187,7 +191,7 @@ fn settings_a_model_does_not_take_are_left_out() {
 /// As servers say it: llama.cpp, vLLM, a hosted one.
 #[test]
 fn a_text_that_is_too_long_is_told_from_what_else_is_wrong() {
-    let objects = |body: &str| Turn::Answers {
+    let objects = |body: &str| ScriptedReply::Answers {
         status: 400,
         headers: Vec::new(),
         body: format!(r#"{{"error":{{"code":400,{body}}}}}"#),
@@ -224,12 +228,11 @@ fn a_proxy_is_not_asked() {
 fn a_status_that_says_no_is_told_in_its_own_words() {
     let told = |status, error: Error, words: &str| {
         assert_eq!(error.to_string(), words);
-        check(vec![Turn::fails(status), says(RIGHT)], Err(error), 1);
+        check(vec![ScriptedReply::fails(status), says(RIGHT)], Err(error), 1);
     };
     for status in [401, 403] {
-        let words = format!(
-            "the model's server denied access ({status}): check FILE_EDITOR_LLM_API_KEY"
-        );
+        let words =
+            format!("the model's server denied access ({status}): check FILE_EDITOR_LLM_API_KEY");
         told(status, Error::KeyRefused { status }, &words);
     }
     told(
@@ -239,21 +242,17 @@ fn a_status_that_says_no_is_told_in_its_own_words() {
          FILE_EDITOR_LLM_MODEL",
     );
     let retry_after = None;
-    told(
-        429,
-        Error::TooManyRequests { retry_after },
-        "the model's server is busy (429)",
-    );
+    told(429, Error::TooManyRequests { retry_after }, "the model's server is busy (429)");
     told(500, Error::ServerFailed { status: 500 }, "the model's server failed (500)");
     told(503, Error::ServerFailed { status: 503 }, "the model's server failed (503)");
     for status in [400, 413, 422] {
-        check(vec![Turn::fails(status)], Err(Error::Rejected { status }), 1);
+        check(vec![ScriptedReply::fails(status)], Err(Error::Rejected { status }), 1);
     }
 }
 
 #[test]
 fn how_long_to_wait_is_passed_on() {
-    let busy = |value: &str| Turn::Answers {
+    let busy = |value: &str| ScriptedReply::Answers {
         status: 429,
         headers: vec![("Retry-After".to_owned(), value.to_owned())],
         body: format!("{{\"error\":\"{KEY}\"}}"),
@@ -272,7 +271,7 @@ fn how_long_to_wait_is_passed_on() {
 fn nobody_is_followed_elsewhere() {
     let elsewhere = ScriptedModel::start(vec![says(RIGHT)]).unwrap();
     for status in [301, 302, 303, 307, 308] {
-        let turn = Turn::Answers {
+        let turn = ScriptedReply::Answers {
             status,
             headers: vec![(
                 "Location".to_owned(),
@@ -282,13 +281,14 @@ fn nobody_is_followed_elsewhere() {
         };
         check(vec![turn], Err(Error::Redirected { status }), 1);
     }
-    assert_eq!(elsewhere.asked(), []);
+    assert_eq!(elsewhere.received(), []);
 }
 
 #[test]
 fn an_answer_that_is_no_completion_is_refused() {
-    let body =
-        |body: &str, error: Error| check(vec![Turn::answers(body), says(RIGHT)], Err(error), 1);
+    let body = |body: &str, error: Error| {
+        check(vec![ScriptedReply::answers(body), says(RIGHT)], Err(error), 1)
+    };
     body("<!DOCTYPE html><title>Welcome</title>", Error::NotJson);
     body("{\"choices\": nothing}", Error::NotJson);
     body("{}", Error::NotACompletion);
@@ -302,7 +302,7 @@ fn an_answer_that_is_no_completion_is_refused() {
     body("{\"choices\": [{\"message\": {}}]}", Error::NoText);
     body("{\"choices\": [{\"message\": {\"content\": null}}]}", Error::NoText);
     body("{\"choices\": [{\"message\": {\"content\": \" \\n\"}}]}", Error::NoText);
-    body("{\"choices\": [{\"message\": {\"refusal\": \"no\"}}]}", Error::Declined);
+    body("{\"choices\": [{\"message\": {\"reason\": \"no\"}}]}", Error::Declined);
     body(
         "{\"choices\": [{\"finish_reason\": \"content_filter\", \"message\": {\"content\": \"x\"}}]}",
         Error::Declined,
@@ -315,7 +315,7 @@ fn an_answer_that_is_no_completion_is_refused() {
 
 #[test]
 fn an_answer_that_was_cut_short_is_not_used() {
-    check(vec![Turn::IsCutShort(RIGHT.to_owned()), says(RIGHT)], Err(Error::CutShort), 1);
+    check(vec![ScriptedReply::IsCutShort(RIGHT.to_owned()), says(RIGHT)], Err(Error::CutShort), 1);
 }
 
 fn head(headers: &str) -> Vec<u8> {
@@ -324,7 +324,8 @@ fn head(headers: &str) -> Vec<u8> {
 
 #[test]
 fn hostile_answers_harm_nobody() {
-    let sends = |bytes: Vec<u8>, error: Error| check(vec![Turn::Sends(bytes)], Err(error), 1);
+    let sends =
+        |bytes: Vec<u8>, error: Error| check(vec![ScriptedReply::Sends(bytes)], Err(error), 1);
     let with_length =
         |body: &[u8]| [head(&format!("Content-Length: {}", body.len())), body.to_vec()].concat();
     let whole = completion(RIGHT, "stop");
@@ -371,7 +372,9 @@ fn a_text_of_almost_any_size_is_read() {
         format!("{:x}\r\n{first}\r\n{:x}\r\n{rest}\r\n0\r\n\r\n", first.len(), rest.len())
     };
     check(
-        vec![Turn::Sends([head("Transfer-Encoding: chunked"), chunked.into_bytes()].concat())],
+        vec![ScriptedReply::Sends(
+            [head("Transfer-Encoding: chunked"), chunked.into_bytes()].concat(),
+        )],
         Ok(NEW),
         1,
     );
@@ -390,7 +393,7 @@ fn nobody_at_the_address_is_told() {
     thread::spawn(move || {
         use std::io::Write as _;
         let (mut connection, _) = listener.accept().unwrap();
-        connection.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        connection.write_all(b"HTTP/1.1 400 Bad GenerationRequest\r\n\r\n").unwrap();
     });
     let error = ask(&format!("https://{address}"));
     assert!(matches!(error, Error::NotSecure { .. } | Error::Interrupted), "{error:?}");
@@ -401,7 +404,7 @@ fn nobody_at_the_address_is_told() {
 #[test]
 fn a_model_that_says_nothing_is_not_waited_for_longer_than_was_set() {
     let half = [head("Content-Length: 9999"), b"{\"choices\"".to_vec()].concat();
-    for turn in [Turn::IsSilent, Turn::SendsAndWaits(half)] {
+    for turn in [ScriptedReply::IsSilent, ScriptedReply::SendsAndWaits(half)] {
         let server = ScriptedModel::start(vec![turn]).unwrap();
         let settings = settings(&server.base_url(), "1");
         let outcome = generate(&settings, &request(), &|_| Ok(()), &|| false, &|_| {});
@@ -413,17 +416,17 @@ fn a_model_that_says_nothing_is_not_waited_for_longer_than_was_set() {
 #[test]
 fn a_slow_model_is_waited_for() {
     let after = Duration::from_millis(200);
-    check(vec![Turn::SaysSlowly { text: RIGHT.to_owned(), after }], Ok(NEW), 1);
+    check(vec![ScriptedReply::SaysSlowly { text: RIGHT.to_owned(), after }], Ok(NEW), 1);
 }
 
 #[test]
 fn a_cancellation_is_heard_and_ends_the_connection() {
     let half = [head("Content-Length: 9999"), b"{\"choices\"".to_vec()].concat();
-    for turn in [Turn::IsSilent, Turn::SendsAndWaits(half)] {
+    for turn in [ScriptedReply::IsSilent, ScriptedReply::SendsAndWaits(half)] {
         let server = ScriptedModel::start(vec![turn]).unwrap();
         let settings = settings(&server.base_url(), "3600");
         // The server has the whole question by then, and would take an hour.
-        let is_asked = || !server.asked().is_empty();
+        let is_asked = || !server.received().is_empty();
         let outcome = generate(&settings, &request(), &|_| Ok(()), &is_asked, &|_| {});
         assert_eq!(outcome, Err(Error::Cancelled));
         server.wait_until_left();
@@ -438,9 +441,9 @@ fn nobody_is_asked_after_a_cancellation() {
         generate(&settings, &request(), &|_| Ok(()), &|| true, &|_| {}),
         Err(Error::Cancelled)
     );
-    assert_eq!(server.asked(), []);
+    assert_eq!(server.received(), []);
     let once =
-        generate(&settings, &request(), &|_| Ok(()), &|| !server.asked().is_empty(), &|_| {});
+        generate(&settings, &request(), &|_| Ok(()), &|| !server.received().is_empty(), &|_| {});
     assert_eq!(once, Err(Error::Cancelled));
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }

@@ -523,12 +523,12 @@ mod looks {
     #[cfg(target_os = "linux")]
     fn nothing_of_a_model_acts_on_a_terminal_or_hides() {
         use crate::harness::{HOSTILE, check_harmless};
-        use model::scripted::{ScriptedModel, Turn};
+        use model::scripted::{ScriptedModel, ScriptedReply};
         let folder = scene();
         let fails = json!({ "error": { "message": HOSTILE } }).to_string();
-        let fails = Turn::Answers { status: 400, headers: Vec::new(), body: fails };
+        let fails = ScriptedReply::Answers { status: 400, headers: Vec::new(), body: fails };
         for (turn, said) in
-            [(Turn::IsSilent, "\r\x1b[Kasking a\\u{202e}model, "), (fails, "error:")]
+            [(ScriptedReply::IsSilent, "\r\x1b[Kasking a\\u{202e}model, "), (fails, "error:")]
         {
             let model = ScriptedModel::start(vec![turn]).unwrap();
             let mut command = binary();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use files::{Change, Hash, StoreError, UpdateError, Updater, Version};
-use model::{Loss, Scope};
+use model::{EditScope, LineLoss};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -291,22 +291,22 @@ impl AiEditCode {
         let total = count(old.as_str());
         let lines = self.lines();
         let scope = match (self.edit_type(), &lines, self.edit_type) {
-            (EditType::Insert, Some(lines), _) => Scope::Before(lines.start),
-            (EditType::Insert, None, Some(_)) => Scope::Before(total),
+            (EditType::Insert, Some(lines), _) => EditScope::Before(lines.start),
+            (EditType::Insert, None, Some(_)) => EditScope::Before(total),
             (_, Some(lines), _) => {
-                Scope::Lines(LineRange { first: lines.start, last: lines.end - 1 })
+                EditScope::Lines(LineRange { first: lines.start, last: lines.end - 1 })
             }
-            _ => Scope::File,
+            _ => EditScope::File,
         };
-        if scope != Scope::File {
+        if scope != EditScope::File {
             self.check_lines(lines.unwrap_or(total..total + 1), total)?;
         }
-        let request = model::Request {
+        let request = model::GenerationRequest {
             path: &self.target_file,
             text: old.as_str(),
             instruction: &self.edit_instruction,
             scope,
-            loss: Loss::Refused,
+            loss: LineLoss::Refused,
         };
         let why = || syntax::interrupted(cx);
         let cancelled = || why().is_some();

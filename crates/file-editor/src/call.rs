@@ -28,7 +28,7 @@ use show::{Shown, When};
 
 /// Call one tool, as an agent would
 ///
-/// On a terminal the answer is text with a coloured diff; otherwise it is one JSON object.
+/// On a terminal the answer is text, the diff of an edit coloured; else it is one JSON object.
 ///
 ///     file-editor call read_file --dir=notes name=todo.txt
 ///     file-editor call edit_file name=todo.txt edits='[{"line":0,"operation":"delete"}]'
@@ -43,10 +43,10 @@ pub struct Arguments {
     #[arg(value_parser = tool_names())]
     tool: Option<String>,
 
-    /// Arguments of the tool; `file-editor call TOOL --help` lists the keys
+    /// What it is given; `file-editor call TOOL --help` shows the keys
     ///
-    /// Strings are written as they are, other values as JSON. For a list of strings, repeat the key. `key=-` reads the
-    /// value from stdin. A single `-` reads all arguments from stdin, as one JSON object.
+    /// Texts are taken as they are, other values as JSON has them. Where several texts are wanted the key may be
+    /// repeated. `key=-` takes the value from stdin. A `-` alone takes everything from there, as one JSON object.
     #[arg(value_name = "KEY=VALUE")]
     values: Vec<OsString>,
 
@@ -54,21 +54,21 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     dir: Option<OsString>,
 
-    /// Answer with JSON, also on a terminal
+    /// Answer with JSON on a terminal too
     #[arg(long, conflicts_with = "text")]
     json: bool,
 
-    /// Answer with text, also into a pipe or file
+    /// Answer with text even if it goes elsewhere
     #[arg(long)]
     text: bool,
 
     /// When text is coloured: `auto` (on a terminal, unless `NO_COLOR` is set), `always`, `never` [default: auto]
     ///
-    /// `always` implies --text.
+    /// What is always coloured is text, wherever it goes.
     #[arg(long, value_name = "WHEN", value_parser = Words::of(&COLORS), hide_possible_values = true)]
     color: Option<String>,
 
-    /// Time limit in seconds, 1 to 300, including the wait for a lock [default: 10]
+    /// How long it may take in seconds, 1 to 300, the wait for a lock included [default: 10]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
@@ -80,7 +80,7 @@ pub struct Arguments {
     #[arg(long)]
     read_only: bool,
 
-    /// Do not enter the Landlock sandbox (Linux)
+    /// Do without the second wall around the folder
     #[arg(long)]
     no_sandbox: bool,
 
@@ -92,7 +92,7 @@ pub struct Arguments {
     #[arg(long)]
     list: bool,
 
-    /// Print help; after a tool, help for the tool
+    /// Print help; after a tool, its own
     #[arg(short, long)]
     help: bool,
 }
@@ -101,27 +101,22 @@ const COLORS: [(&str, When); 3] =
     [("auto", When::Auto), ("always", When::Always), ("never", When::Never)];
 
 const AFTER: &str = "\
-FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL configure a language model, as for the server.
+FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL name a model, as they do for the server.
 
-Exit status: 0 if the tool succeeded; 1 if it failed, if an argument is wrong, or if the call was
-interrupted. The reason goes to stderr. If the answer is JSON, the tool's error is also written to
-stdout as JSON.";
-
-/// Returns all tools, in the order of their toolsets.
-pub fn tools() -> impl Iterator<Item = &'static ToolSpec> {
-    tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)
-}
+Exit status: 0 if the tool did what it was asked; 1 if it refused, for a fault in the arguments,
+and when it was interrupted. The reason goes to stderr, and that of a refusal as JSON to stdout,
+unless the answer would have been text.";
 
 fn tool_names() -> PossibleValuesParser {
     let value = |entry: &'static ToolSpec| {
         PossibleValue::new(entry.name).aliases(entry.alias).help(entry.title)
     };
-    tools().map(value).collect::<Vec<_>>().into()
+    tools::agent_tools().map(value).collect::<Vec<_>>().into()
 }
 
 /// Finds a tool by its name or alias.
 pub fn find(name: &str) -> Option<&'static ToolSpec> {
-    tools().find(|entry| entry.name == name || entry.alias == Some(name))
+    tools::agent_tools().find(|tool| tool.has_name(name))
 }
 
 /// Runs the command. `definition`: the whole command line, for help.
@@ -135,7 +130,7 @@ pub fn run(arguments: &Arguments, definition: fn() -> Command) -> ExitCode {
             Ok(code) => return code,
             Err(faults) => Err(faults),
         },
-        None => Err(vec!["no tool given; `file-editor call --list` lists them".into()]),
+        None => Err(vec!["Which tool? `file-editor call --list` shows all of them".into()]),
     };
     match told.map(|text| write(&text)) {
         Ok(code) => code,
@@ -175,7 +170,7 @@ fn call(entry: &'static ToolSpec, arguments: &Arguments) -> Result<ExitCode, Vec
     };
     let (calls, _) = workplace.open(options, Log::new(Level::Error));
     calls.log_panics();
-    let given = values::read(entry, &arguments.values, in_process::arguments_max(&calls.limits));
+    let given = values::read(entry, &arguments.values, in_process::longest(&calls.limits));
     let target = given.as_ref().ok().and_then(error_codes::target).map(String::from);
     let outcome =
         given.map_or_else(|failure| Ok(Err(failure)), |given| answer(&calls, entry, given));
@@ -221,7 +216,7 @@ fn answer(
         };
         tokio::select! {
             outcome = call => Ok(outcome),
-            () = twice => Err(io::Error::other("interrupted twice; the outcome of the call is unknown")),
+            () = twice => Err(io::Error::other("Interrupted twice: what became of the call is not known")),
         }
     });
     if is_told.get() {

@@ -1,5 +1,6 @@
 //! Flags and variables that several commands share: the checks and the accepted words.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,16 +10,13 @@ use clap::Arg;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use files::{Access, Durability, Root};
 use server::terminal;
-use tools::{Effect, ToolSpec};
+use tools::{Effect, TOOLSETS, ToolSpec};
 
 use crate::workplace::{SecondWall, Workplace};
 
-pub static TOOLSETS: [(&str, &[&[ToolSpec]]); 4] = [
-    ("flat", &[&tools::FLAT]),
-    ("text", &[&tools::TEXT]),
-    ("code", &[&tools::CODE]),
-    ("all", &[&tools::FLAT, &tools::TEXT, &tools::CODE]),
-];
+/// The word for all toolsets at once.
+const ALL_TOOLSETS: &str = "all";
+
 pub const DURABILITIES: [(&str, Durability); 3] =
     [("none", Durability::None), ("data", Durability::Data), ("full", Durability::Full)];
 
@@ -40,6 +38,10 @@ pub struct Words(Vec<&'static str>);
 impl Words {
     pub fn of<T>(choices: &[(&'static str, T)]) -> Self {
         Self(choices.iter().map(|(name, _)| *name).collect())
+    }
+
+    pub fn of_toolsets() -> Self {
+        Self(TOOLSETS.iter().map(|(name, _)| *name).chain([ALL_TOOLSETS]).collect())
     }
 }
 
@@ -65,7 +67,7 @@ pub fn tell(faults: &[String], help: &str) {
     for fault in faults {
         terminal::write_message(&format!("error: {fault}"));
     }
-    terminal::write_message(&format!("\nFor more information, try `{help}`."));
+    terminal::write_message(&format!("\nSee `{help}`."));
 }
 
 /// Checks the flags and opens the folder for calls of `tools`, or returns every fault.
@@ -141,7 +143,7 @@ pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
         _ => format!("Cannot access directory: {path}: {error}"),
     })?;
     if access == Access::ReadWrite && !root.is_writable() {
-        return Err(format!("Directory not writable: {path} (add --read-only to serve it without edits)"));
+        return Err(format!("Directory not writable: {path} (--read-only serves it for reading)"));
     }
     Ok(root)
 }
@@ -152,10 +154,10 @@ pub fn token() -> Result<Option<String>, &'static str> {
         None => Ok(None),
         Some(Ok(token)) if token.is_empty() => Ok(None),
         Some(Ok(token)) if !can_be_carried(&token) => Err(
-            "FILE_EDITOR_TOKEN ends with a space or contains a control character, which no HTTP header can carry",
+            "FILE_EDITOR_TOKEN ends with a blank or has a line break or the like, which no request can carry",
         ),
         Some(Ok(token)) => Ok(Some(token)),
-        Some(Err(_)) => Err("FILE_EDITOR_TOKEN is not UTF-8"),
+        Some(Err(_)) => Err("FILE_EDITOR_TOKEN is not text"),
     }
 }
 
@@ -174,18 +176,47 @@ fn author(tools: &[&'static ToolSpec]) -> Result<Option<model::Settings>, String
 /// Parses a comma list of toolsets and returns their tools, each once.
 pub fn toolsets(raw: Option<&str>) -> Result<Vec<&'static ToolSpec>, String> {
     let mut tools: Vec<&'static ToolSpec> = Vec::new();
-    for name in raw.unwrap_or("flat").split(',') {
-        let Some((_, sets)) = TOOLSETS.iter().find(|(known, _)| *known == name.trim()) else {
-            return Err("--tools must be a comma list of: flat, text, code, all".into());
-        };
-        tools.extend(sets.iter().copied().flatten());
-    }
-    let mut seen = Vec::new();
-    tools.retain(|entry| {
-        !seen.contains(&entry.name) && {
-            seen.push(entry.name);
-            true
+    for name in raw.unwrap_or("flat").split(',').map(str::trim) {
+        let is_named = |toolset: &str| toolset == name || name == ALL_TOOLSETS;
+        let mut named = TOOLSETS.iter().filter(|(toolset, _)| is_named(toolset)).peekable();
+        if named.peek().is_none() {
+            let known = Words::of_toolsets().0.join(", ");
+            return Err(format!("--tools must be a comma list of: {known}"));
         }
-    });
-    Ok(tools)
+        tools.extend(named.flat_map(|(_, tools)| *tools));
+    }
+    let mut seen = HashSet::new();
+    tools.retain(|tool| seen.insert(tool.key()));
+    match same_name(&tools) {
+        Some(name) => Err(format!("--tools names two toolsets that have a tool `{name}`")),
+        None => Ok(tools),
+    }
+}
+
+/// Returns a name that two of the tools have: a client could not say which of them it calls.
+fn same_name(tools: &[&'static ToolSpec]) -> Option<&'static str> {
+    let mut names = HashSet::new();
+    let all = tools.iter().flat_map(|tool| [tool.name].into_iter().chain(tool.alias));
+    all.into_iter().find(|name| !names.insert(*name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_taken_once_and_a_name_too() {
+        let count_of = |raw| toolsets(Some(raw)).map(|tools| tools.len());
+        let count = |toolset: usize| TOOLSETS[toolset].1.len();
+        assert_eq!(count_of("text"), Ok(count(1)));
+        assert_eq!(count_of("text, flat,text"), Ok(count(1) + count(0)));
+        assert_eq!(count_of("code,all"), Ok(tools::agent_tools().count()));
+        assert_eq!(
+            count_of("flat,"),
+            Err("--tools must be a comma list of: flat, text, code, all".into())
+        );
+        let both: Vec<_> = tools::FLAT.iter().chain(&tools::PLAIN).collect();
+        assert_eq!(same_name(&both), Some("list_files"));
+        assert_eq!(same_name(&both[..3]), None);
+    }
 }

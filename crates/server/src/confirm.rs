@@ -305,11 +305,12 @@ fn is_accepted(answer: &Value) -> Option<bool> {
     }
 }
 
-/// The subject of a sealed question: tool, files, and the digest of what a model was told to write.
+/// The subject of a sealed question: toolset, tool, files, and the digest of what a model was told to write.
 fn sealed_subject(pending: &PendingCall) -> Vec<u8> {
     let request = &pending.request;
     let digest = request.digest.map(|digest| digest.to_string()).unwrap_or_default();
-    [request.tool.name, "\0", &digest, "\0", &request.targets.join("\0")].concat().into_bytes()
+    let (toolset, tool) = request.tool.key();
+    [toolset, tool, &digest, &request.targets.join("\0")].join("\0").into_bytes()
 }
 
 /// The state and the reply that a client calls again with.
@@ -335,10 +336,11 @@ impl SecondCall {
             ErrorData::invalid_params("Invalid params", Some(json!({ "detail": detail })))
         };
         let accepted = is_accepted(answer)
-            .ok_or_else(|| invalid("`inputResponses.confirm` must have `action`"))?;
+            .ok_or_else(|| invalid("`inputResponses.confirm` must hold `action`"))?;
         let confirmed = calls.confirmations.open(&sealed_subject(pending), state).ok_or_else(|| {
             invalid(
-                "`requestState` is unknown, already used, replaced by newer ones or older than ten minutes; nothing was written; call again without it for a new question",
+                "`requestState` is none that was given for such a call, was used before, gave way to newer ones or \
+                 is older than ten minutes; nothing was written, call again without it to be asked again",
             )
         })?;
         Ok(Some(if accepted { PersonReply::Yes(confirmed) } else { PersonReply::No }))

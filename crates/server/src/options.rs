@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use files::Access;
-use tools::{Dialect, Effect, ToolSpec};
+use tools::flat::{Flat, plain::Plain};
+use tools::{Dialect, Effect, ToolSpec, Toolset as _};
 
 use crate::observer::CallObserver;
 
@@ -79,7 +80,7 @@ impl Options {
 
     /// The plain method of that name, if it is served.
     pub fn method(&self, name: &str) -> Option<&'static ToolSpec> {
-        tools::PLAIN.iter().find(|method| method.name == name).filter(|method| self.serves(method))
+        tools::find(Plain::NAME, name).filter(|method| self.serves(method))
     }
 
     /// True if the flat tool of the same name is offered.
@@ -89,7 +90,7 @@ impl Options {
 
     /// Why a plain method is not served. `None` if there is none of that name.
     pub fn unserved_reason(&self, name: &str) -> Option<&'static str> {
-        tools::PLAIN.iter().any(|method| method.name == name).then(|| {
+        tools::find(Plain::NAME, name).map(|_| {
             if self.tools.iter().any(|tool| is_flat(tool, name)) {
                 "the server was started with --read-only"
             } else {
@@ -119,5 +120,5 @@ impl Options {
 }
 
 fn is_flat(tool: &ToolSpec, name: &str) -> bool {
-    tool.dialect == Dialect::Flat && tool.name == name
+    tool.key() == (Flat::NAME, name)
 }

@@ -20,7 +20,6 @@ mod syntax;
 pub mod text_file;
 pub mod tool;
 
-pub use answer::hard_links_note;
 pub use dialect::Dialect;
 pub use failure::{Failure, FailureKind};
 pub use rehearsal::{ChangeDigest, FileChange, Rehearsal};
@@ -61,3 +60,46 @@ pub static PLAIN: [ToolSpec; 3] = [
 /// Text files by their URIs: a list of all of them, and the whole of one.
 pub static RESOURCES: [ToolSpec; 2] =
     [ToolSpec::of::<resource::ListResources>(), ToolSpec::of::<resource::ReadResource>()];
+
+/// The toolsets that an agent can be offered, by name. Flags, help and docs derive their lists of tools from this one.
+pub static TOOLSETS: [(&str, &[ToolSpec]); 3] =
+    [(flat::Flat::NAME, &FLAT), (text_file::TextFiles::NAME, &TEXT), (code::Code::NAME, &CODE)];
+
+/// Toolsets that are served beside those, to programs.
+pub static PROGRAM_TOOLSETS: [(&str, &[ToolSpec]); 2] =
+    [(flat::plain::Plain::NAME, &PLAIN), (resource::Resources::NAME, &RESOURCES)];
+
+/// Returns the tools that an agent can be offered, in the order of their toolsets.
+pub fn agent_tools() -> impl Iterator<Item = &'static ToolSpec> + Clone {
+    TOOLSETS.iter().flat_map(|(_, tools)| *tools)
+}
+
+/// Returns every tool, in the order of their toolsets.
+pub fn all_tools() -> impl Iterator<Item = &'static ToolSpec> + Clone {
+    agent_tools().chain(PROGRAM_TOOLSETS.iter().flat_map(|(_, tools)| *tools))
+}
+
+/// Returns the tool of that toolset and name.
+pub fn find(toolset: &str, name: &str) -> Option<&'static ToolSpec> {
+    all_tools().find(|tool| tool.key() == (toolset, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_known_by_its_toolset_and_its_name() {
+        for (toolset, tools) in TOOLSETS.iter().chain(&PROGRAM_TOOLSETS) {
+            for tool in *tools {
+                assert_eq!(tool.toolset, *toolset);
+                let found = find(toolset, tool.name).expect("it is there");
+                assert!(std::ptr::eq(found, tool), "{toolset} {}", tool.name);
+            }
+        }
+        let [flat, plain] = ["flat", "plain"].map(|toolset| find(toolset, "read_file"));
+        assert_eq!(flat.expect("a tool").dialect, Dialect::Flat);
+        assert_eq!(plain.expect("a tool").dialect, Dialect::Plain);
+        assert!(find("text", "read_file").is_none());
+    }
+}

@@ -209,9 +209,7 @@ mod tests {
     ) -> T {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::open(folder.path()).expect("a folder");
-        let toolsets =
-            [&crate::FLAT[..], &crate::TEXT, &crate::CODE, &crate::RESOURCES, &MOVE_AND_LOG];
-        let mut tools = toolsets.into_iter().flatten();
+        let mut tools = crate::all_tools().chain(&MOVE_AND_LOG);
         let tool = tools.find(|spec| spec.name == tool).expect("a tool");
         let path = json!(root.path()).to_string();
         let arguments = arguments.to_string().replace("$DIR", path.trim_matches('"'));

@@ -101,7 +101,7 @@ impl fmt::Display for SchemaViolation {
             }
             Problem::Malformed { found } => write!(f, "`{field}` is malformed: `{}`", cut(found)),
             Problem::TooMany { maximum, found } => {
-                write!(f, "`{field}` has {found} items; one call takes at most {maximum}")
+                write!(f, "`{field}` holds {found} items; one call takes at most {maximum}")
             }
         }
     }
@@ -405,8 +405,7 @@ mod tests {
             "enum",
             "default",
         ];
-        let tools = crate::FLAT.iter().chain(&crate::PLAIN).chain(&crate::TEXT);
-        for entry in tools.chain(&crate::CODE).chain(&crate::RESOURCES) {
+        for entry in crate::all_tools() {
             let mut found = Vec::new();
             keywords(&Value::Object(entry.input_schema()), &mut found);
             let unknown: Vec<_> =

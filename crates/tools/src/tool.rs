@@ -15,6 +15,8 @@ use crate::{Dialect, Failure, FailureKind};
 
 /// A family of tools: how it names its files and words its failures.
 pub trait Toolset {
+    /// The name by which a toolset is chosen. A tool is known by this name and its own.
+    const NAME: &'static str;
     const DIALECT: Dialect;
 
     /// Returns the file that `target`, as given in the arguments, refers to.
@@ -326,6 +328,8 @@ const PIECE: usize = 64 * 1024;
 
 /// A tool as one row of its toolset.
 pub struct ToolSpec {
+    /// The name of its toolset. Tools of two toolsets may have the same name.
+    pub toolset: &'static str,
     pub name: &'static str,
     pub alias: Option<&'static str>,
     pub title: &'static str,
@@ -414,6 +418,7 @@ impl Prepared {
 impl ToolSpec {
     pub const fn of<T: Tool>() -> Self {
         Self {
+            toolset: T::Toolset::NAME,
             name: T::NAME,
             alias: T::ALIAS,
             title: T::TITLE,
@@ -428,6 +433,16 @@ impl ToolSpec {
             refused: T::refused,
             parse: parse::<T>,
         }
+    }
+
+    /// Returns the names of its toolset and its own: no other tool has both.
+    pub fn key(&self) -> (&'static str, &'static str) {
+        (self.toolset, self.name)
+    }
+
+    /// True if the tool can be called by this name.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.name == name || self.alias == Some(name)
     }
 
     /// Returns the description of the tool that an agent reads.
@@ -500,7 +515,7 @@ impl Failure {
             "`edit_instruction` was given without `code_block`, and no model is configured";
         Self::new(FailureKind::Invalid, message).with_faults(vec![message.into()]).with_hint(
             "write the code yourself and pass it as `code_block`, with `start_line` and `end_line` to replace lines; \
-             a model is configured with FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL in the server's environment",
+             whoever runs the server can name a model by FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL",
         )
     }
 
@@ -632,7 +647,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let root = Root::open(dir.path()).expect("a folder");
         let call = |arguments| {
-            let tool = crate::CODE.iter().find(|tool| tool.name == "ai_edit_code").expect("a tool");
+            let tool = crate::find("code", "ai_edit_code").expect("a tool");
             tool.prepare(arguments).expect("arguments")
         };
         let given =

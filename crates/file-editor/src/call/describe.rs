@@ -17,9 +17,9 @@ pub fn command(mut definition: Command) -> String {
 
 /// Lists the tools, one a line.
 pub fn list() -> String {
-    let names = super::tools().map(|entry| entry.name.len());
+    let names = tools::agent_tools().map(|entry| entry.name.len());
     let width = names.max().unwrap_or_default();
-    super::tools().fold(String::new(), |mut list, entry| {
+    tools::agent_tools().fold(String::new(), |mut list, entry| {
         let said = entry.description();
         let first = said.split(['.', ':']).next().unwrap_or_default();
         let alias = entry.alias.map(|alias| format!(" (also {alias})")).unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn tool(entry: &ToolSpec) -> String {
         help.push_str(&wrapped(&meaning, 10));
         help.extend(members.iter().map(|member| wrapped(member, 14)));
     }
-    help + "\nOptions, and how to write values: `file-editor call --help`\n"
+    help + "\nOptions and ways to give values: `file-editor call --help`\n"
 }
 
 /// A key of a tool's arguments.

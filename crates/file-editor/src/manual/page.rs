@@ -36,7 +36,7 @@ pub fn of(command: &Command) -> String {
         page.text(&after(command));
     }
     page.heading("TOOLS");
-    for entry in call::tools() {
+    for entry in tools::agent_tools() {
         page.subheading(entry.name);
         page.text(entry.description());
         for key in call::keys(entry) {

@@ -14,7 +14,7 @@ fn stderr(output: &Output) -> String {
 }
 
 fn tools() -> impl Iterator<Item = &'static ToolSpec> {
-    tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE)
+    tools::agent_tools()
 }
 
 fn printed(words: &[&str]) -> String {

@@ -141,20 +141,21 @@ fn forget_oldest(sealed: &mut HashMap<Nonce, Question>, which: impl Fn(&Question
 
 pub fn nobody_to_ask() -> Failure {
     not_confirmed(
-        "the server asks a person before every edit (--confirm=always), but this client does not support form elicitation",
+        "the server asks a person before it writes (--confirm=always), and this client cannot ask one: \
+         it needs form elicitation",
     )
 }
 
 pub fn declined() -> Failure {
-    not_confirmed("a person declined the edit; ask them what they want instead")
+    not_confirmed("the person who was asked declined; ask them what they want instead")
 }
 
 pub fn unanswered() -> Failure {
-    not_confirmed("nobody answered the question in time")
+    not_confirmed("nobody answered the question whether to write")
 }
 
 pub fn too_many() -> Failure {
-    not_confirmed("too many confirmations are pending; try again later")
+    not_confirmed("too many questions are open already; try again when some are answered")
 }
 
 fn not_confirmed(hint: &str) -> Failure {
@@ -213,7 +214,7 @@ mod tests {
 
     /// As if a model had written so many bytes for it; its state.
     fn generated(confirmations: &PendingConfirmations, bytes: usize) -> Option<String> {
-        let list = tools::FLAT.iter().find(|tool| tool.name == "list_files").expect("a tool");
+        let list = tools::find("flat", "list_files").expect("a tool");
         let prepared = list.prepare(serde_json::json!({})).expect("sound");
         let held = confirmations.hold(bytes)?;
         Some(confirmations.seal(b"about", &change(), Some(GeneratedCall { prepared, held })))

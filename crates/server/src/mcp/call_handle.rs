@@ -85,7 +85,8 @@ impl<'a> ToolCall<'a> {
         call.ok_or_else(|| {
             message::invalid_params(
                 id,
-                "`params` must have `name`, a string; `_meta` and `inputResponses` must be objects of at most 256 names and values",
+                "`params` must hold `name`, a string; `_meta` and `inputResponses` are objects of at most 256 \
+                 names and values",
             )
         })
     }
@@ -258,6 +259,6 @@ pub fn find_tool(calls: &Calls, name: &str) -> Result<&'static ToolSpec, ErrorDa
             Some(data),
         )
     };
-    let is_it = |tool: &&ToolSpec| tool.name == name || tool.alias == Some(name);
-    calls.options.tools.iter().copied().find(is_it).ok_or_else(unknown)
+    // A server is not given two tools of one name.
+    calls.options.tools.iter().copied().find(|tool| tool.has_name(name)).ok_or_else(unknown)
 }

@@ -24,6 +24,7 @@ use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limit
 pub struct Code;
 
 impl Toolset for Code {
+    const NAME: &'static str = "code";
     const DIALECT: Dialect = Dialect::Code;
 
     fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {
@@ -48,10 +49,10 @@ fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
     match (&fault.problem, fault.name()) {
         (Problem::Malformed { .. }, "expected_hash") => Some(ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
-            "pass a `hash` or `file_hash` that a tool of this server returned",
+            "give a `hash` or `file_hash` that a tool of this server answered",
         )),
         (Problem::TooLarge { .. }, "max_results" | "max_tokens") => {
-            Some(ArgumentError::new(fault.to_string(), "for more results use `cursor`"))
+            Some(ArgumentError::new(fault.to_string(), "more comes in pages: `cursor`"))
         }
         _ => None,
     }
@@ -103,7 +104,7 @@ fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
             invalid(format!("Path contains a NUL character: {at}")).with_hint("leave it out")
         }
         PathError::Reserved => invalid(format!("Invalid path: {at}"))
-            .with_hint("it contains a name that no file on this system can have"),
+            .with_hint("a name in it cannot be a file's on this system"),
     })
 }
 
@@ -131,7 +132,7 @@ fn not_found(path: &str) -> Failure {
 fn not_text(path: &str, reason: &NotText) -> Failure {
     let hint = match reason {
         NotText::InvalidUtf8 { at } => {
-            format!("it is not UTF-8 text: the first invalid byte is {at}")
+            format!("it is not UTF-8 text: byte {at} is the first that is not")
         }
         NotText::Nul { at } => format!("it has a NUL at byte {at}"),
     };

@@ -18,6 +18,7 @@ use crate::{ArgumentError, Context, Dialect, Effect, Failure, Limits, Tool, Tool
 pub struct Plain;
 
 impl Toolset for Plain {
+    const NAME: &'static str = "plain";
     const DIALECT: Dialect = Dialect::Plain;
 
     fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {

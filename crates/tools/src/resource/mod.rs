@@ -19,6 +19,7 @@ use crate::{Dialect, Effect, Failure, Limits, Toolset};
 pub struct Resources;
 
 impl Toolset for Resources {
+    const NAME: &'static str = "resource";
     const DIALECT: Dialect = Dialect::Resource;
 
     fn locate(root: &Root, target: &str) -> Result<FilePath, PathError> {

@@ -20,7 +20,7 @@ struct Tree {
 impl Tree {
     fn ask(&self, question: &Value) -> (String, Map<String, Value>) {
         let limits = Limits::new(1 << 20, Duration::from_mins(1));
-        let tool = tools::CODE.iter().find(|tool| tool.name == "ai_get_code_context").unwrap();
+        let tool = tools::find("code", "ai_get_code_context").unwrap();
         let reply = tool.prepare(question.clone()).unwrap().run(&Context {
             root: &self.root,
             store: &self.store,

@@ -59,9 +59,7 @@ impl InProcess {
 
 impl Player for InProcess {
     fn tool(&mut self, name: &str, arguments: Value) -> Value {
-        let mut entries = tools::FLAT.iter().chain(&tools::TEXT).chain(&tools::CODE);
-        let is_it = |entry: &&ToolSpec| entry.name == name || entry.alias == Some(name);
-        let entry = entries.find(is_it).unwrap();
+        let entry = tools::agent_tools().find(|entry| entry.has_name(name)).unwrap();
         let target = arguments.get("target_file").or(arguments.get("path"));
         let target = target.and_then(Value::as_str).map(String::from);
         let mut meta = None;
@@ -88,7 +86,7 @@ impl Player for InProcess {
     }
 
     fn method(&mut self, name: &str, params: Value) -> Value {
-        let entry = tools::PLAIN.iter().find(|entry| entry.name == name).unwrap();
+        let entry = tools::find("plain", name).unwrap();
         match self.run(entry, params) {
             Ok(reply) => {
                 if let Some(json) = reply.written {

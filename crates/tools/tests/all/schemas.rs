@@ -20,7 +20,7 @@ fn check(name: &str, schema: &Value) {
 #[test]
 fn the_schema_of_an_answer_is_its_shape_alone() {
     let mut shaped = Vec::new();
-    for entry in [&tools::FLAT[..], &tools::TEXT, &tools::CODE].into_iter().flatten() {
+    for entry in tools::agent_tools() {
         assert!(entry.description().len() > 20, "{}: {}", entry.name, entry.description());
         let Some(mut schema) = ToolSpec::output_schema(entry) else { continue };
         let properties = schema["properties"].as_object_mut().unwrap();

@@ -6,6 +6,13 @@ use crate::EditError;
 /// Content and terminator, which is empty when the line has none.
 type Line = (String, String);
 
+/// The end of a text: with a line break or without.
+#[derive(PartialEq)]
+enum TextEnd {
+    Terminated,
+    Open,
+}
+
 /// Returns the text after the edits.
 pub(super) fn model(
     text: &str,
@@ -43,7 +50,8 @@ pub(super) fn model(
     new.extend(tail.chain(appended).map(|content| (content, ending.clone())));
 
     let broken = |text: &str| text.ends_with(['\r', '\n']);
-    Ok(join(new, &ending, text.is_empty() || broken(text) || broken(append)))
+    let is_terminated = text.is_empty() || broken(text) || broken(append);
+    Ok(join(new, &ending, if is_terminated { TextEnd::Terminated } else { TextEnd::Open }))
 }
 
 fn split(text: &str) -> Vec<Line> {
@@ -122,7 +130,7 @@ fn refuse(old: &[Line], edits: &[LineEdit]) -> Result<(), EditError> {
     Ok(())
 }
 
-fn join(lines: Vec<Line>, missing: &str, ends: bool) -> String {
+fn join(lines: Vec<Line>, missing: &str, end: TextEnd) -> String {
     let mut out = String::new();
     let last = lines.len();
     for (number, (content, ending)) in lines.into_iter().enumerate() {
@@ -131,7 +139,7 @@ fn join(lines: Vec<Line>, missing: &str, ends: bool) -> String {
             out.push('\n');
         }
         out += &content;
-        if number + 1 < last || ends || content.is_empty() {
+        if number + 1 < last || end == TextEnd::Terminated || content.is_empty() {
             out += ending;
         }
     }

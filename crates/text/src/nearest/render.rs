@@ -57,21 +57,21 @@ fn near_matches(text: &str, needle: &str, places: &[NearMatch]) -> String {
         let room = until.saturating_sub(hint.len());
         whole &= excerpt(&mut hint, text, near, room);
     }
-    hint.push_str(&advice(text, needle, places, whole));
-    hint
-}
-
-/// Returns the advice on what to do next.
-fn advice(text: &str, needle: &str, places: &[NearMatch], whole: bool) -> String {
-    let elided = |difference: &Difference| matches!(difference, Difference::ElidedLines { .. });
-    if places.iter().any(|near| near.differences.iter().any(elided)) {
-        return "write out the lines the dots stand for, or make an edit for each part".into();
-    }
     let copy = if whole {
         "copy the text from the file exactly"
     } else {
         "read these lines and copy their text exactly"
     };
+    hint.push_str(&advice(text, needle, places, copy));
+    hint
+}
+
+/// Returns the advice on what to do next; `copy` says how to get the text.
+fn advice(text: &str, needle: &str, places: &[NearMatch], copy: &str) -> String {
+    let elided = |difference: &Difference| matches!(difference, Difference::ElidedLines { .. });
+    if places.iter().any(|near| near.differences.iter().any(elided)) {
+        return "write out the lines the dots stand for, or make an edit for each part".into();
+    }
     match places {
         [_] if whitespace::matches_once(text, needle) => {
             format!("{copy}, or use match: \"ignore_whitespace\"")

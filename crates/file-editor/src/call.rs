@@ -28,7 +28,7 @@ use show::{Shown, When};
 
 /// Call one tool, as an agent would
 ///
-/// On a terminal the answer is text, the diff of an edit coloured; else it is one JSON object.
+/// On a terminal the answer is text with a coloured diff; otherwise it is one JSON object.
 ///
 ///     file-editor call read_file --dir=notes name=todo.txt
 ///     file-editor call edit_file name=todo.txt edits='[{"line":0,"operation":"delete"}]'
@@ -43,10 +43,10 @@ pub struct Arguments {
     #[arg(value_parser = tool_names())]
     tool: Option<String>,
 
-    /// What it is given; `file-editor call TOOL --help` shows the keys
+    /// Arguments of the tool; `file-editor call TOOL --help` lists the keys
     ///
-    /// Texts are taken as they are, other values as JSON has them. Where several texts are wanted the key may be
-    /// repeated. `key=-` takes the value from stdin. A `-` alone takes everything from there, as one JSON object.
+    /// Strings are written as they are, other values as JSON. For a list of strings, repeat the key. `key=-` reads the
+    /// value from stdin. A single `-` reads all arguments from stdin, as one JSON object.
     #[arg(value_name = "KEY=VALUE")]
     values: Vec<OsString>,
 
@@ -54,21 +54,21 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     dir: Option<OsString>,
 
-    /// Answer with JSON on a terminal too
+    /// Answer with JSON, also on a terminal
     #[arg(long, conflicts_with = "text")]
     json: bool,
 
-    /// Answer with text even if it goes elsewhere
+    /// Answer with text, also into a pipe or file
     #[arg(long)]
     text: bool,
 
     /// When text is coloured: `auto` (on a terminal, unless `NO_COLOR` is set), `always`, `never` [default: auto]
     ///
-    /// What is always coloured is text, wherever it goes.
+    /// `always` implies --text.
     #[arg(long, value_name = "WHEN", value_parser = Words::of(&COLORS), hide_possible_values = true)]
     color: Option<String>,
 
-    /// How long it may take in seconds, 1 to 300, the wait for a lock included [default: 10]
+    /// Time limit in seconds, 1 to 300, including the wait for a lock [default: 10]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
@@ -80,7 +80,7 @@ pub struct Arguments {
     #[arg(long)]
     read_only: bool,
 
-    /// Do without the second wall around the folder
+    /// Do not enter the Landlock sandbox (Linux)
     #[arg(long)]
     no_sandbox: bool,
 
@@ -92,7 +92,7 @@ pub struct Arguments {
     #[arg(long)]
     list: bool,
 
-    /// Print help; after a tool, its own
+    /// Print help; after a tool, help for the tool
     #[arg(short, long)]
     help: bool,
 }
@@ -101,11 +101,11 @@ const COLORS: [(&str, When); 3] =
     [("auto", When::Auto), ("always", When::Always), ("never", When::Never)];
 
 const AFTER: &str = "\
-FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL name a model, as they do for the server.
+FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL configure a language model, as for the server.
 
-Exit status: 0 if the tool did what it was asked; 1 if it refused, for a fault in the arguments,
-and when it was interrupted. The reason goes to stderr, and that of a refusal as JSON to stdout,
-unless the answer would have been text.";
+Exit status: 0 if the tool succeeded; 1 if it failed, if an argument is wrong, or if the call was
+interrupted. The reason goes to stderr. If the answer is JSON, the tool's error is also written to
+stdout as JSON.";
 
 fn tool_names() -> PossibleValuesParser {
     let value = |entry: &'static ToolSpec| {
@@ -130,7 +130,7 @@ pub fn run(arguments: &Arguments, definition: fn() -> Command) -> ExitCode {
             Ok(code) => return code,
             Err(faults) => Err(faults),
         },
-        None => Err(vec!["Which tool? `file-editor call --list` shows all of them".into()]),
+        None => Err(vec!["no tool given; `file-editor call --list` lists them".into()]),
     };
     match told.map(|text| write(&text)) {
         Ok(code) => code,
@@ -170,7 +170,7 @@ fn call(entry: &'static ToolSpec, arguments: &Arguments) -> Result<ExitCode, Vec
     };
     let (calls, _) = workplace.open(options, Log::new(Level::Error));
     calls.log_panics();
-    let given = values::read(entry, &arguments.values, in_process::longest(&calls.limits));
+    let given = values::read(entry, &arguments.values, in_process::arguments_max(&calls.limits));
     let target = given.as_ref().ok().and_then(error_codes::target).map(String::from);
     let outcome =
         given.map_or_else(|failure| Ok(Err(failure)), |given| answer(&calls, entry, given));
@@ -216,7 +216,7 @@ fn answer(
         };
         tokio::select! {
             outcome = call => Ok(outcome),
-            () = twice => Err(io::Error::other("Interrupted twice: what became of the call is not known")),
+            () = twice => Err(io::Error::other("interrupted twice; the outcome of the call is unknown")),
         }
     });
     if is_told.get() {

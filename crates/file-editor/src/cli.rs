@@ -1,4 +1,4 @@
-//! Command line: flags of the server and the commands. Raw values are checked together, so that all faults are reported
+//! Command line: flags of the server and the commands. Raw values are checked together, so that all errors are reported
 //! at once.
 
 use std::ffi::OsString;
@@ -14,14 +14,14 @@ use crate::{call, doctor, manual, setup};
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
 ///
-/// The server works in one folder and never leaves it. Edits are atomic, locked across processes, and leave
-/// everything they do not address as it is: line endings, encoding marks, mode, owner, links.
+/// The server works in one folder and never leaves it. Edits are atomic and take a lock that other processes respect.
+/// An edit changes nothing else in the file: line endings, byte order mark, mode, owner and links are kept.
 ///
-/// Start it from an MCP client, for instance:
+/// `file-editor setup` adds it to MCP clients. A client starts it like this:
 ///
 ///     file-editor --dir=/path/to/folder --transport=stdio
 ///
-/// or let it listen, and talk to it yourself:
+/// Over HTTP:
 ///
 ///     file-editor --dir=. --port=8080
 ///     curl -H 'Content-Type: application/json' -d '{"name":"notes.txt"}' localhost:8080/read_file
@@ -49,56 +49,57 @@ struct Raw {
 
     /// Address or name to listen on [default: localhost, both loopback addresses]
     ///
-    /// Beyond loopback only with a token in `FILE_EDITOR_TOKEN`.
+    /// Other addresses require a token in `FILE_EDITOR_TOKEN`.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
-    /// Hosts besides loopback that the Host and Origin headers may name, a comma list: `name` or `name:port`
+    /// More hosts that the Host and Origin headers may name besides loopback, a comma list: `name` or `name:port`
     #[arg(long, value_name = "LIST")]
     allow_host: Option<String>,
 
     /// Largest file and request in megabytes, 1 to 100 [default: 10]
     ///
-    /// A request may have 64 KiB more, for everything around the text.
+    /// A request may be 64 KiB larger, for everything around the text.
     #[arg(long, value_name = "MB")]
     max_size: Option<String>,
 
-    /// How long a call may take in seconds, 1 to 300 [default: 10]
+    /// Time limit of a call in seconds, 1 to 300 [default: 10]
     ///
-    /// It includes waiting for a file's lock. A call that is refused for its time has written nothing.
+    /// Waiting for a file's lock is included. A call that times out has written nothing.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
     /// Toolsets to serve, a comma list of `flat`, `text`, `code`, `all` [default: flat]
     ///
-    /// flat: `list_files`, `read_file`, `edit_file`, addressed by file name, lines from 0.
-    /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`, by absolute path, lines from 1.
-    /// code: `ai_edit_code`, `ai_get_code_context`, `search_files`, by path from the folder, lines from 1.
+    /// flat: `list_files`, `read_file`, `edit_file`; files by name, lines from 0.
+    /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`; files by absolute path, lines from 1.
+    /// code: `ai_edit_code`, `ai_get_code_context`, `search_files`; files by path from the folder, lines from 1.
     #[arg(long, value_name = "LIST", verbatim_doc_comment, value_parser = Words::of_toolsets(), hide_possible_values = true)]
     tools: Option<String>,
 
-    /// Serve only what reads; every edit is refused
+    /// Serve only tools that read; refuse every edit
     #[arg(long)]
     read_only: bool,
 
-    /// Do without the second wall around the folder, which the kernel keeps on Linux (Landlock)
+    /// Do not enter the Landlock sandbox (Linux)
     ///
-    /// Behind it the process opens no file elsewhere, runs none and makes no TCP connection, whatever goes wrong
-    /// in it. Only what has to write elsewhere needs to do without: a core dump, a profiler, a measure of coverage.
+    /// In the sandbox the kernel refuses the process every file outside the folder, every program and every TCP
+    /// connection, except that to a configured language model. Use this flag only for tools that write elsewhere: core
+    /// dumps, profilers, coverage.
     #[arg(long)]
     no_sandbox: bool,
 
     /// What an edit waits for: `none`, `data`, `full` [default: data]
     ///
-    /// none: nothing; a power cut may lose the last edits, or leave their files empty.
-    /// data: the new text is on the disk before it takes the file's place; a power cut leaves the old text or the new.
-    /// full: the folder is on the disk too; an answered edit survives a power cut. Use it on ext4 without a journal.
+    /// none: nothing. A power cut may lose the last edits or leave their files empty.
+    /// data: the new text is synced before it replaces the file. A power cut leaves the old text or the new one.
+    /// full: the folder is synced too. An answered edit survives a power cut. Use it on ext4 without a journal.
     #[arg(long, value_name = "LEVEL", verbatim_doc_comment, value_parser = Words::of(&DURABILITIES), hide_possible_values = true)]
     durability: Option<String>,
 
     /// How a failing tool answers: `result`, `jsonrpc` [default: result]
     ///
-    /// result: a tool result with `isError`, which models see. jsonrpc: a JSON-RPC error.
+    /// result: a tool result with `isError`, which the model sees. jsonrpc: a JSON-RPC error.
     #[arg(long, value_name = "KIND", value_parser = Words::of(&TOOL_ERRORS), hide_possible_values = true)]
     tool_errors: Option<String>,
 
@@ -108,18 +109,18 @@ struct Raw {
 
     /// When a person is asked before anything is written: `never`, `auto` (if the client can ask), `always` [default: never]
     ///
-    /// The client shows the change (MCP form elicitation). With `always` whatever cannot be asked about is refused.
+    /// The client shows the change (MCP form elicitation). With `always`, a change is refused if the client cannot ask.
     #[arg(long, value_name = "WHEN", value_parser = Words::of(&CONFIRMS), hide_possible_values = true)]
     confirm: Option<String>,
 
-    /// What goes to stderr, one JSON object a line: `error`, `warn`, `info`, `debug` [default: info]
+    /// Lowest level logged to stderr, one JSON object a line: `error`, `warn`, `info`, `debug` [default: info]
     ///
-    /// Contents of files never do.
+    /// Contents of files are never logged.
     #[arg(long, value_name = "LEVEL", value_parser = Words::of(&Level::ALL), hide_possible_values = true)]
     log: Option<String>,
 }
 
-/// What the binary does besides serving.
+/// Commands of the binary other than serving.
 #[derive(Debug, Subcommand)]
 enum Command {
     Call(call::Arguments),
@@ -140,14 +141,13 @@ const CONFIRMS: [(&str, Confirm); 3] =
     [("never", Confirm::Never), ("auto", Confirm::Auto), ("always", Confirm::Always)];
 
 const AFTER: &str = "\
-The same methods answer without a handshake (`list_files`, `read_file`, `edit_file` as JSON-RPC
-methods, lines from 1), and as MCP tools (lines from 0) in every protocol version from 2024-11-05
-to 2026-07-28.
+The flat tools are MCP tools (lines from 0) in every protocol version from 2024-11-05 to 2026-07-28,
+and plain JSON-RPC methods that need no handshake (lines from 1).
 
-Environment: FILE_EDITOR_TOKEN, when set, is the bearer token that HTTP requests must carry, but for /health.
-LISTEN_FDS and LISTEN_PID hand over a listening socket, which is served in place of --host and --port.
+Environment: if FILE_EDITOR_TOKEN is set, HTTP requests must carry it as a bearer token, except for /health.
+LISTEN_FDS and LISTEN_PID pass a listening socket (systemd), which replaces --host and --port.
 
-Exit status: 0 at the end of input, on SIGTERM and SIGINT; 1 for a fault in the arguments or of the machine.";
+Exit status: 0 at the end of input, on SIGTERM and on SIGINT; 1 if an argument is wrong or the server cannot run.";
 
 /// The task that the command line asks for.
 pub enum Task {
@@ -176,7 +176,7 @@ pub enum Transport {
     Http(http::ListenOptions),
 }
 
-/// Reads the command line, or ends the process: with 0 after help and version, with 1 after reporting every fault.
+/// Reads the command line, or ends the process: with 0 after help and version, with 1 after reporting every error.
 pub fn read() -> Task {
     let mut raw = Raw::try_parse().unwrap_or_else(|error| {
         let stream = if error.use_stderr() { Stream::Stderr } else { Stream::Stdout };
@@ -251,7 +251,7 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
     }
 }
 
-/// Opens the port, so that a port in use is reported together with the other faults.
+/// Opens the port, so that a port in use is reported together with the other errors.
 fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
     let hosts = allowed_hosts(raw.allow_host.as_deref().unwrap_or_default())?;
     let host = raw.host.as_deref().unwrap_or("localhost");
@@ -266,7 +266,7 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
     let token = token()?;
     if token.is_none() && !http::is_loopback(&listeners) {
         return Err(format!(
-            "--host={host} reaches beyond this machine: set a token in FILE_EDITOR_TOKEN"
+            "--host={host} can be reached from other machines: set a token in FILE_EDITOR_TOKEN"
         ));
     }
     Ok(Transport::Http(http::ListenOptions { listeners, hosts, token }))
@@ -278,7 +278,7 @@ fn allowed_hosts(list: &str) -> Result<Vec<AllowedHost>, String> {
         .map(|host| {
             AllowedHost::parse(host).ok_or_else(|| {
                 format!(
-                    "--allow-host: `{host}` must be a name or an address, with or without a port: \
+                    "--allow-host: `{host}` is not a name or an address with an optional port, such as \
                      editor.example:8443"
                 )
             })

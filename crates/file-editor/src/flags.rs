@@ -67,7 +67,7 @@ pub fn tell(faults: &[String], help: &str) {
     for fault in faults {
         terminal::write_message(&format!("error: {fault}"));
     }
-    terminal::write_message(&format!("\nSee `{help}`."));
+    terminal::write_message(&format!("\nFor more information, try `{help}`."));
 }
 
 /// Checks the flags and opens the folder for calls of `tools`, or returns every fault.
@@ -143,7 +143,7 @@ pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
         _ => format!("Cannot access directory: {path}: {error}"),
     })?;
     if access == Access::ReadWrite && !root.is_writable() {
-        return Err(format!("Directory not writable: {path} (--read-only serves it for reading)"));
+        return Err(format!("Directory not writable: {path} (add --read-only to serve it without edits)"));
     }
     Ok(root)
 }
@@ -154,10 +154,10 @@ pub fn token() -> Result<Option<String>, &'static str> {
         None => Ok(None),
         Some(Ok(token)) if token.is_empty() => Ok(None),
         Some(Ok(token)) if !can_be_carried(&token) => Err(
-            "FILE_EDITOR_TOKEN ends with a blank or has a line break or the like, which no request can carry",
+            "FILE_EDITOR_TOKEN ends with a space or contains a control character, which no HTTP header can carry",
         ),
         Some(Ok(token)) => Ok(Some(token)),
-        Some(Err(_)) => Err("FILE_EDITOR_TOKEN is not text"),
+        Some(Err(_)) => Err("FILE_EDITOR_TOKEN is not UTF-8"),
     }
 }
 

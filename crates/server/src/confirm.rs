@@ -336,11 +336,10 @@ impl SecondCall {
             ErrorData::invalid_params("Invalid params", Some(json!({ "detail": detail })))
         };
         let accepted = is_accepted(answer)
-            .ok_or_else(|| invalid("`inputResponses.confirm` must hold `action`"))?;
+            .ok_or_else(|| invalid("`inputResponses.confirm` must have `action`"))?;
         let confirmed = calls.confirmations.open(&sealed_subject(pending), state).ok_or_else(|| {
             invalid(
-                "`requestState` is none that was given for such a call, was used before, gave way to newer ones or \
-                 is older than ten minutes; nothing was written, call again without it to be asked again",
+                "`requestState` is unknown, already used, replaced by newer ones or older than ten minutes; nothing was written; call again without it for a new question",
             )
         })?;
         Ok(Some(if accepted { PersonReply::Yes(confirmed) } else { PersonReply::No }))

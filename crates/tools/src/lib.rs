@@ -20,6 +20,7 @@ mod syntax;
 pub mod text_file;
 pub mod tool;
 
+pub use answer::hard_links_note;
 pub use dialect::Dialect;
 pub use failure::{Failure, FailureKind};
 pub use rehearsal::{ChangeDigest, FileChange, Rehearsal};

@@ -101,7 +101,7 @@ impl fmt::Display for SchemaViolation {
             }
             Problem::Malformed { found } => write!(f, "`{field}` is malformed: `{}`", cut(found)),
             Problem::TooMany { maximum, found } => {
-                write!(f, "`{field}` holds {found} items; one call takes at most {maximum}")
+                write!(f, "`{field}` has {found} items; one call takes at most {maximum}")
             }
         }
     }

@@ -515,7 +515,7 @@ impl Failure {
             "`edit_instruction` was given without `code_block`, and no model is configured";
         Self::new(FailureKind::Invalid, message).with_faults(vec![message.into()]).with_hint(
             "write the code yourself and pass it as `code_block`, with `start_line` and `end_line` to replace lines; \
-             whoever runs the server can name a model by FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL",
+             a model is configured with FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL in the server's environment",
         )
     }
 

@@ -46,7 +46,7 @@ pub fn tool(entry: &ToolSpec) -> String {
         help.push_str(&wrapped(&meaning, 10));
         help.extend(members.iter().map(|member| wrapped(member, 14)));
     }
-    help + "\nOptions and ways to give values: `file-editor call --help`\n"
+    help + "\nOptions, and how to write values: `file-editor call --help`\n"
 }
 
 /// A key of a tool's arguments.

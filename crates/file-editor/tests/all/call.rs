@@ -289,7 +289,7 @@ mod refusals {
             (&["read_file", "file=a.rs"], "`name`"),
             (&["read_file", "a.rs"], "`a.rs` is not of the form key=value"),
             (&["read_file", "name=a.rs", "name=b.rs"], "`name` is given twice"),
-            (&["read_file", "-", "name=a.rs"], "`-` stands for all arguments"),
+            (&["read_file", "-", "name=a.rs"], "`-` reads all arguments"),
             (&["search_files", "pattern=x", "globs=[x"], "`globs` must be a JSON array"),
         ];
         for (words, message) in rows {
@@ -301,7 +301,7 @@ mod refusals {
             check_refused(&folder, &words, "", message);
         }
         let words = ["write_text_file", "path=-", "content=-"];
-        check_refused(&folder, &words, "x", "`content` cannot come from stdin too");
+        check_refused(&folder, &words, "x", "`content` cannot be read from stdin");
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod refusals {
             &folder,
             &words,
             &large,
-            "stdin has more than the 1114112 bytes that --max-size allows",
+            "stdin has more than 1114112 bytes; raise --max-size",
         );
         check_refused(&folder, &words, &large[(64 << 10)..], "exceeds maximum limit 1MB");
     }
@@ -523,12 +523,12 @@ mod looks {
     #[cfg(target_os = "linux")]
     fn nothing_of_a_model_acts_on_a_terminal_or_hides() {
         use crate::harness::{HOSTILE, check_harmless};
-        use model::scripted::{ScriptedModel, Turn};
+        use model::scripted::{ScriptedModel, ScriptedReply};
         let folder = scene();
         let fails = json!({ "error": { "message": HOSTILE } }).to_string();
-        let fails = Turn::Answers { status: 400, headers: Vec::new(), body: fails };
+        let fails = ScriptedReply::Answers { status: 400, headers: Vec::new(), body: fails };
         for (turn, said) in
-            [(Turn::IsSilent, "\r\x1b[Kasking a\\u{202e}model, "), (fails, "error:")]
+            [(ScriptedReply::IsSilent, "\r\x1b[Kasking a\\u{202e}model, "), (fails, "error:")]
         {
             let model = ScriptedModel::start(vec![turn]).unwrap();
             let mut command = binary();

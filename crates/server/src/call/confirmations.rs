@@ -141,21 +141,20 @@ fn forget_oldest(sealed: &mut HashMap<Nonce, Question>, which: impl Fn(&Question
 
 pub fn nobody_to_ask() -> Failure {
     not_confirmed(
-        "the server asks a person before it writes (--confirm=always), and this client cannot ask one: \
-         it needs form elicitation",
+        "the server asks a person before every edit (--confirm=always), but this client does not support form elicitation",
     )
 }
 
 pub fn declined() -> Failure {
-    not_confirmed("the person who was asked declined; ask them what they want instead")
+    not_confirmed("a person declined the edit; ask them what they want instead")
 }
 
 pub fn unanswered() -> Failure {
-    not_confirmed("nobody answered the question whether to write")
+    not_confirmed("nobody answered the question in time")
 }
 
 pub fn too_many() -> Failure {
-    not_confirmed("too many questions are open already; try again when some are answered")
+    not_confirmed("too many confirmations are pending; try again later")
 }
 
 fn not_confirmed(hint: &str) -> Failure {

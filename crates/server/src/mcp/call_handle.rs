@@ -85,8 +85,7 @@ impl<'a> ToolCall<'a> {
         call.ok_or_else(|| {
             message::invalid_params(
                 id,
-                "`params` must hold `name`, a string; `_meta` and `inputResponses` are objects of at most 256 \
-                 names and values",
+                "`params` must have `name`, a string; `_meta` and `inputResponses` must be objects of at most 256 names and values",
             )
         })
     }

@@ -49,10 +49,10 @@ fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
     match (&fault.problem, fault.name()) {
         (Problem::Malformed { .. }, "expected_hash") => Some(ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
-            "give a `hash` or `file_hash` that a tool of this server answered",
+            "pass a `hash` or `file_hash` that a tool of this server returned",
         )),
         (Problem::TooLarge { .. }, "max_results" | "max_tokens") => {
-            Some(ArgumentError::new(fault.to_string(), "more comes in pages: `cursor`"))
+            Some(ArgumentError::new(fault.to_string(), "for more results use `cursor`"))
         }
         _ => None,
     }
@@ -104,7 +104,7 @@ fn path(root: &Root, path: &str) -> Result<FilePath, Failure> {
             invalid(format!("Path contains a NUL character: {at}")).with_hint("leave it out")
         }
         PathError::Reserved => invalid(format!("Invalid path: {at}"))
-            .with_hint("a name in it cannot be a file's on this system"),
+            .with_hint("it contains a name that no file on this system can have"),
     })
 }
 
@@ -132,7 +132,7 @@ fn not_found(path: &str) -> Failure {
 fn not_text(path: &str, reason: &NotText) -> Failure {
     let hint = match reason {
         NotText::InvalidUtf8 { at } => {
-            format!("it is not UTF-8 text: byte {at} is the first that is not")
+            format!("it is not UTF-8 text: the first invalid byte is {at}")
         }
         NotText::Nul { at } => format!("it has a NUL at byte {at}"),
     };

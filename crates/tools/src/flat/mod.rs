@@ -20,7 +20,7 @@ use crate::schema::{Problem, SchemaViolation};
 use crate::store_error::{self, Wording};
 use crate::{ArgumentError, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
-const NAMES: &str = "a name holds letters, digits, `.`, `_` and `-`, 1 to 255 of them, and no path";
+const NAMES: &str = "a name has 1 to 255 letters, digits, `.`, `_` and `-`, and no folder";
 
 /// The MCP tools of the flat folder, as a toolset.
 pub struct Flat;
@@ -44,7 +44,7 @@ fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         (Problem::Malformed { .. }, "name") => ArgumentError::new("Invalid filename format", NAMES),
         (Problem::Malformed { .. }, "expected_hash") => ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
-            "give the `hash` that the last read or edit of the file answered",
+            "pass the `hash` that the last read or edit of the file returned",
         ),
         (Problem::TooSmall { found, minimum }, _) if found.as_f64() < Some(0.0) => {
             ArgumentError::new(

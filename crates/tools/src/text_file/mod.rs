@@ -23,7 +23,7 @@ use crate::store_error::{self, Wording};
 use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 const ABSOLUTE: &str =
-    "give the whole path, beginning with `/`; the folder's own path is where to start";
+    "give the whole path, beginning with `/`; paths begin with that of the served folder";
 
 /// The text tools, as a toolset.
 pub struct TextFiles;
@@ -74,7 +74,7 @@ fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
         ),
         (Problem::Malformed { .. }, "expected_hash") => ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
-            "give the `hash` that the last read or edit of the file answered",
+            "pass the `hash` that the last read or edit of the file returned",
         ),
         _ => return None,
     };
@@ -110,7 +110,7 @@ fn path(root: &Root, path: &str, action: FileAction) -> Result<FilePath, Failure
                     .with_hint("names like this are the server's own temporary files")
             }
             PathError::Folder => {
-                not_a_file(path, action).with_hint("it names a folder, by how it ends; name a file")
+                not_a_file(path, action).with_hint("it ends like the path of a folder; name a file")
             }
             PathError::Length => invalid(format!("Path too long: {at}"))
                 .with_hint("a name has at most 255 bytes, a path at most 4095"),
@@ -118,7 +118,7 @@ fn path(root: &Root, path: &str, action: FileAction) -> Result<FilePath, Failure
                 invalid(format!("Path contains a NUL character: {at}")).with_hint("leave it out")
             }
             PathError::Dots | PathError::Reserved => invalid(format!("Invalid path: {at}"))
-                .with_hint("a name in it cannot be a file's on this system"),
+                .with_hint("it contains a name that no file on this system can have"),
         }
     })
 }
@@ -204,7 +204,7 @@ fn not_text(path: &str, reason: &NotText, action: FileAction) -> Failure {
     };
     let hint = match reason {
         NotText::InvalidUtf8 { at } => {
-            format!("it is not UTF-8 text: byte {at} is the first that is not")
+            format!("it is not UTF-8 text: the first invalid byte is {at}")
         }
         NotText::Nul { at } => format!("it has a NUL at byte {at}"),
     };

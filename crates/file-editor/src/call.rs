@@ -1,7 +1,7 @@
 //! `file-editor call`: calls one tool from the shell. The tool is run as the server runs it.
 
-mod describe;
-mod show;
+mod help;
+mod output;
 mod values;
 
 use std::cell::Cell;
@@ -20,11 +20,11 @@ use server::{
 };
 use tools::{Effect, Failure, ToolOutput, ToolSpec};
 
-use crate::flags::{self, DURABILITIES, Flags, Words};
-use crate::workplace;
-pub use describe::{keys, properties};
-pub use show::write;
-use show::{Shown, When};
+use crate::flags::{self, ChoiceParser, DURABILITIES, FolderFlags};
+use crate::runtime;
+pub use help::{keys, properties};
+pub use output::write_stdout;
+use output::{ColorMode, Format, Output};
 
 /// Call one tool, as an agent would
 ///
@@ -37,7 +37,7 @@ use show::{Shown, When};
 ///     echo '{"name":"todo.txt"}' | file-editor call read_file -
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-#[command(verbatim_doc_comment, disable_help_flag = true, after_help = AFTER)]
+#[command(verbatim_doc_comment, disable_help_flag = true, after_help = AFTER_HELP)]
 pub struct Arguments {
     /// The tool
     #[arg(value_parser = tool_names())]
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// When text is coloured: `auto` (on a terminal, unless `NO_COLOR` is set), `always`, `never` [default: auto]
     ///
     /// `always` implies --text.
-    #[arg(long, value_name = "WHEN", value_parser = Words::of(&COLORS), hide_possible_values = true)]
+    #[arg(long, value_name = "WHEN", value_parser = ChoiceParser::of(&COLORS), hide_possible_values = true)]
     color: Option<String>,
 
     /// Time limit in seconds, 1 to 300, including the wait for a lock [default: 10]
@@ -85,7 +85,7 @@ pub struct Arguments {
     no_sandbox: bool,
 
     /// What an edit waits for: `none`, `data`, `full` [default: data]
-    #[arg(long, value_name = "LEVEL", value_parser = Words::of(&DURABILITIES), hide_possible_values = true)]
+    #[arg(long, value_name = "LEVEL", value_parser = ChoiceParser::of(&DURABILITIES), hide_possible_values = true)]
     durability: Option<String>,
 
     /// List the tools
@@ -97,10 +97,10 @@ pub struct Arguments {
     help: bool,
 }
 
-const COLORS: [(&str, When); 3] =
-    [("auto", When::Auto), ("always", When::Always), ("never", When::Never)];
+const COLORS: [(&str, ColorMode); 3] =
+    [("auto", ColorMode::Auto), ("always", ColorMode::Always), ("never", ColorMode::Never)];
 
-const AFTER: &str = "\
+const AFTER_HELP: &str = "\
 FILE_EDITOR_LLM_BASE_URL and FILE_EDITOR_LLM_MODEL configure a language model, as for the server.
 
 Exit status: 0 if the tool succeeded; 1 if it failed, if an argument is wrong, or if the call was
@@ -108,8 +108,8 @@ interrupted. The reason goes to stderr. If the answer is JSON, the tool's error 
 stdout as JSON.";
 
 fn tool_names() -> PossibleValuesParser {
-    let value = |entry: &'static ToolSpec| {
-        PossibleValue::new(entry.name).aliases(entry.alias).help(entry.title)
+    let value = |tool: &'static ToolSpec| {
+        PossibleValue::new(tool.name).aliases(tool.alias).help(tool.title)
     };
     tools::agent_tools().map(value).collect::<Vec<_>>().into()
 }
@@ -121,63 +121,68 @@ pub fn find(name: &str) -> Option<&'static ToolSpec> {
 
 /// Runs the command. `definition`: the whole command line, for help.
 pub fn run(arguments: &Arguments, definition: fn() -> Command) -> ExitCode {
-    let entry = arguments.tool.as_deref().and_then(find);
-    let told = match entry {
-        _ if arguments.list => Ok(describe::list()),
-        Some(entry) if arguments.help => Ok(describe::tool(entry)),
-        None if arguments.help => Ok(describe::command(definition())),
-        Some(entry) => match call(entry, arguments) {
+    let tool = arguments.tool.as_deref().and_then(find);
+    let text = match tool {
+        _ if arguments.list => Ok(help::list()),
+        Some(tool) if arguments.help => Ok(help::tool(tool)),
+        None if arguments.help => Ok(help::command(definition())),
+        Some(tool) => match call(tool, arguments) {
             Ok(code) => return code,
-            Err(faults) => Err(faults),
+            Err(errors) => Err(errors),
         },
         None => Err(vec!["no tool given; `file-editor call --list` lists them".into()]),
     };
-    match told.map(|text| write(&text)) {
+    match text.map(|text| write_stdout(&text)) {
         Ok(code) => code,
-        Err(faults) => {
-            flags::tell(&faults, "file-editor call --help");
+        Err(errors) => {
+            flags::report_errors(&errors, "file-editor call --help");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Calls the tool and shows the outcome, or returns every fault in the flags.
-fn call(entry: &'static ToolSpec, arguments: &Arguments) -> Result<ExitCode, Vec<String>> {
-    let flags = Flags {
+/// Calls the tool and prints the outcome, or returns every error in the flags.
+fn call(tool: &'static ToolSpec, arguments: &Arguments) -> Result<ExitCode, Vec<String>> {
+    let flags = FolderFlags {
         dir: Some(arguments.dir.as_deref().unwrap_or(OsStr::new("."))),
         max_size: arguments.max_size.as_deref(),
         timeout: arguments.timeout.as_deref(),
         durability: arguments.durability.as_deref(),
         // A tool that only reads needs no writable folder.
-        read_only: arguments.read_only || entry.effect == Effect::Reads,
+        read_only: arguments.read_only || tool.effect == Effect::Reads,
         no_sandbox: arguments.no_sandbox,
     };
-    let (workplace, color) = match (flags::workplace(&flags, &[entry]), color(arguments)) {
-        (Ok(workplace), Ok(color)) => (workplace, color),
-        (workplace, color) => {
-            return Err(workplace.err().into_iter().flatten().chain(color.err()).collect());
+    let (folder, color) = match (flags::folder_settings(&flags, &[tool]), color(arguments)) {
+        (Ok(folder), Ok(color)) => (folder, color),
+        (folder, color) => {
+            return Err(folder.err().into_iter().flatten().chain(color.err()).collect());
         }
     };
     let options = Options {
-        tools: vec![entry],
-        access: workplace.access,
+        tools: vec![tool],
+        access: folder.access,
         tool_errors: ToolErrors::Result,
         structured: Structured::On,
         confirm: Confirm::Never,
         observer: None,
-        model: workplace.model.clone(),
+        model: folder.model.clone(),
         instructions: None,
     };
-    let (calls, _) = workplace.open(options, Log::new(Level::Error));
+    let (calls, _) = folder.open(options, Log::new(Level::Error));
     calls.log_panics();
-    let given = values::read(entry, &arguments.values, in_process::arguments_max(&calls.limits));
-    let target = given.as_ref().ok().and_then(error_codes::target).map(String::from);
+    let values = values::read(tool, &arguments.values, in_process::arguments_max(&calls.limits));
+    let target = values.as_ref().ok().and_then(error_codes::target).map(String::from);
     let outcome =
-        given.map_or_else(|failure| Ok(Err(failure)), |given| answer(&calls, entry, given));
+        values.map_or_else(|failure| Ok(Err(failure)), |values| run_call(&calls, tool, values));
     calls.log.close(Duration::from_millis(50));
-    let shown = Shown::new(arguments.json, arguments.text, color);
+    let format = match (arguments.json, arguments.text) {
+        (true, _) => Some(Format::Json),
+        (false, true) => Some(Format::Text),
+        (false, false) => None,
+    };
+    let output = Output::new(format, color);
     Ok(match outcome {
-        Ok(outcome) => shown.outcome(entry, target.as_deref(), outcome),
+        Ok(outcome) => output.print(tool, target.as_deref(), outcome),
         Err(error) => {
             terminal::write_message(&format!("error: {error}"));
             ExitCode::FAILURE
@@ -185,30 +190,30 @@ fn call(entry: &'static ToolSpec, arguments: &Arguments) -> Result<ExitCode, Vec
     })
 }
 
-fn color(arguments: &Arguments) -> Result<When, String> {
-    let asked = arguments.color.as_deref().unwrap_or("auto");
-    let found = COLORS.into_iter().find(|(name, _)| *name == asked);
+fn color(arguments: &Arguments) -> Result<ColorMode, String> {
+    let name = arguments.color.as_deref().unwrap_or("auto");
+    let found = COLORS.into_iter().find(|(known, _)| *known == name);
     found.map(|(_, color)| color).ok_or("--color must be one of: auto, always, never".into())
 }
 
 /// Runs the call. An interrupt cancels it; a second one exits without waiting for its outcome.
-fn answer(
+fn run_call(
     calls: &Arc<Calls>,
-    entry: &'static ToolSpec,
-    given: Value,
+    tool: &'static ToolSpec,
+    arguments: Value,
 ) -> io::Result<Result<ToolOutput, Failure>> {
-    let runtime = workplace::runtime()?;
-    let is_told = Cell::new(false);
+    let runtime = runtime::build()?;
+    let has_status = Cell::new(false);
     let outcome = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         let (interrupt, interrupted) = tokio::sync::oneshot::channel::<()>();
-        let taken_back = async { drop(interrupted.await) };
-        let report = |doing: &str, since: Duration| {
-            if terminal::show_status(doing, since) {
-                is_told.set(true);
+        let cancelled = async { drop(interrupted.await) };
+        let report = |progress: &str, since: Duration| {
+            if terminal::show_status(progress, since) {
+                has_status.set(true);
             }
         };
-        let call = in_process::call(calls, entry, given, taken_back, report);
+        let call = in_process::call(calls, tool, arguments, cancelled, report);
         let twice = async {
             signals.stop().await;
             drop(interrupt);
@@ -219,7 +224,7 @@ fn answer(
             () = twice => Err(io::Error::other("interrupted twice; the outcome of the call is unknown")),
         }
     });
-    if is_told.get() {
+    if has_status.get() {
         terminal::clear_status();
     }
     runtime.shutdown_timeout(Duration::from_millis(50));

@@ -1,5 +1,5 @@
-//! Command line: flags of the server and the commands. Raw values are checked together, so that all errors are reported
-//! at once.
+//! Command line: flags of the server and the commands. Values are checked together, so that all errors are reported at
+//! once.
 
 use std::ffi::OsString;
 
@@ -8,9 +8,12 @@ use server::terminal::{self, Stream};
 use server::{AllowedHost, Confirm, Level, Structured, ToolErrors, http};
 use tools::ToolSpec;
 
-use crate::flags::{DURABILITIES, Faults, Flags, Words, tell, token, toolsets};
-use crate::workplace::Workplace;
-use crate::{call, doctor, manual, setup};
+use crate::flags::{
+    ArgumentErrors, ChoiceParser, DURABILITIES, FolderFlags, bearer_token,
+    parse_toolsets, report_errors,
+};
+use crate::folder::FolderSettings;
+use crate::{call, completions, doctor, setup};
 
 /// File tools for AI agents: list, read and edit the text files of one folder over MCP, REST and JSON-RPC.
 ///
@@ -27,8 +30,8 @@ use crate::{call, doctor, manual, setup};
 ///     curl -H 'Content-Type: application/json' -d '{"name":"notes.txt"}' localhost:8080/read_file
 #[derive(Debug, Parser)]
 #[command(name = "file-editor", version, max_term_width = 100, verbatim_doc_comment)]
-#[command(after_help = AFTER, args_conflicts_with_subcommands = true)]
-struct Raw {
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+struct RawArguments {
     #[command(subcommand)]
     command: Option<Command>,
 
@@ -40,7 +43,7 @@ struct Raw {
     ///
     /// http: MCP at `POST /mcp` and `/`, the plain methods at `POST /list_files` and so on.
     /// stdio: MCP and the plain methods, one JSON-RPC message a line.
-    #[arg(long, value_name = "TYPE", verbatim_doc_comment, value_parser = Words::of(&TRANSPORTS), hide_possible_values = true)]
+    #[arg(long, value_name = "TYPE", verbatim_doc_comment, value_parser = ChoiceParser::of(&TRANSPORTS), hide_possible_values = true)]
     transport: Option<String>,
 
     /// Port of the HTTP transport, 1024 to 65535 [default: 8080]
@@ -74,7 +77,7 @@ struct Raw {
     /// flat: `list_files`, `read_file`, `edit_file`; files by name, lines from 0.
     /// text: `read_text_file`, `write_text_file`, `multi_edit_text_file`; files by absolute path, lines from 1.
     /// code: `ai_edit_code`, `ai_get_code_context`, `search_files`; files by path from the folder, lines from 1.
-    #[arg(long, value_name = "LIST", verbatim_doc_comment, value_parser = Words::of_toolsets(), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", verbatim_doc_comment, value_parser = ChoiceParser::of_toolsets(), hide_possible_values = true)]
     tools: Option<String>,
 
     /// Serve only tools that read; refuse every edit
@@ -94,29 +97,29 @@ struct Raw {
     /// none: nothing. A power cut may lose the last edits or leave their files empty.
     /// data: the new text is synced before it replaces the file. A power cut leaves the old text or the new one.
     /// full: the folder is synced too. An answered edit survives a power cut. Use it on ext4 without a journal.
-    #[arg(long, value_name = "LEVEL", verbatim_doc_comment, value_parser = Words::of(&DURABILITIES), hide_possible_values = true)]
+    #[arg(long, value_name = "LEVEL", verbatim_doc_comment, value_parser = ChoiceParser::of(&DURABILITIES), hide_possible_values = true)]
     durability: Option<String>,
 
     /// How a failing tool answers: `result`, `jsonrpc` [default: result]
     ///
     /// result: a tool result with `isError`, which the model sees. jsonrpc: a JSON-RPC error.
-    #[arg(long, value_name = "KIND", value_parser = Words::of(&TOOL_ERRORS), hide_possible_values = true)]
+    #[arg(long, value_name = "KIND", value_parser = ChoiceParser::of(&TOOL_ERRORS), hide_possible_values = true)]
     tool_errors: Option<String>,
 
     /// Whether results carry `structuredContent` besides text: `on`, `off` [default: on]
-    #[arg(long, value_name = "SWITCH", value_parser = Words::of(&STRUCTURED), hide_possible_values = true)]
+    #[arg(long, value_name = "SWITCH", value_parser = ChoiceParser::of(&STRUCTURED), hide_possible_values = true)]
     structured: Option<String>,
 
     /// When a person is asked before anything is written: `never`, `auto` (if the client can ask), `always` [default: never]
     ///
     /// The client shows the change (MCP form elicitation). With `always`, a change is refused if the client cannot ask.
-    #[arg(long, value_name = "WHEN", value_parser = Words::of(&CONFIRMS), hide_possible_values = true)]
+    #[arg(long, value_name = "WHEN", value_parser = ChoiceParser::of(&CONFIRMS), hide_possible_values = true)]
     confirm: Option<String>,
 
     /// Lowest level logged to stderr, one JSON object a line: `error`, `warn`, `info`, `debug` [default: info]
     ///
     /// Contents of files are never logged.
-    #[arg(long, value_name = "LEVEL", value_parser = Words::of(&Level::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "LEVEL", value_parser = ChoiceParser::of(&Level::ALL), hide_possible_values = true)]
     log: Option<String>,
 }
 
@@ -126,11 +129,11 @@ enum Command {
     Call(call::Arguments),
     Setup(setup::Arguments),
     Doctor(doctor::Arguments),
-    Completions(manual::Arguments),
+    Completions(completions::Arguments),
     /// Print the manual page, for `man`
     Man,
     #[command(hide = true)]
-    Complete(manual::Question),
+    Complete(completions::CompletionRequest),
 }
 
 const TRANSPORTS: [(&str, &str); 2] = [("http", "http"), ("stdio", "stdio")];
@@ -140,7 +143,7 @@ const STRUCTURED: [(&str, Structured); 2] = [("on", Structured::On), ("off", Str
 const CONFIRMS: [(&str, Confirm); 3] =
     [("never", Confirm::Never), ("auto", Confirm::Auto), ("always", Confirm::Always)];
 
-const AFTER: &str = "\
+const AFTER_HELP: &str = "\
 The flat tools are MCP tools (lines from 0) in every protocol version from 2024-11-05 to 2026-07-28,
 and plain JSON-RPC methods that need no handshake (lines from 1).
 
@@ -149,21 +152,21 @@ LISTEN_FDS and LISTEN_PID pass a listening socket (systemd), which replaces --ho
 
 Exit status: 0 at the end of input, on SIGTERM and on SIGINT; 1 if an argument is wrong or the server cannot run.";
 
-/// The task that the command line asks for.
+/// Task that the command line asks for.
 pub enum Task {
     Serve(Box<Config>),
     Call(call::Arguments),
     Setup(setup::Arguments),
     Doctor(doctor::Arguments),
-    Completions(manual::Arguments),
+    Completions(completions::Arguments),
     Man,
-    Complete(manual::Question),
+    Complete(completions::CompletionRequest),
 }
 
 /// Checked settings of the server.
 pub struct Config {
     pub transport: Transport,
-    pub workplace: Workplace,
+    pub folder: FolderSettings,
     pub tools: Vec<&'static ToolSpec>,
     pub tool_errors: ToolErrors,
     pub structured: Structured,
@@ -178,7 +181,7 @@ pub enum Transport {
 
 /// Reads the command line, or ends the process: with 0 after help and version, with 1 after reporting every error.
 pub fn read() -> Task {
-    let mut raw = Raw::try_parse().unwrap_or_else(|error| {
+    let mut raw = RawArguments::try_parse().unwrap_or_else(|error| {
         let stream = if error.use_stderr() { Stream::Stderr } else { Stream::Stdout };
         let _ = terminal::write(stream, &error.render().to_string());
         std::process::exit(i32::from(error.use_stderr()));
@@ -189,11 +192,11 @@ pub fn read() -> Task {
         Some(Command::Doctor(arguments)) => return Task::Doctor(arguments),
         Some(Command::Completions(arguments)) => return Task::Completions(arguments),
         Some(Command::Man) => return Task::Man,
-        Some(Command::Complete(question)) => return Task::Complete(question),
+        Some(Command::Complete(request)) => return Task::Complete(request),
         None => {}
     }
-    let config = check(&raw).unwrap_or_else(|faults| {
-        tell(&faults, "file-editor --help");
+    let config = check(&raw).unwrap_or_else(|errors| {
+        report_errors(&errors, "file-editor --help");
         std::process::exit(1);
     });
     Task::Serve(Box::new(config))
@@ -201,14 +204,14 @@ pub fn read() -> Task {
 
 /// Returns the definition of the whole command line, for help, completions and the manual page.
 pub fn definition() -> clap::Command {
-    let mut definition = Raw::command();
+    let mut definition = RawArguments::command();
     definition.build();
     definition
 }
 
-fn check(raw: &Raw) -> Result<Config, Vec<String>> {
-    let mut faults = Faults::default();
-    let flags = Flags {
+fn check(raw: &RawArguments) -> Result<Config, Vec<String>> {
+    let mut errors = ArgumentErrors::default();
+    let flags = FolderFlags {
         dir: raw.dir.as_deref(),
         max_size: raw.max_size.as_deref(),
         timeout: raw.timeout.as_deref(),
@@ -216,43 +219,43 @@ fn check(raw: &Raw) -> Result<Config, Vec<String>> {
         read_only: raw.read_only,
         no_sandbox: raw.no_sandbox,
     };
-    let tools = faults.keep(toolsets(raw.tools.as_deref()));
-    let workplace = faults.workplace(&flags, tools.as_deref());
+    let tools = errors.check(parse_toolsets(raw.tools.as_deref()));
+    let folder = errors.folder_settings(&flags, tools.as_deref());
     let port = "--port must be between 1024 and 65535";
-    let port = faults.number(raw.port.as_deref(), 8080, 1024..=65535, port);
+    let port = errors.number(raw.port.as_deref(), 8080, 1024..=65535, port);
     let transport =
-        faults.choice("--transport", raw.transport.as_deref().unwrap_or("http"), &TRANSPORTS);
+        errors.choice("--transport", raw.transport.as_deref().unwrap_or("http"), &TRANSPORTS);
     let transport = match transport {
-        Some("http") => port.and_then(|port| faults.keep(listen(raw, port))),
-        found => found.map(|_| Transport::Stdio),
+        Some("http") => port.and_then(|port| errors.check(listen(raw, port))),
+        other => other.map(|_| Transport::Stdio),
     };
-    let tool_errors = faults.choice(
+    let tool_errors = errors.choice(
         "--tool-errors",
         raw.tool_errors.as_deref().unwrap_or("result"),
         &TOOL_ERRORS,
     );
     let structured =
-        faults.choice("--structured", raw.structured.as_deref().unwrap_or("on"), &STRUCTURED);
-    let confirm = faults.choice("--confirm", raw.confirm.as_deref().unwrap_or("never"), &CONFIRMS);
-    let log = faults.choice("--log", raw.log.as_deref().unwrap_or("info"), &Level::ALL);
-    match (workplace, transport, tools, tool_errors, structured, confirm, log) {
+        errors.choice("--structured", raw.structured.as_deref().unwrap_or("on"), &STRUCTURED);
+    let confirm = errors.choice("--confirm", raw.confirm.as_deref().unwrap_or("never"), &CONFIRMS);
+    let log = errors.choice("--log", raw.log.as_deref().unwrap_or("info"), &Level::ALL);
+    match (folder, transport, tools, tool_errors, structured, confirm, log) {
         (
-            Some(workplace),
+            Some(folder),
             Some(transport),
             Some(tools),
             Some(tool_errors),
             Some(structured),
             Some(confirm),
             Some(log),
-        ) if faults.0.is_empty() => {
-            Ok(Config { transport, workplace, tools, tool_errors, structured, confirm, log })
+        ) if errors.0.is_empty() => {
+            Ok(Config { transport, folder, tools, tool_errors, structured, confirm, log })
         }
-        _ => Err(faults.0),
+        _ => Err(errors.0),
     }
 }
 
 /// Opens the port, so that a port in use is reported together with the other errors.
-fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
+fn listen(raw: &RawArguments, port: u64) -> Result<Transport, String> {
     let hosts = allowed_hosts(raw.allow_host.as_deref().unwrap_or_default())?;
     let host = raw.host.as_deref().unwrap_or("localhost");
     let number = u16::try_from(port).unwrap_or_default();
@@ -263,7 +266,7 @@ fn listen(raw: &Raw, port: u64) -> Result<Transport, String> {
             _ => format!("Cannot listen on {host}:{port}: {error}"),
         })?,
     };
-    let token = token()?;
+    let token = bearer_token()?;
     if token.is_none() && !http::is_loopback(&listeners) {
         return Err(format!(
             "--host={host} can be reached from other machines: set a token in FILE_EDITOR_TOKEN"

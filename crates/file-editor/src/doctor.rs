@@ -1,12 +1,13 @@
 //! `file-editor doctor`: checks for problems, and what would help against each.
 //!
-//! Each check reports what it found, a state, and help if there is a problem. Nothing is left changed: files that are
+//! Each check reports a finding, a state, and help if there is a problem. Nothing is left changed: files that are
 //! made for a check are removed afterwards.
 
 mod check;
 mod clients;
+mod edit_test;
+mod environment;
 mod folder;
-mod surroundings;
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -42,16 +43,16 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let named = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
+    let folder = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
-    let mut checks = folder::all(named, access);
-    checks.extend(surroundings::all(arguments.port));
-    checks.extend(clients::all(named));
+    let mut checks = folder::checks(folder, access);
+    checks.extend(environment::checks(arguments.port));
+    checks.extend(clients::checks(folder));
     // Stdout may be closed; the exit status is right all the same.
     let _ = if arguments.json {
-        terminal::write_json(Stream::Stdout, &json(&checks))
+        terminal::write_json(Stream::Stdout, &to_json(&checks))
     } else {
-        terminal::write(Stream::Stdout, &lines(&checks))
+        terminal::write(Stream::Stdout, &to_lines(&checks))
     };
     if checks.iter().any(|check| check.state == State::Fault) {
         ExitCode::FAILURE
@@ -61,11 +62,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// Formats the checks, one a line.
-fn lines(checks: &[Check]) -> String {
+fn to_lines(checks: &[Check]) -> String {
     checks.iter().flat_map(|check| [check.to_string(), "\n".into()]).collect()
 }
 
-fn json(checks: &[Check]) -> String {
-    let rows: Vec<_> = checks.iter().map(Check::json).collect();
+fn to_json(checks: &[Check]) -> String {
+    let rows: Vec<_> = checks.iter().map(Check::to_json).collect();
     format!("[\n  {}\n]\n", rows.join(",\n  "))
 }

@@ -12,7 +12,7 @@ use files::{Access, Durability, Root};
 use server::terminal;
 use tools::{Effect, TOOLSETS, ToolSpec};
 
-use crate::workplace::{SecondWall, Workplace};
+use crate::folder::{FolderSettings, SandboxMode};
 
 /// The word for all toolsets at once.
 const ALL_TOOLSETS: &str = "all";
@@ -20,8 +20,8 @@ const ALL_TOOLSETS: &str = "all";
 pub const DURABILITIES: [(&str, Durability); 3] =
     [("none", Durability::None), ("data", Durability::Data), ("full", Durability::Full)];
 
-/// Raw values of the flags that the server and `call` share.
-pub struct Flags<'a> {
+/// Raw values of the flags about the folder, which the server and `call` share.
+pub struct FolderFlags<'a> {
     pub dir: Option<&'a OsStr>,
     pub max_size: Option<&'a str>,
     pub timeout: Option<&'a str>,
@@ -31,11 +31,11 @@ pub struct Flags<'a> {
 }
 
 /// Parser of a word, with the choices for completions. It accepts any word; a wrong one is reported later, together
-/// with all other faults.
+/// with all other errors.
 #[derive(Clone)]
-pub struct Words(Vec<&'static str>);
+pub struct ChoiceParser(Vec<&'static str>);
 
-impl Words {
+impl ChoiceParser {
     pub fn of<T>(choices: &[(&'static str, T)]) -> Self {
         Self(choices.iter().map(|(name, _)| *name).collect())
     }
@@ -45,7 +45,7 @@ impl Words {
     }
 }
 
-impl TypedValueParser for Words {
+impl TypedValueParser for ChoiceParser {
     type Value = String;
 
     fn parse_ref(
@@ -62,52 +62,55 @@ impl TypedValueParser for Words {
     }
 }
 
-/// Writes every fault in the arguments to stderr, and the command for help.
-pub fn tell(faults: &[String], help: &str) {
-    for fault in faults {
-        terminal::write_message(&format!("error: {fault}"));
+/// Writes every error in the arguments to stderr, and the command for help.
+pub fn report_errors(errors: &[String], help: &str) {
+    for error in errors {
+        terminal::write_message(&format!("error: {error}"));
     }
     terminal::write_message(&format!("\nFor more information, try `{help}`."));
 }
 
-/// Checks the flags and opens the folder for calls of `tools`, or returns every fault.
-pub fn workplace(flags: &Flags, tools: &[&'static ToolSpec]) -> Result<Workplace, Vec<String>> {
-    let mut faults = Faults::default();
-    faults.workplace(flags, Some(tools)).ok_or(faults.0)
+/// Checks the flags and opens the folder for calls of `tools`, or returns every error.
+pub fn folder_settings(
+    flags: &FolderFlags,
+    tools: &[&'static ToolSpec],
+) -> Result<FolderSettings, Vec<String>> {
+    let mut errors = ArgumentErrors::default();
+    errors.folder_settings(flags, Some(tools)).ok_or(errors.0)
 }
 
-/// Faults in the arguments, collected so that all of them are reported at once.
+/// Errors in the arguments, collected so that all of them are reported at once.
 #[derive(Default)]
-pub struct Faults(pub Vec<String>);
+pub struct ArgumentErrors(pub Vec<String>);
 
-impl Faults {
-    /// Returns the value of a check that passed; otherwise adds the fault.
-    pub fn keep<T>(&mut self, checked: Result<T, String>) -> Option<T> {
-        checked.map_err(|fault| self.0.push(fault)).ok()
+impl ArgumentErrors {
+    /// Returns the value of a check that passed; otherwise adds the error.
+    pub fn check<T>(&mut self, checked: Result<T, String>) -> Option<T> {
+        checked.map_err(|error| self.0.push(error)).ok()
     }
 
     /// Checks the flags and opens the folder. `tools`: those that will be called, if they are known.
-    pub fn workplace(
+    pub fn folder_settings(
         &mut self,
-        flags: &Flags,
+        flags: &FolderFlags,
         tools: Option<&[&'static ToolSpec]>,
-    ) -> Option<Workplace> {
+    ) -> Option<FolderSettings> {
         let access = if flags.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let root = self.keep(folder(flags.dir, access));
+        let root = self.check(open_folder(flags.dir, access));
         let size = "--max-size must be between 1 and 100 MB";
         let max_size = self.number(flags.max_size, 10, 1..=100, size);
         let time = "--timeout must be between 1 and 300 seconds";
         let timeout = self.number(flags.timeout, 10, 1..=300, time);
-        let model = self.keep(tools.map_or(Ok(None), author));
+        let model = self.check(tools.map_or(Ok(None), model_settings));
         let durability =
             self.choice("--durability", flags.durability.unwrap_or("data"), &DURABILITIES);
-        Some(Workplace {
+        Some(FolderSettings {
             root: root?,
             max_size: max_size? << 20,
             timeout: Duration::from_secs(timeout?),
             durability: durability?,
             access,
-            second_wall: if flags.no_sandbox { SecondWall::Unwanted } else { SecondWall::Wanted },
+            sandbox: if flags.no_sandbox { SandboxMode::Off } else { SandboxMode::On },
             model: model?.map(Arc::new),
         })
     }
@@ -118,22 +121,22 @@ impl Faults {
         raw: Option<&str>,
         default: u64,
         range: std::ops::RangeInclusive<u64>,
-        fault: &str,
+        error: &str,
     ) -> Option<u64> {
         let number = raw.map_or(Some(default), |raw| raw.trim().parse().ok());
-        self.keep(number.filter(|number| range.contains(number)).ok_or_else(|| fault.into()))
+        self.check(number.filter(|number| range.contains(number)).ok_or_else(|| error.into()))
     }
 
     /// Returns the value of the choice that `raw` names.
     pub fn choice<T: Copy>(&mut self, flag: &str, raw: &str, choices: &[(&str, T)]) -> Option<T> {
         let found = choices.iter().find(|(name, _)| *name == raw).map(|(_, value)| *value);
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-        self.keep(found.ok_or_else(|| format!("{flag} must be one of: {}", names.join(", "))))
+        self.check(found.ok_or_else(|| format!("{flag} must be one of: {}", names.join(", "))))
     }
 }
 
 /// Opens the folder that `--dir` names, and checks that it can be written to if `access` needs that.
-pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
+pub fn open_folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
     let path = raw.filter(|raw| !raw.is_empty()).ok_or("--dir argument is required")?;
     let opened = Root::open(Path::new(path));
     let path = path.display();
@@ -143,13 +146,15 @@ pub fn folder(raw: Option<&OsStr>, access: Access) -> Result<Root, String> {
         _ => format!("Cannot access directory: {path}: {error}"),
     })?;
     if access == Access::ReadWrite && !root.is_writable() {
-        return Err(format!("Directory not writable: {path} (add --read-only to serve it without edits)"));
+        return Err(format!(
+            "Directory not writable: {path} (add --read-only to serve it without edits)"
+        ));
     }
     Ok(root)
 }
 
 /// Returns the token that HTTP requests must carry, if `FILE_EDITOR_TOKEN` is set.
-pub fn token() -> Result<Option<String>, &'static str> {
+pub fn bearer_token() -> Result<Option<String>, &'static str> {
     match std::env::var_os("FILE_EDITOR_TOKEN").map(OsString::into_string) {
         None => Ok(None),
         Some(Ok(token)) if token.is_empty() => Ok(None),
@@ -167,20 +172,20 @@ fn can_be_carried(token: &str) -> bool {
 }
 
 /// Returns the model that the variables name. None unless one of `tools` has a model generate code.
-fn author(tools: &[&'static ToolSpec]) -> Result<Option<model::Settings>, String> {
-    let is_served = tools.iter().any(|entry| entry.effect == Effect::Rewrites);
+fn model_settings(tools: &[&'static ToolSpec]) -> Result<Option<model::Settings>, String> {
+    let is_served = tools.iter().any(|tool| tool.effect == Effect::Rewrites);
     let get = |name: &str| std::env::var(name).ok().filter(|_| is_served);
     model::Settings::from_variables(get).map_err(|error| error.to_string())
 }
 
 /// Parses a comma list of toolsets and returns their tools, each once.
-pub fn toolsets(raw: Option<&str>) -> Result<Vec<&'static ToolSpec>, String> {
+pub fn parse_toolsets(raw: Option<&str>) -> Result<Vec<&'static ToolSpec>, String> {
     let mut tools: Vec<&'static ToolSpec> = Vec::new();
     for name in raw.unwrap_or("flat").split(',').map(str::trim) {
         let is_named = |toolset: &str| toolset == name || name == ALL_TOOLSETS;
         let mut named = TOOLSETS.iter().filter(|(toolset, _)| is_named(toolset)).peekable();
         if named.peek().is_none() {
-            let known = Words::of_toolsets().0.join(", ");
+            let known = ChoiceParser::of_toolsets().0.join(", ");
             return Err(format!("--tools must be a comma list of: {known}"));
         }
         tools.extend(named.flat_map(|(_, tools)| *tools));
@@ -206,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_taken_once_and_a_name_too() {
-        let count_of = |raw| toolsets(Some(raw)).map(|tools| tools.len());
+        let count_of = |raw| parse_toolsets(Some(raw)).map(|tools| tools.len());
         let count = |toolset: usize| TOOLSETS[toolset].1.len();
         assert_eq!(count_of("text"), Ok(count(1)));
         assert_eq!(count_of("text, flat,text"), Ok(count(1) + count(0)));

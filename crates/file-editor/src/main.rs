@@ -2,11 +2,13 @@
 
 mod call;
 mod cli;
+mod completions;
 mod doctor;
 mod flags;
-mod manual;
+mod folder;
+mod man_page;
+mod runtime;
 mod setup;
-mod workplace;
 
 use std::io;
 use std::process::ExitCode;
@@ -31,30 +33,30 @@ fn main() -> ExitCode {
         Task::Call(arguments) => call::run(&arguments, cli::definition),
         Task::Setup(arguments) => setup::run(&arguments),
         Task::Doctor(arguments) => doctor::run(&arguments),
-        Task::Completions(arguments) => manual::complete(&arguments),
-        Task::Man => manual::print(&cli::definition()),
-        Task::Complete(question) => manual::offer(&cli::definition(), &question),
+        Task::Completions(arguments) => completions::print_script(&arguments),
+        Task::Man => call::write_stdout(&man_page::render(&cli::definition())),
+        Task::Complete(request) => completions::print_candidates(&cli::definition(), &request),
     }
 }
 
 fn serve(config: cli::Config, started: Instant) -> io::Result<()> {
-    let workplace = config.workplace;
+    let folder = config.folder;
     let options = Options {
         tools: config.tools,
-        access: workplace.access,
+        access: folder.access,
         tool_errors: config.tool_errors,
         structured: config.structured,
         confirm: config.confirm,
         observer: None,
-        model: workplace.model.clone(),
+        model: folder.model.clone(),
         instructions: None,
     };
     // The port is bound already: the sandbox would refuse it.
-    let (calls, sandbox) = workplace.open(options, Log::new(config.log));
+    let (calls, sandbox) = folder.open(options, Log::new(config.log));
 
     calls.log_panics();
 
-    let runtime = workplace::runtime()?;
+    let runtime = runtime::build()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::catch()?;
         match config.transport {

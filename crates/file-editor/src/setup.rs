@@ -6,7 +6,7 @@
 pub mod client;
 pub mod configuration;
 pub mod entry;
-pub mod json;
+mod json;
 mod scanner;
 mod toml;
 
@@ -23,9 +23,8 @@ use text::{printable, printable_line};
 
 use crate::flags;
 use client::{CLIENTS, Client};
-use configuration::{Configuration, Did, Others, Project, Wish};
-use entry::Entry;
-use json::Found;
+use configuration::{Action, Configuration, OtherSettingsPolicy, Project, WantedEntry};
+use entry::{Entry, FoundEntry};
 
 /// Add this server to the configuration of MCP clients
 ///
@@ -74,18 +73,18 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let outcome = if arguments.list { list(arguments) } else { tell(arguments) };
+    let outcome = if arguments.list { list(arguments) } else { configure(arguments) };
     match outcome {
         Ok((code, Ok(()))) => code,
         // The reader closed the pipe, since it has read enough.
         Ok((code, Err(error))) if error.kind() == io::ErrorKind::BrokenPipe => code,
         Ok((_, Err(error))) => {
-            complain(&format!("cannot write to stdout: {error}"));
+            print_error(&format!("cannot write to stdout: {error}"));
             ExitCode::FAILURE
         }
-        Err(faults) => {
-            for fault in faults {
-                complain(&fault);
+        Err(errors) => {
+            for error in errors {
+                print_error(&error);
             }
             terminal::write_message("\nFor more information, try `file-editor setup --help`.");
             ExitCode::FAILURE
@@ -93,128 +92,133 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The exit status and the result of writing the output; or the faults because of which nothing was done.
-type Told = Result<(ExitCode, io::Result<()>), Vec<String>>;
+/// The exit status and the result of writing the output; or the errors because of which nothing was done.
+type CommandResult = Result<(ExitCode, io::Result<()>), Vec<String>>;
 
 /// Changes the configuration of each chosen client. If one fails, the others are still changed.
-fn tell(arguments: &Arguments) -> Told {
-    let wish = if arguments.remove {
-        Wish::Absent
+fn configure(arguments: &Arguments) -> CommandResult {
+    let wanted = if arguments.remove {
+        WantedEntry::Absent
     } else {
-        Wish::Present(entry(arguments).map_err(|fault| vec![fault])?)
+        WantedEntry::Present(entry(arguments).map_err(|error| vec![error])?)
     };
     let project = project(arguments)?;
     let chosen = if arguments.clients.is_empty() {
-        found(project.as_ref())?
+        detected(project.as_ref())?
     } else {
         named(&arguments.clients, project.as_ref())?
     };
-    let (mut is_new, mut code, mut said) = (false, ExitCode::SUCCESS, Ok(()));
+    let (mut changed, mut code, mut written) = (0, ExitCode::SUCCESS, Ok(()));
     for configuration in &chosen {
         let name = configuration.client.name;
         let outcome = if arguments.dry_run {
-            configuration.rehearse(&wish)
+            configuration.preview(&wanted)
         } else {
-            configuration.save(&wish).map(|outcome| {
-                is_new |= matches!(outcome.did, Did::Add | Did::Change);
-                outcome.told(name)
+            configuration.save(&wanted).map(|saved| {
+                changed += usize::from(matches!(saved.action, Action::Add | Action::Change));
+                saved.describe(name)
             })
         };
         match outcome {
-            Ok(told) => said = said.and(say(&told)),
-            Err(fault) => {
-                complain(&format!("{name}: {fault}"));
+            Ok(text) => written = written.and(print(&text)),
+            Err(error) => {
+                print_error(&format!("{name}: {error}"));
                 code = ExitCode::FAILURE;
             }
         }
     }
-    if is_new {
-        let told = match chosen.len() {
-            1 => "\nRestart the client to load the change.\n",
-            _ => "\nRestart the clients to load the change.\n",
-        };
-        said = said.and(say(told));
-    }
-    Ok((code, said))
+    written = written.and(match changed {
+        0 => Ok(()),
+        1 => print("\nRestart the client to load the change.\n"),
+        _ => print("\nRestart the clients to load the change.\n"),
+    });
+    Ok((code, written))
 }
 
-fn list(arguments: &Arguments) -> Told {
+fn list(arguments: &Arguments) -> CommandResult {
     let project = project(arguments)?;
     let listed = if arguments.clients.is_empty() {
         all(project.as_ref())
     } else {
         named(&arguments.clients, project.as_ref())?
     };
-    let mut said = Ok(());
+    let mut written = Ok(());
     for configuration in &listed {
         let Configuration { client, path, .. } = configuration;
-        let state = if project.is_none() && !client.is_there(path) {
+        let state = if project.is_none() && !client.is_installed(path) {
             "not found here".into()
         } else {
-            match configuration.look() {
+            match configuration.find_entry() {
                 Ok(None) => "not configured (the file does not exist)".into(),
-                Ok(Some(Found::Nothing)) => "not configured".into(),
-                Ok(Some(Found::Other)) => "has a `file-editor` entry in a form that `setup` does not write".into(),
-                Ok(Some(Found::Entry(entry))) => {
-                    let others = configuration.other_settings();
-                    let others = if others.is_empty() {
+                Ok(Some(FoundEntry::Missing)) => "not configured".into(),
+                Ok(Some(FoundEntry::OtherForm)) => {
+                    "has a `file-editor` entry in a form that `setup` does not write".into()
+                }
+                Ok(Some(FoundEntry::Entry(entry))) => {
+                    let settings = configuration.other_settings();
+                    let settings = if settings.is_empty() {
                         String::new()
                     } else {
-                        format!("; also set: {}", others.join(", "))
+                        format!("; also set: {}", settings.join(", "))
                     };
                     let served = match entry.folder() {
                         Some(folder) => configuration.served_folder(&entry, folder),
                         None => "names no folder to serve".into(),
                     };
-                    served + &others
+                    served + &settings
                 }
-                Err(fault) => fault,
+                Err(error) => error,
             }
         };
         // One line each, whatever characters the texts have.
         let path = path.display().to_string();
         let [path, state] = [path, state].map(|it| printable_line(&it).into_owned());
-        said = said.and(say(&format!("{:<15} {path}\n{:<15} {state}\n", client.name, "")));
+        written = written.and(print(&format!("{:<15} {path}\n{:<15} {state}\n", client.name, "")));
     }
-    Ok((ExitCode::SUCCESS, said))
+    Ok((ExitCode::SUCCESS, written))
 }
 
-fn say(text: &str) -> io::Result<()> {
+fn print(text: &str) -> io::Result<()> {
     terminal::write(Stream::Stdout, text)
 }
 
 /// Writes an error. Names and contents of files may come from others, so control characters are escaped.
-fn complain(fault: &str) {
-    terminal::write_message(&printable(&format!("error: {fault}")));
+fn print_error(error: &str) {
+    terminal::write_message(&printable(&format!("error: {error}")));
 }
 
 /// Returns the folder to serve.
 fn folder(arguments: &Arguments) -> Result<PathBuf, String> {
     let named = arguments.dir.as_deref().unwrap_or(OsStr::new("."));
     // The server itself checks whether it is writable.
-    flags::folder(Some(named), Access::ReadOnly).map(|root| root.path().to_path_buf())
+    flags::open_folder(Some(named), Access::ReadOnly).map(|root| root.path().to_path_buf())
 }
 
 /// Returns the folder whose own configuration is meant; `None` for that of the user.
 fn project(arguments: &Arguments) -> Result<Option<Project>, Vec<String>> {
-    let others = if arguments.keep { Others::Keep } else { Others::Remove };
+    let other_settings =
+        if arguments.keep { OtherSettingsPolicy::Keep } else { OtherSettingsPolicy::Remove };
     let project = arguments.project.then(|| folder(arguments)).transpose();
-    let project = project.map_err(|fault| vec![fault])?;
-    Ok(project.map(|folder| Project { folder, others }))
+    let project = project.map_err(|error| vec![error])?;
+    Ok(project.map(|folder| Project { folder, other_settings }))
 }
 
 /// Returns the entry that starts this server.
 fn entry(arguments: &Arguments) -> Result<Entry, String> {
     let folder = folder(arguments)?;
     let tools = arguments.tools.as_deref().unwrap_or("text,code");
-    flags::toolsets(Some(tools))?;
+    flags::parse_toolsets(Some(tools))?;
     let text = |path: &Path| {
-        let fault =
-            || format!("the path is not UTF-8, so a configuration cannot contain it: {}", path.display());
-        path.to_str().map(String::from).ok_or_else(fault)
+        let error = || {
+            format!(
+                "the path is not UTF-8, so a configuration cannot contain it: {}",
+                path.display()
+            )
+        };
+        path.to_str().map(String::from).ok_or_else(error)
     };
-    let command =
-        env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
+    let command = env::current_exe()
+        .map_err(|error| format!("cannot find the path of this program: {error}"))?;
     Ok(Entry {
         command: text(&command)?,
         args: vec![
@@ -238,34 +242,34 @@ fn all(project: Option<&Project>) -> Vec<Configuration> {
 }
 
 fn named(names: &[String], project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
-    let (mut chosen, mut faults) = (Vec::new(), Vec::new());
+    let (mut chosen, mut errors) = (Vec::new(), Vec::new());
     for name in names {
         let Some(client) = Client::named(name) else {
-            let names = joined(&mut CLIENTS.iter());
-            faults.push(format!("unknown client `{name}`; known clients: {names}"));
+            let names = client_names(&mut CLIENTS.iter());
+            errors.push(format!("unknown client `{name}`; known clients: {names}"));
             continue;
         };
         match configuration(client, project) {
             Some(configuration) => chosen.push(configuration),
             None if project.is_some() => {
-                faults.push(format!("{name}: {} does not support --project", client.title));
+                errors.push(format!("{name}: {} does not support --project", client.title));
             }
-            None => faults.push(format!("{name}: no home folder: set HOME")),
+            None => errors.push(format!("{name}: no home folder: set HOME")),
         }
     }
-    if faults.is_empty() { Ok(chosen) } else { Err(faults) }
+    if errors.is_empty() { Ok(chosen) } else { Err(errors) }
 }
 
 /// Returns the configurations of all clients that are found, for the user or in the folder.
-fn found(project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
+fn detected(project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
     let mut found = all(project);
-    let names = joined(&mut found.iter().map(|configuration| configuration.client));
+    let names = client_names(&mut found.iter().map(|configuration| configuration.client));
     found.retain(|configuration| {
         let Configuration { client, path, .. } = configuration;
         machine::is_file(path)
             // Kept in the list, so that it is refused by name rather than skipped.
             || configuration.link_outside_project().is_some()
-            || client.of_user().is_some_and(|file| client.is_there(&file))
+            || client.user_file().is_some_and(|file| client.is_installed(&file))
     });
     if !found.is_empty() {
         return Ok(found);
@@ -278,6 +282,6 @@ fn found(project: Option<&Project>) -> Result<Vec<Configuration>, Vec<String>> {
 }
 
 /// Joins the names of clients, for messages.
-fn joined(clients: &mut dyn Iterator<Item = &'static Client>) -> String {
+fn client_names(clients: &mut dyn Iterator<Item = &'static Client>) -> String {
     clients.map(|client| client.name).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! A check: what was looked at, its state, and help.
+//! A check: its name, its state, what was found, and help.
 
 use std::fmt;
 
@@ -18,48 +18,53 @@ pub enum State {
 impl State {
     fn name(self) -> &'static str {
         match self {
-            State::Ok => "ok",
-            State::Warning => "warning",
-            State::Fault => "fault",
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Fault => "fault",
         }
     }
 }
 
 pub struct Check {
-    /// Name of the check.
-    pub what: &'static str,
+    pub name: &'static str,
     pub state: State,
-    pub seen: String,
+    pub finding: String,
     /// Help, unless all is well.
     pub help: Option<String>,
 }
 
 impl Check {
-    pub fn ok(what: &'static str, seen: impl Into<String>) -> Check {
-        Check { what, state: State::Ok, seen: seen.into(), help: None }
+    pub fn ok(name: &'static str, finding: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, finding: finding.into(), help: None }
     }
 
-    pub fn warning(what: &'static str, seen: impl Into<String>, help: impl Into<String>) -> Check {
-        Check { what, state: State::Warning, seen: seen.into(), help: Some(help.into()) }
+    pub fn warning(
+        name: &'static str,
+        finding: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { name, state: State::Warning, finding: finding.into(), help: Some(help.into()) }
     }
 
-    pub fn fault(what: &'static str, seen: impl Into<String>, help: impl Into<String>) -> Check {
-        Check { what, state: State::Fault, seen: seen.into(), help: Some(help.into()) }
+    pub fn fault(name: &'static str, finding: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { name, state: State::Fault, finding: finding.into(), help: Some(help.into()) }
     }
 
-    pub fn json(&self) -> String {
+    pub fn to_json(&self) -> String {
         let help = self.help.as_deref().map_or_else(|| "null".into(), quoted);
-        let (what, state) = (quoted(self.what), quoted(self.state.name()));
-        let seen = quoted(&self.seen);
-        format!("{{ \"check\": {what}, \"state\": {state}, \"seen\": {seen}, \"help\": {help} }}")
+        let (name, state) = (quoted(self.name), quoted(self.state.name()));
+        let finding = quoted(&self.finding);
+        format!(
+            "{{ \"check\": {name}, \"state\": {state}, \"seen\": {finding}, \"help\": {help} }}"
+        )
     }
 }
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // One line each, even if a file name has line breaks.
-        let (state, seen) = (self.state.name(), printable_line(&self.seen));
-        write!(f, "{state:<8} {}: {seen}", self.what)?;
+        let (state, finding) = (self.state.name(), printable_line(&self.finding));
+        write!(f, "{state:<8} {}: {finding}", self.name)?;
         self.help.as_ref().map_or(Ok(()), |help| write!(f, ". {}", printable_line(help)))
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of the clients' configurations: what the entry of this server says in each.
+//! Checks of the clients' configurations: the folder that this server's entry serves, and problems of the entry.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,36 +7,34 @@ use files::machine::{self, ProgramState};
 
 use super::check::Check;
 use crate::setup::client::{CLIENTS, Client};
-use crate::setup::configuration::{Configuration, Others, Project};
-use crate::setup::entry::Entry;
-use crate::setup::json::Found;
+use crate::setup::configuration::{Configuration, OtherSettingsPolicy, Project};
+use crate::setup::entry::{Entry, FoundEntry};
 
 /// Checks the configuration of the user for each client, and that of the folder if there is one.
-pub fn all(folder: &OsStr) -> Vec<Check> {
+pub fn checks(folder: &OsStr) -> Vec<Check> {
     let mut checks = Vec::new();
-    let mut is_homeless = false;
+    let mut lacks_home = false;
     for client in &CLIENTS {
-        match client.of_user() {
-            Some(file) if client.is_there(&file) => {
+        match client.user_file() {
+            Some(file) if client.is_installed(&file) => {
                 let configuration = Configuration::of_user(client);
-                checks.extend(configuration.map(|it| Told::by_user(it).check()));
+                checks.extend(configuration.map(|it| ConfigurationCheck::of_user(it).run()));
             }
             Some(file) => {
                 checks.push(Check::ok(client.name, format!("not found here ({})", file.display())));
             }
-            None => is_homeless = true,
+            None => lacks_home = true,
         }
-        let of_folder = std::path::absolute(folder).ok().and_then(|path| {
-            let project = Project { folder: path, others: Others::Remove };
+        let of_project = std::path::absolute(folder).ok().and_then(|path| {
+            let project = Project { folder: path, other_settings: OtherSettingsPolicy::Remove };
             Configuration::of_project(client, &project)
         });
-        let is_there =
-            |it: &Configuration| machine::is_file(&it.path) || machine::is_link(&it.path);
-        if let Some(configuration) = of_folder.filter(is_there) {
-            checks.push(Told::by_folder(configuration, folder).check());
+        let exists = |it: &Configuration| machine::is_file(&it.path) || machine::is_link(&it.path);
+        if let Some(configuration) = of_project.filter(exists) {
+            checks.push(ConfigurationCheck::of_project(configuration, folder).run());
         }
     }
-    if is_homeless {
+    if lacks_home {
         let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         checks.push(Check::warning(
             "clients",
@@ -49,8 +47,8 @@ pub fn all(folder: &OsStr) -> Vec<Check> {
     checks
 }
 
-/// The configuration to check.
-struct Told {
+/// Check of one configuration.
+struct ConfigurationCheck {
     client: &'static Client,
     file: PathBuf,
     configuration: Configuration,
@@ -58,75 +56,80 @@ struct Told {
     flags: String,
 }
 
-impl Told {
-    fn new(configuration: Configuration, flags: String) -> Told {
+impl ConfigurationCheck {
+    fn new(configuration: Configuration, flags: String) -> Self {
         let (client, file) = (configuration.client, configuration.path.clone());
-        Told { client, file, configuration, flags }
+        Self { client, file, configuration, flags }
     }
 
-    fn by_user(configuration: Configuration) -> Told {
-        Told::new(configuration, String::new())
+    fn of_user(configuration: Configuration) -> Self {
+        Self::new(configuration, String::new())
     }
 
-    fn by_folder(configuration: Configuration, folder: &OsStr) -> Told {
+    fn of_project(configuration: Configuration, folder: &OsStr) -> Self {
         let dir =
             if folder == "." { String::new() } else { format!(" --dir={}", folder.display()) };
-        Told::new(configuration, format!(" --project{dir}"))
+        Self::new(configuration, format!(" --project{dir}"))
     }
 
     /// Returns the command that fixes the entry.
-    fn setup(&self) -> String {
+    fn setup_command(&self) -> String {
         format!("`file-editor setup {}{}`", self.client.name, self.flags)
     }
 
     /// Returns the command that fixes the entry with another folder. A configuration of a folder always serves that
     /// folder.
-    fn setup_elsewhere(&self) -> String {
+    fn setup_of_other_folder(&self) -> String {
         let dir = if self.flags.is_empty() { " --dir=PATH" } else { &self.flags };
         format!("`file-editor setup {}{dir}`", self.client.name)
     }
 
-    fn check(self) -> Check {
+    fn run(self) -> Check {
         let (name, shown) = (self.client.name, self.file.display());
-        let setup = self.setup();
+        let setup = self.setup_command();
         let configuration = &self.configuration;
-        if let Some(fault) = configuration.link_outside_project() {
-            return Check::warning(name, fault, format!("Then run {setup}"));
+        if let Some(error) = configuration.link_outside_project() {
+            return Check::warning(name, error, format!("Then run {setup}"));
         }
-        match configuration.look() {
-            Ok(None) => Check::ok(name, format!("not configured ({shown} does not exist); {setup} creates it")),
-            Ok(Some(Found::Nothing)) => {
+        match configuration.find_entry() {
+            Ok(None) => Check::ok(
+                name,
+                format!("not configured ({shown} does not exist); {setup} creates it"),
+            ),
+            Ok(Some(FoundEntry::Missing)) => {
                 Check::ok(name, format!("not configured ({shown}); {setup} adds the entry"))
             }
-            Ok(Some(Found::Other)) => Check::warning(
+            Ok(Some(FoundEntry::OtherForm)) => Check::warning(
                 name,
                 format!("the `file-editor` entry has a form that `setup` does not write ({shown})"),
                 format!("If it should start this program, remove it by hand, then run {setup}"),
             ),
-            Ok(Some(Found::Entry(_))) if configuration.is_off() => Check::warning(
+            Ok(Some(FoundEntry::Entry(_))) if configuration.is_disabled() => Check::warning(
                 name,
                 format!("the entry is disabled ({shown})"),
                 "To enable it, remove `disabled` or `enabled` from the entry",
             ),
-            Ok(Some(Found::Entry(entry))) => self.started(&entry),
-            Err(fault) if !machine::is_readable(&self.file) => {
-                Check::fault(name, fault, "Give the user who runs the client permission to read it")
+            Ok(Some(FoundEntry::Entry(entry))) => self.check_program(&entry),
+            Err(error) if !machine::is_readable(&self.file) => {
+                Check::fault(name, error, "Give the user who runs the client permission to read it")
             }
-            Err(fault) => Check::fault(
+            Err(error) => Check::fault(
                 name,
-                fault,
-                format!("Fix the file; the client may not be able to parse it either. Then run {setup}"),
+                error,
+                format!(
+                    "Fix the file; the client may not be able to parse it either. Then run {setup}"
+                ),
             ),
         }
     }
 
-    fn started(&self, entry: &Entry) -> Check {
+    fn check_program(&self, entry: &Entry) -> Check {
         let (name, shown, command) = (self.client.name, self.file.display(), &entry.command);
-        let setup = self.setup();
+        let setup = self.setup_command();
         // By its name alone the client may find another program, since its PATH may differ.
-        let is_certain = entry.starts_us() || command.contains(['/', '\\']);
+        let is_certain = entry.starts_this_program() || command.contains(['/', '\\']);
         match machine::program_state(command) {
-            ProgramState::Ready if entry.starts_us() => self.working(entry),
+            ProgramState::Ready if entry.starts_this_program() => self.check_folder(entry),
             // Started by `npx`, in a container, or by a script: the meaning of its arguments is not known here.
             ProgramState::Ready => Check::ok(
                 name,
@@ -135,7 +138,9 @@ impl Told {
             ProgramState::Missing | ProgramState::NotExecutable if !is_certain => Check::warning(
                 name,
                 format!("starts {command}, which is not on the PATH of this shell ({shown})"),
-                format!("Check that the client finds it, or run {setup} to enter the path of this program"),
+                format!(
+                    "Check that the client finds it, or run {setup} to enter the path of this program"
+                ),
             ),
             ProgramState::Missing => Check::fault(
                 name,
@@ -150,37 +155,37 @@ impl Told {
         }
     }
 
-    fn working(&self, entry: &Entry) -> Check {
+    fn check_folder(&self, entry: &Entry) -> Check {
         let (name, shown) = (self.client.name, self.file.display());
         match entry.folder() {
             // Only the client knows the value of a variable.
             Some(folder) if folder.contains("${") || machine::is_folder(Path::new(folder)) => {
                 let served = self.configuration.served_folder(entry, folder);
-                self.with_others(format!("{served} ({shown})"))
+                self.check_other_settings(format!("{served} ({shown})"))
             }
             Some(folder) => Check::fault(
                 name,
                 format!("serves {folder}, which is not a folder ({shown})"),
-                format!("Run {} to serve another folder", self.setup_elsewhere()),
+                format!("Run {} to serve another folder", self.setup_of_other_folder()),
             ),
             None => Check::fault(
                 name,
                 format!("the entry names no folder to serve ({shown})"),
-                format!("Run {} to enter one", self.setup_elsewhere()),
+                format!("Run {} to enter one", self.setup_of_other_folder()),
             ),
         }
     }
 
-    /// Adds the other settings of the entry. In a file of the project anybody may have written them.
-    fn with_others(&self, seen: String) -> Check {
-        let others = self.configuration.other_settings();
-        if others.is_empty() || self.flags.is_empty() {
-            return Check::ok(self.client.name, seen);
+    /// Adds the other settings of the entry to the finding. In a file of the project anybody may have written them.
+    fn check_other_settings(&self, finding: String) -> Check {
+        let settings = self.configuration.other_settings();
+        if settings.is_empty() || self.flags.is_empty() {
+            return Check::ok(self.client.name, finding);
         }
         Check::warning(
             self.client.name,
-            format!("{seen}, also set: {}", others.join(", ")),
-            format!("If these settings are not wanted, {} removes them", self.setup()),
+            format!("{finding}, also set: {}", settings.join(", ")),
+            format!("If these settings are not wanted, {} removes them", self.setup_command()),
         )
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// Name of this server's entry among the servers of a client.
-pub const NAME: &str = "file-editor";
+pub const SERVER_NAME: &str = "file-editor";
 
 /// Command line with which a client starts this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,30 +14,30 @@ pub struct Entry {
 }
 
 /// Flags that `setup` sets; other flags in the entry stay.
-const OURS: [&str; 3] = ["--dir", "--transport", "--tools"];
+const OWN_FLAGS: [&str; 3] = ["--dir", "--transport", "--tools"];
 
 impl Entry {
     /// Returns this entry with the other flags of an existing entry added.
     #[must_use]
-    pub fn with_flags_of(&self, old: &Entry) -> Entry {
+    pub fn with_flags_of(&self, old: &Self) -> Self {
         let mut args = self.args.clone();
         args.extend(old.other_flags().into_iter().map(String::from));
-        Entry { command: self.command.clone(), args }
+        Self { command: self.command.clone(), args }
     }
 
     /// Returns the flags that `setup` does not set. None for a command that is another program, which then starts this
     /// one (`npx`, a container), since its arguments are not flags of this program.
     pub fn other_flags(&self) -> Vec<&str> {
         let mut flags = Vec::new();
-        if !self.starts_us() {
+        if !self.starts_this_program() {
             return flags;
         }
         let mut args = self.args.iter();
         while let Some(arg) = args.next() {
-            if OURS.contains(&arg.as_str()) {
+            if OWN_FLAGS.contains(&arg.as_str()) {
                 // `--dir folder` is two arguments.
                 args.next();
-            } else if !is_ours(arg) {
+            } else if !is_own_flag(arg) {
                 flags.push(arg.as_str());
             }
         }
@@ -45,16 +45,16 @@ impl Entry {
     }
 
     /// True if its command is this program by its file name, in any folder.
-    pub fn starts_us(&self) -> bool {
+    pub fn starts_this_program(&self) -> bool {
         let name = self.command.rsplit(['/', '\\']).next().unwrap_or_default();
         let own = std::env::current_exe();
         let own = own.ok().and_then(|own| Some(own.file_name()?.to_str()? == name));
-        name.trim_end_matches(".exe") == NAME || own == Some(true)
+        name.trim_end_matches(".exe") == SERVER_NAME || own == Some(true)
     }
 
     /// True if `setup` would write such an entry for some folder.
-    pub fn has_only_our_flags(&self) -> bool {
-        self.starts_us() && self.args.iter().all(|arg| is_ours(arg))
+    pub fn has_only_own_flags(&self) -> bool {
+        self.starts_this_program() && self.args.iter().all(|arg| is_own_flag(arg))
     }
 
     /// Returns the folder to serve.
@@ -65,6 +65,15 @@ impl Entry {
         };
         self.args.iter().find_map(|arg| arg.strip_prefix("--dir=")).or_else(next)
     }
+}
+
+/// Result of looking for the server's entry.
+#[derive(Debug, PartialEq, Eq)]
+pub enum FoundEntry {
+    Missing,
+    /// An entry of this name in a form that `setup` would not write: the address of a remote server, for instance.
+    OtherForm,
+    Entry(Entry),
 }
 
 /// A field of an entry that `setup` would not write: variables of the server, a working directory, permission to run
@@ -78,8 +87,8 @@ pub struct Field {
 }
 
 /// True if it is a flag that `setup` sets, with its value.
-fn is_ours(arg: &str) -> bool {
-    arg.split_once('=').is_some_and(|(flag, _)| OURS.contains(&flag))
+fn is_own_flag(arg: &str) -> bool {
+    arg.split_once('=').is_some_and(|(flag, _)| OWN_FLAGS.contains(&flag))
 }
 
 /// Formats the command line, without quoting.
@@ -92,31 +101,29 @@ impl fmt::Display for Entry {
 
 /// Error for a configuration that is left unchanged.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ParseError {
     /// Line, from 1.
     pub line: usize,
-    pub what: String,
+    pub message: String,
 }
 
-impl Fault {
-    pub fn at(text: &str, offset: usize, what: &str) -> Fault {
+impl ParseError {
+    pub fn at(text: &str, offset: usize, message: &str) -> Self {
         let before = text.as_bytes().iter().take(offset);
-        Fault { line: before.filter(|byte| **byte == b'\n').count() + 1, what: what.into() }
+        Self { line: before.filter(|byte| **byte == b'\n').count() + 1, message: message.into() }
     }
-}
 
-impl Fault {
     /// Makes the error for an entry of this name that could not be changed without losing a part of it.
-    pub fn other_form(text: &str) -> Fault {
-        let what = "the `file-editor` entry has a form that `setup` does not write; remove it by hand, or \
+    pub fn unknown_form(text: &str) -> Self {
+        let message = "the `file-editor` entry has a form that `setup` does not write; remove it by hand, or \
                     with `--remove`, which keeps a copy";
-        Fault::at(text, text.find(NAME).unwrap_or(0), what)
+        Self::at(text, text.find(SERVER_NAME).unwrap_or(0), message)
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
+        write!(f, "line {}: {}", self.line, self.message)
     }
 }
 

@@ -1,6 +1,8 @@
 //! JSON with comments and trailing commas, as clients write it: finds an entry, or the place for it, and changes only
 //! that. Pure functions on text.
 //!
+//! The crate `jsonc-parser` reformats what it rewrites, so the text is changed by splices instead.
+//!
 //! An added entry can be removed again without a trace, so what was added must be told from what was there: an object
 //! that was empty gets its member right after its brace, while an object that was added has a blank or a line break
 //! there and is removed with its last member.
@@ -9,44 +11,37 @@ mod scan;
 
 use text::{Splice, splice};
 
-use super::entry::{Entry, Fault, Field, NAME, line_break, quoted, quoted_list};
-use scan::{Kind, Member, Node, end_of_comments, scan};
+use super::entry::{
+    Entry, Field, FoundEntry, ParseError, SERVER_NAME, line_break, quoted, quoted_list,
+};
+use scan::{Member, Node, NodeKind, end_of_comments, scan};
 
-const UNIT: &str = "  ";
+const INDENT: &str = "  ";
 
 /// Form of the servers in a client's configuration.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct JsonFormat {
     /// Key of the object that holds the servers.
     pub key: &'static str,
     /// True if an entry has `"type": "stdio"`.
     pub is_typed: bool,
     /// True if an entry must have `env`.
-    pub has_variables: bool,
+    pub has_env: bool,
 }
 
-/// Result of looking for the server's entry.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Found {
-    Nothing,
-    /// An entry of this name in a form that `setup` would not write: the address of a remote server, for instance.
-    Other,
-    Entry(Entry),
-}
-
-pub fn find(text: &str, shape: Shape) -> Result<Found, Fault> {
+pub fn find(text: &str, format: JsonFormat) -> Result<FoundEntry, ParseError> {
     let root = scan(text)?;
-    let servers = root.as_ref().map_or(Ok(None), |root| root.object(text, shape.key))?;
-    let entry = servers.map_or(Ok(None), |servers| servers.member(text, NAME))?;
-    let Some(entry) = entry else { return Ok(Found::Nothing) };
-    Ok(entry.value.entry(text)?.map_or(Found::Other, Found::Entry))
+    let servers = root.as_ref().map_or(Ok(None), |root| root.object(text, format.key))?;
+    let entry = servers.map_or(Ok(None), |servers| servers.member(text, SERVER_NAME))?;
+    let Some(entry) = entry else { return Ok(FoundEntry::Missing) };
+    Ok(entry.value.entry(text)?.map_or(FoundEntry::OtherForm, FoundEntry::Entry))
 }
 
 /// True if the entry is disabled.
-pub fn is_off(text: &str, shape: Shape) -> bool {
+pub fn is_disabled(text: &str, format: JsonFormat) -> bool {
     let Ok(Some(root)) = scan(text) else { return false };
-    let Ok(Some(servers)) = root.object(text, shape.key) else { return false };
-    let Ok(Some(entry)) = servers.object(text, NAME) else { return false };
+    let Ok(Some(servers)) = root.object(text, format.key) else { return false };
+    let Ok(Some(entry)) = servers.object(text, SERVER_NAME) else { return false };
     let says = |key: &str, value: &str| {
         let field = entry.member(text, key);
         matches!(field, Ok(Some(field)) if text[field.value.range.clone()] == *value)
@@ -55,39 +50,39 @@ pub fn is_off(text: &str, shape: Shape) -> bool {
 }
 
 /// Adds the entry, or changes the existing one. Other fields of the existing one stay.
-pub fn put(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
-    let new = Value::Object(shape.fields(entry));
-    let found = find(text, shape)?;
+pub fn put(text: &str, format: JsonFormat, entry: &Entry) -> Result<String, ParseError> {
+    let new = NewValue::Object(format.fields(entry));
+    let found = find(text, format)?;
     let Some(root) = scan(text)? else {
         // Differs from the text of a new file by its last line break, so that removing the entry does not remove the
         // file.
-        return Ok(format!("{text}{}", whole(shape, entry, line_break(text))));
+        return Ok(format!("{text}{}", whole(format, entry, line_break(text))));
     };
     let layout = Layout::of(text, &root);
-    let Some(servers) = root.object(text, shape.key)? else {
-        let servers = Value::Object(vec![(NAME, new)]);
-        return Ok(splice::apply(text, &root.insert(text, layout, shape.key, &servers)));
+    let Some(servers) = root.object(text, format.key)? else {
+        let servers = NewValue::Object(vec![(SERVER_NAME, new)]);
+        return Ok(splice::apply(text, &root.insert(text, layout, format.key, &servers)));
     };
     match found {
-        Found::Nothing => {
-            return Ok(splice::apply(text, &servers.insert(text, layout, NAME, &new)));
+        FoundEntry::Missing => {
+            return Ok(splice::apply(text, &servers.insert(text, layout, SERVER_NAME, &new)));
         }
-        Found::Other => return Err(Fault::other_form(text)),
-        Found::Entry(_) => {}
+        FoundEntry::OtherForm => return Err(ParseError::unknown_form(text)),
+        FoundEntry::Entry(_) => {}
     }
     let mut text = text.to_owned();
-    for (key, value) in shape.fields(entry) {
-        text = set(&text, shape, key, &value)?;
+    for (key, value) in format.fields(entry) {
+        text = set(&text, format, key, &value)?;
     }
     Ok(text)
 }
 
 /// Returns the fields of the entry that [`whole`] would not write, or not with this value; those of an object one by
 /// one.
-pub fn other_fields(text: &str, shape: Shape) -> Result<Vec<Field>, Fault> {
+pub fn other_fields(text: &str, format: JsonFormat) -> Result<Vec<Field>, ParseError> {
     let Some(root) = scan(text)? else { return Ok(Vec::new()) };
-    let servers = root.object(text, shape.key)?;
-    let entry = servers.map_or(Ok(None), |servers| servers.object(text, NAME))?;
+    let servers = root.object(text, format.key)?;
+    let entry = servers.map_or(Ok(None), |servers| servers.object(text, SERVER_NAME))?;
     let Some(entry) = entry else { return Ok(Vec::new()) };
     let mut fields = Vec::new();
     for member in entry.members() {
@@ -96,12 +91,12 @@ pub fn other_fields(text: &str, shape: Shape) -> Result<Vec<Field>, Fault> {
             // Shown with the whole entry.
             "command" | "args" => true,
             "type" => {
-                let stdio = Value::Text("stdio".into());
-                shape.is_typed && stdio.is_at(&member.value)
+                let stdio = NewValue::Text("stdio".into());
+                format.is_typed && stdio.is_at(&member.value)
             }
             "env" => {
-                shape.has_variables
-                    && matches!(&member.value.kind, Kind::Object(it) if it.is_empty())
+                format.has_env
+                    && matches!(&member.value.kind, NodeKind::Object(it) if it.is_empty())
             }
             _ => false,
         };
@@ -119,20 +114,20 @@ pub fn other_fields(text: &str, shape: Shape) -> Result<Vec<Field>, Fault> {
 }
 
 /// Replaces the whole existing entry, including comments in it.
-pub fn replace(text: &str, shape: Shape, entry: &Entry) -> Result<String, Fault> {
+pub fn replace(text: &str, format: JsonFormat, entry: &Entry) -> Result<String, ParseError> {
     let Some(root) = scan(text)? else { return Ok(text.into()) };
-    let servers = root.object(text, shape.key)?;
-    let old = servers.map_or(Ok(None), |servers| servers.member(text, NAME))?;
+    let servers = root.object(text, format.key)?;
+    let old = servers.map_or(Ok(None), |servers| servers.member(text, SERVER_NAME))?;
     let Some(old) = old else { return Ok(text.into()) };
-    let new = Value::Object(shape.fields(entry));
+    let new = NewValue::Object(format.fields(entry));
     Ok(splice::apply(text, &[old.replace(text, Layout::of(text, &root), &new)]))
 }
 
 /// Sets one field of the existing entry.
-fn set(text: &str, shape: Shape, key: &str, value: &Value) -> Result<String, Fault> {
+fn set(text: &str, format: JsonFormat, key: &str, value: &NewValue) -> Result<String, ParseError> {
     let Some(root) = scan(text)? else { return Ok(text.into()) };
-    let servers = root.object(text, shape.key)?;
-    let entry = servers.map_or(Ok(None), |servers| servers.object(text, NAME))?;
+    let servers = root.object(text, format.key)?;
+    let entry = servers.map_or(Ok(None), |servers| servers.object(text, SERVER_NAME))?;
     let Some(entry) = entry else { return Ok(text.into()) };
     let layout = Layout::of(text, &root);
     let splices = match entry.member(text, key)? {
@@ -144,16 +139,16 @@ fn set(text: &str, shape: Shape, key: &str, value: &Value) -> Result<String, Fau
 }
 
 /// Removes the entry, and the objects that were made only for it.
-pub fn take_out(text: &str, shape: Shape) -> Result<String, Fault> {
+pub fn remove(text: &str, format: JsonFormat) -> Result<String, ParseError> {
     let Some(root) = scan(text)? else { return Ok(text.into()) };
-    let Some(servers) = root.object(text, shape.key)? else { return Ok(text.into()) };
-    if servers.member(text, NAME)?.is_none() {
+    let Some(servers) = root.object(text, format.key)? else { return Ok(text.into()) };
+    if servers.member(text, SERVER_NAME)?.is_none() {
         return Ok(text.into());
     }
     let splices = if !servers.was_made_for_its_member(text) {
-        servers.remove(text, NAME)
+        servers.remove(text, SERVER_NAME)
     } else if !root.was_made_for_its_member(text) {
-        root.remove(text, shape.key)
+        root.remove(text, format.key)
     } else {
         vec![Splice { range: root.range.clone(), text: String::new() }]
     };
@@ -161,32 +156,32 @@ pub fn take_out(text: &str, shape: Shape) -> Result<String, Fault> {
 }
 
 /// Returns a whole configuration with this entry alone, without a line break at its end.
-pub fn whole(shape: Shape, entry: &Entry, newline: &str) -> String {
-    let servers = Value::Object(vec![(NAME, Value::Object(shape.fields(entry)))]);
-    let layout = Layout { newline, unit: UNIT };
-    Value::Object(vec![(shape.key, servers)]).lines(layout, "")
+pub fn whole(format: JsonFormat, entry: &Entry, newline: &str) -> String {
+    let servers = NewValue::Object(vec![(SERVER_NAME, NewValue::Object(format.fields(entry)))]);
+    let layout = Layout { newline, unit: INDENT };
+    NewValue::Object(vec![(format.key, servers)]).lines(layout, "")
 }
 
-impl Shape {
-    fn fields(self, entry: &Entry) -> Vec<(&'static str, Value)> {
+impl JsonFormat {
+    fn fields(self, entry: &Entry) -> Vec<(&'static str, NewValue)> {
         let mut members = Vec::new();
         if self.is_typed {
-            members.push(("type", Value::Text("stdio".into())));
+            members.push(("type", NewValue::Text("stdio".into())));
         }
-        members.push(("command", Value::Text(entry.command.clone())));
-        members.push(("args", Value::List(entry.args.clone())));
-        if self.has_variables {
-            members.push(("env", Value::Object(Vec::new())));
+        members.push(("command", NewValue::Text(entry.command.clone())));
+        members.push(("args", NewValue::List(entry.args.clone())));
+        if self.has_env {
+            members.push(("env", NewValue::Object(Vec::new())));
         }
         members
     }
 }
 
 /// A value to write.
-enum Value {
+enum NewValue {
     Text(String),
     List(Vec<String>),
-    Object(Vec<(&'static str, Value)>),
+    Object(Vec<(&'static str, NewValue)>),
 }
 
 /// Layout of a text.
@@ -198,24 +193,24 @@ struct Layout<'t> {
 }
 
 impl<'t> Layout<'t> {
-    fn of(text: &'t str, root: &Node) -> Layout<'t> {
+    fn of(text: &'t str, root: &Node) -> Self {
         let first = root.members().iter().find(|member| starts_line(text, member.start));
         let unit = first.map(|member| indentation(text, member.start));
-        Layout {
+        Self {
             newline: line_break(text),
-            unit: unit.filter(|unit| !unit.is_empty()).unwrap_or(UNIT),
+            unit: unit.filter(|unit| !unit.is_empty()).unwrap_or(INDENT),
         }
     }
 }
 
-impl Value {
+impl NewValue {
     /// Formats the value over several lines, the first of which is already indented by `indent`.
     fn lines(&self, layout: Layout<'_>, indent: &str) -> String {
         match self {
-            Value::Object(members) if !members.is_empty() => {
+            Self::Object(members) if !members.is_empty() => {
                 let Layout { newline, unit } = layout;
                 let inner = format!("{indent}{unit}");
-                let line = |(key, value): &(&str, Value)| {
+                let line = |(key, value): &(&str, Self)| {
                     format!("{newline}{inner}{}: {}", quoted(key), value.lines(layout, &inner))
                 };
                 let lines: Vec<_> = members.iter().map(line).collect();
@@ -227,11 +222,11 @@ impl Value {
 
     fn on_one_line(&self) -> String {
         match self {
-            Value::Text(text) => quoted(text),
-            Value::List(texts) => quoted_list(texts),
-            Value::Object(members) if members.is_empty() => "{}".into(),
-            Value::Object(members) => {
-                let member = |(key, value): &(&str, Value)| {
+            Self::Text(text) => quoted(text),
+            Self::List(texts) => quoted_list(texts),
+            Self::Object(members) if members.is_empty() => "{}".into(),
+            Self::Object(members) => {
+                let member = |(key, value): &(&str, Self)| {
                     format!("{}: {}", quoted(key), value.on_one_line())
                 };
                 let members: Vec<_> = members.iter().map(member).collect();
@@ -242,39 +237,39 @@ impl Value {
 
     fn is_at(&self, node: &Node) -> bool {
         match (self, &node.kind) {
-            (Value::Text(text), Kind::Text(found)) => text == found,
-            (Value::List(texts), Kind::Texts(found)) => texts == found,
+            (Self::Text(text), NodeKind::Text(found)) => text == found,
+            (Self::List(texts), NodeKind::Texts(found)) => texts == found,
             // Contents that the user added stay.
-            (Value::Object(_), Kind::Object(_)) => true,
+            (Self::Object(_), NodeKind::Object(_)) => true,
             _ => false,
         }
     }
 }
 
 impl Member {
-    fn replace(&self, text: &str, layout: Layout<'_>, value: &Value) -> Splice {
+    fn replace(&self, text: &str, layout: Layout<'_>, value: &NewValue) -> Splice {
         let indent = indentation(text, self.start);
         Splice { range: self.value.range.clone(), text: value.lines(layout, indent) }
     }
 }
 
 impl Node {
-    fn entry(&self, text: &str) -> Result<Option<Entry>, Fault> {
-        let Some(Member { value: Node { kind: Kind::Text(command), .. }, .. }) =
+    fn entry(&self, text: &str) -> Result<Option<Entry>, ParseError> {
+        let Some(Member { value: Self { kind: NodeKind::Text(command), .. }, .. }) =
             self.member(text, "command")?
         else {
             return Ok(None);
         };
         let args = match self.member(text, "args")?.map(|args| &args.value.kind) {
             None => Vec::new(),
-            Some(Kind::Texts(args)) => args.clone(),
+            Some(NodeKind::Texts(args)) => args.clone(),
             Some(_) => return Ok(None),
         };
         Ok(Some(Entry { command: command.clone(), args }))
     }
 
     /// Adds a member after the last one.
-    fn insert(&self, text: &str, layout: Layout<'_>, key: &str, value: &Value) -> Vec<Splice> {
+    fn insert(&self, text: &str, layout: Layout<'_>, key: &str, value: &NewValue) -> Vec<Splice> {
         let Some(last) = self.members().last() else {
             return vec![self.insert_first(text, layout, key, value)];
         };
@@ -294,7 +289,7 @@ impl Node {
         vec![insert(last.value.range.end, ",".into()), insert(at.start, new)]
     }
 
-    fn insert_first(&self, text: &str, layout: Layout<'_>, key: &str, value: &Value) -> Splice {
+    fn insert_first(&self, text: &str, layout: Layout<'_>, key: &str, value: &NewValue) -> Splice {
         let (brace, indent) = (self.range.start, indentation(text, self.range.start));
         let inside = &text[brace + 1..self.range.end - 1];
         let (at, new) = if inside.trim().is_empty() {
@@ -361,7 +356,7 @@ mod tests {
     use proptest::sample::select;
     use serde_json::json;
 
-    const SHAPE: Shape = Shape { key: "mcpServers", is_typed: false, has_variables: false };
+    const FORMAT: JsonFormat = JsonFormat { key: "mcpServers", is_typed: false, has_env: false };
 
     fn entry() -> Entry {
         Entry { command: "/bin/fe".into(), args: vec!["--dir=/a".into()] }
@@ -370,11 +365,11 @@ mod tests {
     /// Checks that the entry is added like this, that adding it again changes nothing, and that removing it leaves no
     /// trace.
     fn check(before: &str, after: &str) {
-        let put = put(before, SHAPE, &entry()).unwrap();
+        let put = put(before, FORMAT, &entry()).unwrap();
         assert_eq!(put, after);
-        assert_eq!(find(after, SHAPE), Ok(Found::Entry(entry())));
-        assert_eq!(super::put(after, SHAPE, &entry()).unwrap(), after, "again");
-        assert_eq!(take_out(after, SHAPE).unwrap(), before, "and out");
+        assert_eq!(find(after, FORMAT), Ok(FoundEntry::Entry(entry())));
+        assert_eq!(super::put(after, FORMAT, &entry()).unwrap(), after, "again");
+        assert_eq!(remove(after, FORMAT).unwrap(), before, "and out");
     }
 
     #[test]
@@ -428,7 +423,7 @@ mod tests {
     fn an_entry_that_differs_is_changed_where_it_does() {
         let check = |before: &str, after: &str| {
             let wrap = |entry: &str| format!("{{\"mcpServers\": {{\"file-editor\": {entry}}}}}");
-            assert_eq!(put(&wrap(before), SHAPE, &entry()).unwrap(), wrap(after));
+            assert_eq!(put(&wrap(before), FORMAT, &entry()).unwrap(), wrap(after));
         };
         check(
             r#"{"env": {"KEY": "secret"}, "args": ["--dir=/b"], "command": "old" /* c */}"#,
@@ -439,8 +434,12 @@ mod tests {
             r#"{"command": "/bin/fe", "trust": true, "args": ["--dir=/a"],}"#,
         );
         let other = "{\n\"mcpServers\": {\"file-editor\": {\"url\": \"http://localhost\"}}}";
-        let refused = put(other, SHAPE, &entry()).unwrap_err();
-        assert_eq!((refused.line, refused.what.contains("does not write")), (2, true), "{refused}");
+        let refused = put(other, FORMAT, &entry()).unwrap_err();
+        assert_eq!(
+            (refused.line, refused.message.contains("does not write")),
+            (2, true),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -448,44 +447,44 @@ mod tests {
         let wrap = |entry: &str| {
             format!("{{\n  \"mcpServers\": {{\n    \"file-editor\": {entry}\n  }}\n}}")
         };
-        let check = |shape: Shape, before: &str, expected: &[(&str, &str)]| {
+        let check = |format: JsonFormat, before: &str, expected: &[(&str, &str)]| {
             let text = wrap(before);
             let field = |(name, value): &(&str, &str)| Field {
                 name: (*name).into(),
                 value: (*value).into(),
             };
             let expected: Vec<_> = expected.iter().map(field).collect();
-            assert_eq!(other_fields(&text, shape).unwrap(), expected, "{before}");
-            let replaced = replace(&text, shape, &entry()).unwrap();
-            assert_eq!(other_fields(&replaced, shape), Ok(Vec::new()), "{replaced}");
-            assert_eq!(find(&replaced, shape), Ok(Found::Entry(entry())), "{replaced}");
+            assert_eq!(other_fields(&text, format).unwrap(), expected, "{before}");
+            let replaced = replace(&text, format, &entry()).unwrap();
+            assert_eq!(other_fields(&replaced, format), Ok(Vec::new()), "{replaced}");
+            assert_eq!(find(&replaced, format), Ok(FoundEntry::Entry(entry())), "{replaced}");
         };
         let ours = r#""command": "/bin/fe", "args": ["--dir=/a"]"#;
-        check(SHAPE, &format!("{{ {ours} }}"), &[]);
+        check(FORMAT, &format!("{{ {ours} }}"), &[]);
         check(
-            SHAPE,
+            FORMAT,
             &format!(
                 r#"{{ "env": {{"A": "b", "C": [1]}}, "\u0063wd": "/tmp", {ours}, "trust": true /* c */ }}"#
             ),
             &[("env.A", "\"b\""), ("env.C", "[1]"), ("cwd", "\"/tmp\""), ("trust", "true")],
         );
         check(
-            SHAPE,
+            FORMAT,
             &format!(r#"{{ {ours}, "env": {{}}, "env": 1 }}"#),
             &[("env", "{}"), ("env", "1")],
         );
-        check(SHAPE, &format!(r#"{{ {ours}, "type": "stdio" }}"#), &[("type", "\"stdio\"")]);
-        let typed = Shape { is_typed: true, has_variables: true, ..SHAPE };
+        check(FORMAT, &format!(r#"{{ {ours}, "type": "stdio" }}"#), &[("type", "\"stdio\"")]);
+        let typed = JsonFormat { is_typed: true, has_env: true, ..FORMAT };
         check(typed, &format!(r#"{{ {ours}, "type": "stdio", "env": {{ }} }}"#), &[]);
         check(typed, &format!(r#"{{ {ours}, "type": "sse" }}"#), &[("type", "\"sse\"")]);
-        assert_eq!(other_fields("{}", SHAPE), Ok(Vec::new()));
-        assert_eq!(replace("{}", SHAPE, &entry()), Ok("{}".into()));
+        assert_eq!(other_fields("{}", FORMAT), Ok(Vec::new()));
+        assert_eq!(replace("{}", FORMAT, &entry()), Ok("{}".into()));
     }
 
     #[test]
     fn only_the_entry_is_taken_out() {
         let check = |before: &str, after: &str| {
-            assert_eq!(take_out(before, SHAPE).unwrap(), after, "{before}");
+            assert_eq!(remove(before, FORMAT).unwrap(), after, "{before}");
         };
         check(r#"{"mcpServers": {"file-editor": 1, "b": 2}}"#, r#"{"mcpServers": { "b": 2}}"#);
         check(r#"{"mcpServers": {"a": 1, "file-editor": 2}}"#, r#"{"mcpServers": {"a": 1}}"#);
@@ -505,8 +504,8 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_by_its_line() {
         let check = |text: &str, line: usize, what: &str| {
-            let fault = Fault { line, what: what.into() };
-            assert_eq!(put(text, SHAPE, &entry()), Err(fault), "{text}");
+            let error = ParseError { line, message: what.into() };
+            assert_eq!(put(text, FORMAT, &entry()), Err(error), "{text}");
         };
         check("{\n\"a\": 1\n\"b\": 2}", 3, "expected `,` or `}`");
         check("{\n\"a\" 1}", 2, "expected `:`");
@@ -581,19 +580,19 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_put_there_is_found_and_leaves_no_trace(text in text()) {
-            let with = put(&text, SHAPE, &entry()).unwrap();
-            prop_assert_eq!(find(&with, SHAPE), Ok(Found::Entry(entry())));
+            let with = put(&text, FORMAT, &entry()).unwrap();
+            prop_assert_eq!(find(&with, FORMAT), Ok(FoundEntry::Entry(entry())));
             let other = Entry { command: "other".into(), ..entry() };
-            let changed = put(&with, SHAPE, &other).unwrap();
-            prop_assert_eq!(find(&changed, SHAPE), Ok(Found::Entry(other)));
-            prop_assert_eq!(take_out(&changed, SHAPE).unwrap(), text.clone());
-            prop_assert_eq!(take_out(&with, SHAPE).unwrap(), text);
+            let changed = put(&with, FORMAT, &other).unwrap();
+            prop_assert_eq!(find(&changed, FORMAT), Ok(FoundEntry::Entry(other)));
+            prop_assert_eq!(remove(&changed, FORMAT).unwrap(), text.clone());
+            prop_assert_eq!(remove(&with, FORMAT).unwrap(), text);
         }
 
         #[test]
         fn any_text_is_refused_or_kept(text in "[{}\\[\\]\":,/* \r\na1\\\\]{0,24}") {
-            if let Ok(with) = put(&text, SHAPE, &entry()) {
-                prop_assert_eq!(take_out(&with, SHAPE).unwrap(), text);
+            if let Ok(with) = put(&text, FORMAT, &entry()) {
+                prop_assert_eq!(remove(&with, FORMAT).unwrap(), text);
             }
         }
 
@@ -605,8 +604,8 @@ mod tests {
                 expected["mcpServers"][&key] = json!({ "command": key });
             }
             let text = if is_pretty { serde_json::to_string_pretty(&expected) } else { serde_json::to_string(&expected) };
-            let with = put(&text.unwrap(), SHAPE, &entry()).unwrap();
-            expected["mcpServers"][NAME] = json!({ "command": "/bin/fe", "args": ["--dir=/a"] });
+            let with = put(&text.unwrap(), FORMAT, &entry()).unwrap();
+            expected["mcpServers"][SERVER_NAME] = json!({ "command": "/bin/fe", "args": ["--dir=/a"] });
             prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&with).unwrap(), expected);
         }
     }

@@ -1,9 +1,9 @@
 //! A position in a text that is scanned from its beginning: the common part of the JSON and TOML scanners.
 
-use super::entry::Fault;
+use super::entry::ParseError;
 
 /// Limit of the nesting, deeper than any real configuration.
-const DEEPEST: usize = 100;
+const DEPTH_MAX: usize = 100;
 
 pub struct Scanner<'t> {
     pub text: &'t str,
@@ -12,12 +12,12 @@ pub struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    pub fn new(text: &'t str) -> Scanner<'t> {
-        Scanner { text, at: 0, depth: 0 }
+    pub fn new(text: &'t str) -> Self {
+        Self { text, at: 0, depth: 0 }
     }
 
-    pub fn fault(&self, what: &str) -> Fault {
-        Fault::at(self.text, self.at, what)
+    pub fn error(&self, message: &str) -> ParseError {
+        ParseError::at(self.text, self.at, message)
     }
 
     pub fn rest(&self) -> &'t str {
@@ -40,9 +40,9 @@ impl<'t> Scanner<'t> {
     }
 
     /// Skips an opening bracket.
-    pub fn enter(&mut self) -> Result<(), Fault> {
-        if self.depth == DEEPEST {
-            return Err(self.fault("nested too deeply"));
+    pub fn enter(&mut self) -> Result<(), ParseError> {
+        if self.depth == DEPTH_MAX {
+            return Err(self.error("nested too deeply"));
         }
         self.depth += 1;
         self.at += 1;
@@ -55,21 +55,21 @@ impl<'t> Scanner<'t> {
 
     /// Skips `"…"` and returns its value, if it can be decoded. Half of a surrogate pair is no character, but
     /// JavaScript writes one where a text was cut, and TOML has escapes that JSON has not; `setup` writes neither.
-    pub fn take_quoted(&mut self) -> Result<Option<String>, Fault> {
+    pub fn take_quoted(&mut self) -> Result<Option<String>, ParseError> {
         let inside = &self.rest()[1..];
         let end = text::end_of_text(inside.as_bytes());
         let raw = self.take_string(end.map(|end| &inside[..end]))?;
         let text = text::unescape(raw);
         if text.is_none() && !is_escaped_well(raw) {
-            return Err(self.fault("invalid escape in a string"));
+            return Err(self.error("invalid escape in a string"));
         }
         Ok(text)
     }
 
     /// Skips a string, which must be on one line.
-    pub fn take_string(&mut self, inside: Option<&'t str>) -> Result<&'t str, Fault> {
+    pub fn take_string(&mut self, inside: Option<&'t str>) -> Result<&'t str, ParseError> {
         let inside = inside.filter(|inside| !inside.contains('\n'));
-        let inside = inside.ok_or_else(|| self.fault("unterminated string"))?;
+        let inside = inside.ok_or_else(|| self.error("unterminated string"))?;
         self.at += inside.len() + 2;
         Ok(inside)
     }
@@ -112,7 +112,8 @@ mod tests {
             let quoted = format!("\"{raw}\" rest");
             let mut scanner = Scanner::new(&quoted);
             let found = scanner.take_quoted();
-            let found = found.as_ref().map(Option::as_deref).map_err(|fault| fault.what.as_str());
+            let found =
+                found.as_ref().map(Option::as_deref).map_err(|error| error.message.as_str());
             assert_eq!(found, expected, "{raw}");
             assert!(found.is_err() || scanner.rest() == " rest", "{raw}");
         };

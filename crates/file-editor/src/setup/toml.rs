@@ -1,6 +1,8 @@
 //! TOML, as Codex writes it: finds the table of this server, adds it at the end, changes it in place or removes it.
 //! Pure functions on text.
 //!
+//! The crate `toml_edit` loses CRLF line endings, so the text is changed by splices instead.
+//!
 //! A new table is added after everything else and a blank line. It ends with a line break if the text before it did, so
 //! that removing it restores that text.
 
@@ -10,59 +12,58 @@ use std::ops::Range;
 
 use text::{Splice, splice};
 
-use super::{
-    entry::{Entry, Fault, Field, NAME, line_break, quoted, quoted_list},
-    json::Found,
+use super::entry::{
+    Entry, Field, FoundEntry, ParseError, SERVER_NAME, line_break, quoted, quoted_list,
 };
-use scan::{Item, Kind, Value, scan};
+use scan::{Item, ItemKind, TomlValue, scan};
 
 /// Key of the table that holds all servers.
 const SERVERS: &str = "mcp_servers";
 
-pub fn find(text: &str) -> Result<Found, Fault> {
-    let items = understood(text)?;
+pub fn find(text: &str) -> Result<FoundEntry, ParseError> {
+    let items = parse(text)?;
     if !items.iter().any(Item::is_ours) {
-        return Ok(Found::Nothing);
+        return Ok(FoundEntry::Missing);
     }
-    Ok(own_table(&items).and_then(entry).map_or(Found::Other, Found::Entry))
+    Ok(own_table(&items).and_then(entry).map_or(FoundEntry::OtherForm, FoundEntry::Entry))
 }
 
 /// True if the table is disabled.
-pub fn is_off(text: &str) -> bool {
-    let Ok(items) = understood(text) else { return false };
+pub fn is_disabled(text: &str) -> bool {
+    let Ok(items) = parse(text) else { return false };
     let enabled = own_table(&items).and_then(|table| field(table, "enabled"));
     enabled.is_some_and(|(_, range)| text[range.clone()] == *"false")
 }
 
 /// Adds the table, or changes the existing one. Other pairs of the existing one stay.
-pub fn put(text: &str, entry: &Entry) -> Result<String, Fault> {
+pub fn put(text: &str, entry: &Entry) -> Result<String, ParseError> {
     match find(text)? {
-        Found::Nothing => return Ok(append(text, entry)),
-        Found::Other => return Err(Fault::other_form(text)),
-        Found::Entry(_) => {}
+        FoundEntry::Missing => return Ok(append(text, entry)),
+        FoundEntry::OtherForm => return Err(ParseError::unknown_form(text)),
+        FoundEntry::Entry(_) => {}
     }
-    let text = set(text, "command", &Value::Text(entry.command.clone()))?;
-    set(&text, "args", &Value::Texts(entry.args.clone()))
+    let text = set(text, "command", &TomlValue::Text(entry.command.clone()))?;
+    set(&text, "args", &TomlValue::Texts(entry.args.clone()))
 }
 
 /// Returns the pairs of the server's table that [`whole`] would not write, and those of the tables below it.
-pub fn other_fields(text: &str) -> Result<Vec<Field>, Fault> {
-    let items = understood(text)?;
+pub fn other_fields(text: &str) -> Result<Vec<Field>, ParseError> {
+    let items = parse(text)?;
     let mut fields = Vec::new();
     let mut table: &[String] = &[];
     for item in &items {
         match &item.kind {
-            Kind::Table | Kind::Tables => {
+            ItemKind::Table | ItemKind::Tables => {
                 table = if item.is_ours() { &item.path } else { &[] };
                 if table.len() > 2 {
                     fields.push(Field { name: table[2..].join("."), value: "a table".into() });
                 }
             }
-            Kind::Pair { at, .. } if !table.is_empty() && !is_written_by_us(table, item) => {
+            ItemKind::Pair { at, .. } if !table.is_empty() && !is_written_by_us(table, item) => {
                 let name = [&table[2..], &item.path[..]].concat().join(".");
                 fields.push(Field { name, value: text[at.clone()].into() });
             }
-            Kind::Pair { .. } => {}
+            ItemKind::Pair { .. } => {}
         }
     }
     Ok(fields)
@@ -74,8 +75,8 @@ fn is_written_by_us(table: &[String], pair: &Item) -> bool {
 }
 
 /// Replaces the existing table by this one and nothing else.
-pub fn replace(text: &str, entry: &Entry) -> Result<String, Fault> {
-    let items = understood(text)?;
+pub fn replace(text: &str, entry: &Entry) -> Result<String, ParseError> {
+    let items = parse(text)?;
     let mut splices = Vec::new();
     let mut table: &[String] = &[];
     for item in &items {
@@ -95,8 +96,8 @@ pub fn replace(text: &str, entry: &Entry) -> Result<String, Fault> {
 }
 
 /// Removes the table and those below it.
-pub fn take_out(text: &str) -> Result<String, Fault> {
-    let items = understood(text)?;
+pub fn remove(text: &str) -> Result<String, ParseError> {
+    let items = parse(text)?;
     let mut splices: Vec<Splice> = Vec::new();
     for (at, item) in items.iter().enumerate().filter(|(_, item)| item.is_ours()) {
         let pairs = items[at + 1..].iter().take_while(|item| item.is_pair());
@@ -111,7 +112,7 @@ pub fn take_out(text: &str) -> Result<String, Fault> {
 /// Returns the table alone, without a line break at its end.
 pub fn whole(entry: &Entry, newline: &str) -> String {
     let (command, args) = (quoted(&entry.command), quoted_list(&entry.args));
-    format!("[{SERVERS}.{NAME}]{newline}command = {command}{newline}args = {args}")
+    format!("[{SERVERS}.{SERVER_NAME}]{newline}command = {command}{newline}args = {args}")
 }
 
 fn append(text: &str, entry: &Entry) -> String {
@@ -142,8 +143,8 @@ fn start_of_table(text: &str, header: usize, end: usize) -> usize {
 }
 
 /// Sets one field of the server's table, unless it has the value.
-fn set(text: &str, key: &str, new: &Value) -> Result<String, Fault> {
-    let items = understood(text)?;
+fn set(text: &str, key: &str, new: &TomlValue) -> Result<String, ParseError> {
+    let items = parse(text)?;
     let Some([header, pairs @ ..]) = own_table(&items) else { return Ok(text.into()) };
     let splice = match field(pairs, key) {
         Some((value, _)) if value == new => return Ok(text.into()),
@@ -168,28 +169,28 @@ fn own_table(items: &[Item]) -> Option<&[Item]> {
 }
 
 fn entry(table: &[Item]) -> Option<Entry> {
-    let Some((Value::Text(command), _)) = field(table, "command") else { return None };
+    let Some((TomlValue::Text(command), _)) = field(table, "command") else { return None };
     let args = match field(table, "args") {
         None => Vec::new(),
-        Some((Value::Texts(args), _)) => args.clone(),
+        Some((TomlValue::Texts(args), _)) => args.clone(),
         Some(_) => return None,
     };
     Some(Entry { command: command.clone(), args })
 }
 
-fn field<'i>(items: &'i [Item], key: &str) -> Option<(&'i Value, &'i Range<usize>)> {
+fn field<'i>(items: &'i [Item], key: &str) -> Option<(&'i TomlValue, &'i Range<usize>)> {
     items.iter().find_map(|item| match &item.kind {
-        Kind::Pair { value, at } if item.path == [key] => Some((value, at)),
+        ItemKind::Pair { value, at } if item.path == [key] => Some((value, at)),
         _ => None,
     })
 }
 
-impl Value {
+impl TomlValue {
     fn written(&self) -> String {
         match self {
-            Value::Text(text) => quoted(text),
-            Value::Texts(texts) => quoted_list(texts),
-            Value::Other => String::new(),
+            Self::Text(text) => quoted(text),
+            Self::Texts(texts) => quoted_list(texts),
+            Self::Other => String::new(),
         }
     }
 }
@@ -197,38 +198,40 @@ impl Value {
 impl Item {
     /// True for the server's table, or one below it.
     fn is_ours(&self) -> bool {
-        !self.is_pair() && self.path.starts_with(&[SERVERS.into(), NAME.into()])
+        !self.is_pair() && self.path.starts_with(&[SERVERS.into(), SERVER_NAME.into()])
     }
 }
 
 /// Returns all items of a text in which servers are tables. Other notations mean the same, but a table cannot always be
 /// added to them, or a part of them removed.
-fn understood(text: &str) -> Result<Vec<Item>, Fault> {
+fn parse(text: &str) -> Result<Vec<Item>, ParseError> {
     let items = scan(text)?;
     let mut table: &[String] = &[];
     let mut has_ours = false;
     for item in &items {
-        let refuse = |what: &str| Err(Fault::at(text, item.range.start, what));
+        let refuse = |message: &str| Err(ParseError::at(text, item.range.start, message));
         let [first, rest @ ..] = &item.path[..] else { continue };
         match item.kind {
-            Kind::Pair { .. } => match table {
+            ItemKind::Pair { .. } => match table {
                 [] if first == SERVERS => {
                     return refuse("`mcp_servers` is not written as tables (`[mcp_servers.…]`)");
                 }
-                [only] if only == SERVERS && first == NAME => {
+                [only] if only == SERVERS && first == SERVER_NAME => {
                     return refuse("`file-editor` is not a table of its own");
                 }
                 _ => continue,
             },
-            Kind::Tables if first == SERVERS && rest.first().is_none_or(|name| name == NAME) => {
+            ItemKind::Tables
+                if first == SERVERS && rest.first().is_none_or(|name| name == SERVER_NAME) =>
+            {
                 return refuse("`mcp_servers` is a list of tables");
             }
-            Kind::Table if item.is_ours() && rest.len() == 1 => {
+            ItemKind::Table if item.is_ours() && rest.len() == 1 => {
                 if std::mem::replace(&mut has_ours, true) {
                     return refuse("`[mcp_servers.file-editor]` occurs twice");
                 }
             }
-            Kind::Table | Kind::Tables => {}
+            ItemKind::Table | ItemKind::Tables => {}
         }
         table = &item.path;
     }
@@ -251,9 +254,9 @@ mod tests {
     /// trace.
     fn check(before: &str, after: &str) {
         assert_eq!(put(before, &entry()).unwrap(), after);
-        assert_eq!(find(after), Ok(Found::Entry(entry())));
+        assert_eq!(find(after), Ok(FoundEntry::Entry(entry())));
         assert_eq!(put(after, &entry()).unwrap(), after, "again");
-        assert_eq!(take_out(after).unwrap(), before, "and out");
+        assert_eq!(remove(after).unwrap(), before, "and out");
     }
 
     const OURS: &str = "[mcp_servers.file-editor]\ncommand = \"/bin/fe\"\nargs = [\"--dir=/a\"]";
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_table_is_taken_out_with_those_below_it() {
-        let check = |before: &str, after: &str| assert_eq!(take_out(before).unwrap(), after);
+        let check = |before: &str, after: &str| assert_eq!(remove(before).unwrap(), after);
         check(
             "a = 1\n\n[mcp_servers.file-editor]\ncommand = 1\n\n[mcp_servers.file-editor.env]\nA = 1\n\n# next\n[b]\n",
             "a = 1\n\n# next\n[b]\n",
@@ -325,8 +328,8 @@ mod tests {
     #[test]
     fn what_cannot_be_edited_safely_is_refused_by_its_line() {
         let check = |text: &str, line: usize, what: &str| {
-            let fault = put(text, &entry()).unwrap_err();
-            assert_eq!((fault.line, fault.what.contains(what)), (line, true), "{text}: {fault}");
+            let error = put(text, &entry()).unwrap_err();
+            assert_eq!((error.line, error.message.contains(what)), (line, true), "{text}: {error}");
         };
         check("a = 1\nmcp_servers = { b = {} }\n", 2, "not written as tables");
         check("mcp_servers.b.command = \"x\"\n", 1, "not written as tables");
@@ -335,7 +338,11 @@ mod tests {
         check("[[mcp_servers]]\n", 1, "a list of tables");
         check("[[mcp_servers.file-editor]]\n", 1, "a list of tables");
         check("[mcp_servers.file-editor]\n[mcp_servers.file-editor]\n", 2, "twice");
-        check("a = 1\n\n[mcp_servers.file-editor]\nurl = \"http://localhost\"\n", 3, "does not write");
+        check(
+            "a = 1\n\n[mcp_servers.file-editor]\nurl = \"http://localhost\"\n",
+            3,
+            "does not write",
+        );
         check("a = 1\nb\n", 2, "expected `=`");
         check("a = \n", 1, "expected a value");
         check("\n\n[a\n", 3, "expected `]`");
@@ -378,18 +385,18 @@ mod tests {
         #[test]
         fn what_was_put_there_is_found_and_leaves_no_trace(text in text()) {
             let with = put(&text, &entry()).unwrap();
-            prop_assert_eq!(find(&with), Ok(Found::Entry(entry())));
+            prop_assert_eq!(find(&with), Ok(FoundEntry::Entry(entry())));
             let other = Entry { command: "other".into(), ..entry() };
             let changed = put(&with, &other).unwrap();
-            prop_assert_eq!(find(&changed), Ok(Found::Entry(other)));
-            prop_assert_eq!(take_out(&changed).unwrap(), text.clone());
-            prop_assert_eq!(take_out(&with).unwrap(), text);
+            prop_assert_eq!(find(&changed), Ok(FoundEntry::Entry(other)));
+            prop_assert_eq!(remove(&changed).unwrap(), text.clone());
+            prop_assert_eq!(remove(&with).unwrap(), text);
         }
 
         #[test]
         fn any_text_is_refused_or_kept(text in "[{}\\[\\]\"'=,.# \r\na1\\\\]{0,24}") {
             if let Ok(with) = put(&text, &entry()) {
-                prop_assert_eq!(take_out(&with).unwrap(), text);
+                prop_assert_eq!(remove(&with).unwrap(), text);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::entry::Fault;
+use super::super::entry::ParseError;
 use super::super::scanner::{Scanner, first_line};
 
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
@@ -11,11 +11,11 @@ const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 #[derive(Debug)]
 pub struct Node {
     pub range: Range<usize>,
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 #[derive(Debug)]
-pub enum Kind {
+pub enum NodeKind {
     Object(Vec<Member>),
     /// A list of texts only.
     Texts(Vec<String>),
@@ -46,36 +46,40 @@ pub struct Gap {
 impl Node {
     pub fn members(&self) -> &[Member] {
         match &self.kind {
-            Kind::Object(members) => members,
+            NodeKind::Object(members) => members,
             _ => &[],
         }
     }
 
     /// Returns the member of that name. A repeated name is an error, since parsers may use either.
-    pub fn member(&self, text: &str, key: &str) -> Result<Option<&Member>, Fault> {
+    pub fn member(&self, text: &str, key: &str) -> Result<Option<&Member>, ParseError> {
         let mut found = self.members().iter().filter(|member| member.key == key);
         match (found.next(), found.next()) {
             (_, Some(twice)) => {
-                Err(Fault::at(text, twice.start, &format!("`{key}` occurs twice")))
+                Err(ParseError::at(text, twice.start, &format!("`{key}` occurs twice")))
             }
             (member, None) => Ok(member),
         }
     }
 
     /// Returns the member of that name, if any, which then must be an object.
-    pub fn object(&self, text: &str, key: &str) -> Result<Option<&Node>, Fault> {
+    pub fn object(&self, text: &str, key: &str) -> Result<Option<&Self>, ParseError> {
         match self.member(text, key)? {
-            Some(Member { value, .. }) if matches!(value.kind, Kind::Object(_)) => Ok(Some(value)),
-            Some(member) => {
-                Err(Fault::at(text, member.start, &format!("`{key}` is not an object (`{{ … }}`)")))
+            Some(Member { value, .. }) if matches!(value.kind, NodeKind::Object(_)) => {
+                Ok(Some(value))
             }
+            Some(member) => Err(ParseError::at(
+                text,
+                member.start,
+                &format!("`{key}` is not an object (`{{ … }}`)"),
+            )),
             None => Ok(None),
         }
     }
 }
 
 /// Scans the one value of a text; `None` if there is nothing but blanks.
-pub fn scan(text: &str) -> Result<Option<Node>, Fault> {
+pub fn scan(text: &str) -> Result<Option<Node>, ParseError> {
     if text.trim_matches(BLANKS).is_empty() {
         return Ok(None);
     }
@@ -84,10 +88,10 @@ pub fn scan(text: &str) -> Result<Option<Node>, Fault> {
     let root = value(&mut scanner)?;
     skip(&mut scanner)?;
     if scanner.at < text.len() {
-        return Err(scanner.fault("unexpected text after the end"));
+        return Err(scanner.error("unexpected text after the end"));
     }
-    if !matches!(root.kind, Kind::Object(_)) {
-        return Err(Fault::at(text, root.range.start, "not an object (`{ … }`)"));
+    if !matches!(root.kind, NodeKind::Object(_)) {
+        return Err(ParseError::at(text, root.range.start, "not an object (`{ … }`)"));
     }
     Ok(Some(root))
 }
@@ -125,13 +129,13 @@ fn comment(text: &str, at: usize) -> Option<Comment> {
 }
 
 /// Skips blanks and comments.
-fn skip(scanner: &mut Scanner<'_>) -> Result<Gap, Fault> {
+fn skip(scanner: &mut Scanner<'_>) -> Result<Gap, ParseError> {
     let mut gap = Gap { start: scanner.at, follows_line_comment: false };
     loop {
         scanner.take_all(|c| BLANKS.contains(&c));
         gap = match comment(scanner.text, scanner.at) {
             None => return Ok(gap),
-            Some(Comment::Endless) => return Err(scanner.fault("unterminated comment")),
+            Some(Comment::Endless) => return Err(scanner.error("unterminated comment")),
             Some(Comment::Line(end)) => Gap { start: end, follows_line_comment: true },
             Some(Comment::Block(end)) => Gap { start: end, follows_line_comment: false },
         };
@@ -139,39 +143,39 @@ fn skip(scanner: &mut Scanner<'_>) -> Result<Gap, Fault> {
     }
 }
 
-fn value(scanner: &mut Scanner<'_>) -> Result<Node, Fault> {
+fn value(scanner: &mut Scanner<'_>) -> Result<Node, ParseError> {
     let start = scanner.at;
     let kind = match scanner.rest().bytes().next() {
         Some(b'{') => object(scanner)?,
         Some(b'[') => list(scanner)?,
-        Some(b'"') => scanner.take_quoted()?.map_or(Kind::Other, Kind::Text),
+        Some(b'"') => scanner.take_quoted()?.map_or(NodeKind::Other, NodeKind::Text),
         Some(_) => word(scanner)?,
-        None => return Err(scanner.fault("unexpected end of file")),
+        None => return Err(scanner.error("unexpected end of file")),
     };
     Ok(Node { range: start..scanner.at, kind })
 }
 
-fn object(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
+fn object(scanner: &mut Scanner<'_>) -> Result<NodeKind, ParseError> {
     scanner.enter()?;
     let mut members: Vec<Member> = Vec::new();
     loop {
         let gap = skip(scanner)?;
         if scanner.take("}") {
             scanner.leave();
-            return Ok(Kind::Object(members));
+            return Ok(NodeKind::Object(members));
         }
         if members.last().is_some_and(|last| last.comma.is_none()) {
-            return Err(scanner.fault("expected `,` or `}`"));
+            return Err(scanner.error("expected `,` or `}`"));
         }
         let start = scanner.at;
         if !scanner.rest().starts_with('"') {
-            return Err(scanner.fault("expected a name in quotes"));
+            return Err(scanner.error("expected a name in quotes"));
         }
         // A name that cannot be decoded is none that is looked for.
         let key = scanner.take_quoted()?.unwrap_or_default();
         skip(scanner)?;
         if !scanner.take(":") {
-            return Err(scanner.fault("expected `:`"));
+            return Err(scanner.error("expected `:`"));
         }
         skip(scanner)?;
         let value = value(scanner)?;
@@ -180,20 +184,20 @@ fn object(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
     }
 }
 
-fn list(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
+fn list(scanner: &mut Scanner<'_>) -> Result<NodeKind, ParseError> {
     scanner.enter()?;
     let (mut texts, mut has_others, mut is_open) = (Vec::new(), false, true);
     loop {
         skip(scanner)?;
         if scanner.take("]") {
             scanner.leave();
-            return Ok(if has_others { Kind::Other } else { Kind::Texts(texts) });
+            return Ok(if has_others { NodeKind::Other } else { NodeKind::Texts(texts) });
         }
         if !is_open {
-            return Err(scanner.fault("expected `,` or `]`"));
+            return Err(scanner.error("expected `,` or `]`"));
         }
         match value(scanner)?.kind {
-            Kind::Text(text) => texts.push(text),
+            NodeKind::Text(text) => texts.push(text),
             _ => has_others = true,
         }
         is_open = comma(scanner)?.is_some();
@@ -201,7 +205,7 @@ fn list(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
 }
 
 /// Returns the position of the next comma, if it comes next.
-fn comma(scanner: &mut Scanner<'_>) -> Result<Option<usize>, Fault> {
+fn comma(scanner: &mut Scanner<'_>) -> Result<Option<usize>, ParseError> {
     let before = scanner.at;
     skip(scanner)?;
     let at = scanner.at;
@@ -212,7 +216,7 @@ fn comma(scanner: &mut Scanner<'_>) -> Result<Option<usize>, Fault> {
     Ok(None)
 }
 
-fn word(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
+fn word(scanner: &mut Scanner<'_>) -> Result<NodeKind, ParseError> {
     let word = scanner.take_all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     // Other words that Rust parses as numbers, such as `inf`, begin with a letter.
     let is_number = || {
@@ -220,7 +224,7 @@ fn word(scanner: &mut Scanner<'_>) -> Result<Kind, Fault> {
         begins && word.parse::<f64>().is_ok()
     };
     if matches!(word, "true" | "false" | "null") || is_number() {
-        return Ok(Kind::Other);
+        return Ok(NodeKind::Other);
     }
-    Err(scanner.fault("expected a value"))
+    Err(scanner.error("expected a value"))
 }

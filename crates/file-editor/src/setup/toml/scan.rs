@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::entry::Fault;
+use super::super::entry::ParseError;
 use super::super::scanner::{Scanner, first_line};
 
 /// A header, or a pair of a key and a value.
@@ -11,21 +11,21 @@ pub struct Item {
     pub range: Range<usize>,
     /// Names of a header or key.
     pub path: Vec<String>,
-    pub kind: Kind,
+    pub kind: ItemKind,
 }
 
-pub enum Kind {
+pub enum ItemKind {
     Table,
     /// `[[…]]`
     Tables,
     Pair {
-        value: Value,
+        value: TomlValue,
         at: Range<usize>,
     },
 }
 
 #[derive(PartialEq, Eq)]
-pub enum Value {
+pub enum TomlValue {
     Text(String),
     /// A list of texts only.
     Texts(Vec<String>),
@@ -34,11 +34,11 @@ pub enum Value {
 
 impl Item {
     pub fn is_pair(&self) -> bool {
-        matches!(self.kind, Kind::Pair { .. })
+        matches!(self.kind, ItemKind::Pair { .. })
     }
 }
 
-pub fn scan(text: &str) -> Result<Vec<Item>, Fault> {
+pub fn scan(text: &str) -> Result<Vec<Item>, ParseError> {
     let mut scanner = Scanner::new(text);
     let mut items = Vec::new();
     loop {
@@ -52,7 +52,7 @@ pub fn scan(text: &str) -> Result<Vec<Item>, Fault> {
         skip_blanks(&mut scanner);
         skip_comment(&mut scanner)?;
         if !take_line_break(&mut scanner) && scanner.at < text.len() {
-            return Err(scanner.fault("unexpected text on the same line"));
+            return Err(scanner.error("unexpected text on the same line"));
         }
         items.push(Item { range: start..scanner.at, path, kind });
     }
@@ -62,13 +62,13 @@ fn skip_blanks(scanner: &mut Scanner<'_>) {
     scanner.take_all(|c| matches!(c, ' ' | '\t'));
 }
 
-fn skip_comment(scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+fn skip_comment(scanner: &mut Scanner<'_>) -> Result<(), ParseError> {
     if !scanner.rest().starts_with('#') {
         return Ok(());
     }
     let line = first_line(scanner.rest());
     if line.contains('\r') {
-        return Err(scanner.fault("carriage return without a line feed"));
+        return Err(scanner.error("carriage return without a line feed"));
     }
     scanner.at += line.len();
     Ok(())
@@ -79,7 +79,7 @@ fn take_line_break(scanner: &mut Scanner<'_>) -> bool {
 }
 
 /// Skips blanks, comments and line breaks.
-fn skip_lines(scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+fn skip_lines(scanner: &mut Scanner<'_>) -> Result<(), ParseError> {
     loop {
         skip_blanks(scanner);
         skip_comment(scanner)?;
@@ -89,37 +89,37 @@ fn skip_lines(scanner: &mut Scanner<'_>) -> Result<(), Fault> {
     }
 }
 
-fn header(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, Kind), Fault> {
+fn header(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, ItemKind), ParseError> {
     let (close, kind) = if scanner.take("[[") {
-        ("]]", Kind::Tables)
+        ("]]", ItemKind::Tables)
     } else {
         scanner.take("[");
-        ("]", Kind::Table)
+        ("]", ItemKind::Table)
     };
     let path = key(scanner)?;
-    if scanner.take(close) { Ok((path, kind)) } else { Err(scanner.fault("expected `]`")) }
+    if scanner.take(close) { Ok((path, kind)) } else { Err(scanner.error("expected `]`")) }
 }
 
-fn pair(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, Kind), Fault> {
+fn pair(scanner: &mut Scanner<'_>) -> Result<(Vec<String>, ItemKind), ParseError> {
     let path = key(scanner)?;
     if !scanner.take("=") {
-        return Err(scanner.fault("expected `=`"));
+        return Err(scanner.error("expected `=`"));
     }
     skip_blanks(scanner);
     let start = scanner.at;
     let value = value(scanner)?;
-    Ok((path, Kind::Pair { value, at: start..scanner.at }))
+    Ok((path, ItemKind::Pair { value, at: start..scanner.at }))
 }
 
 /// Parses names with dots between them, and blanks around.
-fn key(scanner: &mut Scanner<'_>) -> Result<Vec<String>, Fault> {
+fn key(scanner: &mut Scanner<'_>) -> Result<Vec<String>, ParseError> {
     let mut names = Vec::new();
     loop {
         skip_blanks(scanner);
         let name = match scanner.rest().bytes().next() {
             Some(b'"') => scanner
                 .take_quoted()?
-                .ok_or_else(|| scanner.fault("unsupported escape in a name"))?,
+                .ok_or_else(|| scanner.error("unsupported escape in a name"))?,
             Some(b'\'') => literal(scanner)?,
             _ => bare(scanner)?,
         };
@@ -131,39 +131,39 @@ fn key(scanner: &mut Scanner<'_>) -> Result<Vec<String>, Fault> {
     }
 }
 
-fn bare(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
+fn bare(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
     let name = scanner.take_all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if name.is_empty() { Err(scanner.fault("expected a name")) } else { Ok(name.into()) }
+    if name.is_empty() { Err(scanner.error("expected a name")) } else { Ok(name.into()) }
 }
 
-fn value(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+fn value(scanner: &mut Scanner<'_>) -> Result<TomlValue, ParseError> {
     let rest = scanner.rest();
     if rest.starts_with("\"\"\"") || rest.starts_with("'''") {
         return several_lines(scanner);
     }
     match rest.bytes().next() {
-        Some(b'"') => Ok(scanner.take_quoted()?.map_or(Value::Other, Value::Text)),
-        Some(b'\'') => literal(scanner).map(Value::Text),
+        Some(b'"') => Ok(scanner.take_quoted()?.map_or(TomlValue::Other, TomlValue::Text)),
+        Some(b'\'') => literal(scanner).map(TomlValue::Text),
         Some(b'[') => list(scanner),
         Some(b'{') => table(scanner),
         _ => word(scanner),
     }
 }
 
-fn list(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+fn list(scanner: &mut Scanner<'_>) -> Result<TomlValue, ParseError> {
     scanner.enter()?;
     let (mut texts, mut has_others, mut is_open) = (Vec::new(), false, true);
     loop {
         skip_lines(scanner)?;
         if scanner.take("]") {
             scanner.leave();
-            return Ok(if has_others { Value::Other } else { Value::Texts(texts) });
+            return Ok(if has_others { TomlValue::Other } else { TomlValue::Texts(texts) });
         }
         if !is_open {
-            return Err(scanner.fault("expected `,` or `]`"));
+            return Err(scanner.error("expected `,` or `]`"));
         }
         match value(scanner)? {
-            Value::Text(text) => texts.push(text),
+            TomlValue::Text(text) => texts.push(text),
             _ => has_others = true,
         }
         skip_lines(scanner)?;
@@ -171,17 +171,17 @@ fn list(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
     }
 }
 
-fn table(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+fn table(scanner: &mut Scanner<'_>) -> Result<TomlValue, ParseError> {
     scanner.enter()?;
     let mut is_open = true;
     loop {
         skip_lines(scanner)?;
         if scanner.take("}") {
             scanner.leave();
-            return Ok(Value::Other);
+            return Ok(TomlValue::Other);
         }
         if !is_open {
-            return Err(scanner.fault("expected `,` or `}`"));
+            return Err(scanner.error("expected `,` or `}`"));
         }
         pair(scanner)?;
         skip_lines(scanner)?;
@@ -190,13 +190,13 @@ fn table(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
 }
 
 /// Parses `'…'`.
-fn literal(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
+fn literal(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
     let inside = &scanner.rest()[1..];
     scanner.take_string(inside.split_once('\'').map(|(inside, _)| inside)).map(String::from)
 }
 
 /// Skips `"""…"""` or `'''…'''`, which may end with up to five quotes.
-fn several_lines(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+fn several_lines(scanner: &mut Scanner<'_>) -> Result<TomlValue, ParseError> {
     let (quotes, has_escapes) =
         if scanner.rest().starts_with('"') { ("\"\"\"", true) } else { ("'''", false) };
     let mut at = scanner.at + quotes.len();
@@ -205,9 +205,9 @@ fn several_lines(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
         if let Some(behind) = rest.strip_prefix(quotes) {
             let more = behind.len() - behind.trim_start_matches(&quotes[..1]).len();
             scanner.at = at + quotes.len() + more.min(2);
-            return Ok(Value::Other);
+            return Ok(TomlValue::Other);
         }
-        let next = rest.chars().next().ok_or_else(|| scanner.fault("unterminated string"))?;
+        let next = rest.chars().next().ok_or_else(|| scanner.error("unterminated string"))?;
         at += next.len_utf8();
         if has_escapes && next == '\\' {
             at += scanner.text[at..].chars().next().map_or(0, char::len_utf8);
@@ -216,11 +216,11 @@ fn several_lines(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
 }
 
 /// Skips a number, a date, `true` or `false`.
-fn word(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
+fn word(scanner: &mut Scanner<'_>) -> Result<TomlValue, ParseError> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "+-._:".contains(c);
     let word = scanner.take_all(is_part);
     if word.is_empty() {
-        return Err(scanner.fault("expected a value"));
+        return Err(scanner.error("expected a value"));
     }
     // A date may have a blank before its time.
     let has_time = scanner.rest().starts_with(' ')
@@ -230,5 +230,5 @@ fn word(scanner: &mut Scanner<'_>) -> Result<Value, Fault> {
         scanner.at += 1;
         scanner.take_all(is_part);
     }
-    Ok(Value::Other)
+    Ok(TomlValue::Other)
 }

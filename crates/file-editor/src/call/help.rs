@@ -17,21 +17,21 @@ pub fn command(mut definition: Command) -> String {
 
 /// Lists the tools, one a line.
 pub fn list() -> String {
-    let names = tools::agent_tools().map(|entry| entry.name.len());
+    let names = tools::agent_tools().map(|tool| tool.name.len());
     let width = names.max().unwrap_or_default();
-    tools::agent_tools().fold(String::new(), |mut list, entry| {
-        let said = entry.description();
-        let first = said.split(['.', ':']).next().unwrap_or_default();
-        let alias = entry.alias.map(|alias| format!(" (also {alias})")).unwrap_or_default();
-        let _ = writeln!(list, "{:width$}  {first}{alias}", entry.name);
+    tools::agent_tools().fold(String::new(), |mut list, tool| {
+        let description = tool.description();
+        let first = description.split(['.', ':']).next().unwrap_or_default();
+        let alias = tool.alias.map(|alias| format!(" (also {alias})")).unwrap_or_default();
+        let _ = writeln!(list, "{:width$}  {first}{alias}", tool.name);
         list
     })
 }
 
 /// Returns the help of a tool.
-pub fn tool(entry: &ToolSpec) -> String {
-    let schema = entry.input_schema();
-    let mut usage = format!("Usage: file-editor call {} [OPTIONS]", entry.name);
+pub fn tool(tool: &ToolSpec) -> String {
+    let schema = tool.input_schema();
+    let mut usage = format!("Usage: file-editor call {} [OPTIONS]", tool.name);
     for (key, property) in properties(&schema) {
         let word = format!("{key}={}", placeholder(property));
         let word = if is_required(&schema, key) { word } else { format!("[{word}]") };
@@ -39,38 +39,38 @@ pub fn tool(entry: &ToolSpec) -> String {
     }
     // Continuation lines are indented below the first word.
     let usage = wrapped(&usage, "Usage: ".len());
-    let mut help = format!("{}\n{}", wrapped(entry.description(), 0), usage.trim_start());
-    for (index, Key { spelled, meaning, members }) in keys(entry).into_iter().enumerate() {
+    let mut help = format!("{}\n{}", wrapped(tool.description(), 0), usage.trim_start());
+    for (index, KeyHelp { usage, meaning, members }) in keys(tool).into_iter().enumerate() {
         let heading = if index == 0 { "\nKeys:\n" } else { "" };
-        let _ = writeln!(help, "{heading}  {spelled}");
+        let _ = writeln!(help, "{heading}  {usage}");
         help.push_str(&wrapped(&meaning, 10));
         help.extend(members.iter().map(|member| wrapped(member, 14)));
     }
     help + "\nOptions, and how to write values: `file-editor call --help`\n"
 }
 
-/// A key of a tool's arguments.
-pub struct Key {
+/// Help for a key of a tool's arguments.
+pub struct KeyHelp {
     /// The key, a placeholder for its value, and whether it is required.
-    pub spelled: String,
+    pub usage: String,
     pub meaning: String,
     /// Members of an item, if the value is a list of objects.
     pub members: Vec<String>,
 }
 
-pub fn keys(entry: &ToolSpec) -> Vec<Key> {
-    let schema = entry.input_schema();
+pub fn keys(tool: &ToolSpec) -> Vec<KeyHelp> {
+    let schema = tool.input_schema();
     let key = |(key, property): (&str, &Value)| {
         let required = if is_required(&schema, key) { "  (required)" } else { "" };
-        let spelled = format!("{key}={}{required}", placeholder(property));
+        let usage = format!("{key}={}{required}", placeholder(property));
         let item = property.get("items").and_then(Value::as_object);
         let members = item.into_iter().flat_map(|item| {
             properties(item).map(|(name, member)| {
                 let required = if is_required(item, name) { ", required" } else { "" };
-                format!("\"{name}\" ({}{required}): {}", kind(member), meaning(member))
+                format!("\"{name}\" ({}{required}): {}", type_name(member), meaning(member))
             })
         });
-        Key { spelled, meaning: meaning(property), members: members.collect() }
+        KeyHelp { usage, meaning: meaning(property), members: members.collect() }
     };
     properties(&schema).map(key).collect()
 }
@@ -87,10 +87,10 @@ fn is_required(schema: &Map<String, Value>, name: &str) -> bool {
 }
 
 fn meaning(property: &Value) -> String {
-    let said = property["description"].as_str().unwrap_or_default();
+    let description = property["description"].as_str().unwrap_or_default();
     match property.get("default") {
-        Some(default) => format!("{said} [default: {default}]"),
-        None => said.to_owned(),
+        Some(default) => format!("{description} [default: {default}]"),
+        None => description.to_owned(),
     }
 }
 
@@ -109,7 +109,7 @@ fn placeholder(property: &Value) -> String {
     }
 }
 
-fn kind(property: &Value) -> String {
+fn type_name(property: &Value) -> String {
     let kind = property["type"].as_str().unwrap_or("any");
     choices(property).unwrap_or_else(|| kind.to_owned())
 }

@@ -11,17 +11,17 @@ use super::check::Check;
 use crate::flags;
 
 /// Time limit for connecting, writing and each read; a local server answers sooner.
-const TIME: Duration = Duration::from_secs(1);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(1);
 /// Limit of the bytes of an answer. That of this server is shorter.
-const LONGEST_ANSWER: u64 = 4096;
+const ANSWER_MAX: u64 = 4096;
 /// Characters below which a token can be guessed.
-const SHORT: usize = 16;
+const TOKEN_MIN: usize = 16;
 
-pub fn all(port: u16) -> Vec<Check> {
-    vec![listening(port), token(), model()]
+pub fn checks(port: u16) -> Vec<Check> {
+    vec![port_check(port), token(), model()]
 }
 
-fn listening(port: u16) -> Check {
+fn port_check(port: u16) -> Check {
     if port < 1024 {
         return Check::fault(
             "port",
@@ -55,27 +55,27 @@ fn listening(port: u16) -> Check {
 /// Requests `/health` from the program that listens on the port.
 fn health(port: u16) -> io::Result<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect_timeout(&address, TIME)?;
-    stream.set_read_timeout(Some(TIME))?;
-    stream.set_write_timeout(Some(TIME))?;
+    let mut stream = TcpStream::connect_timeout(&address, CONNECTION_TIMEOUT)?;
+    stream.set_read_timeout(Some(CONNECTION_TIMEOUT))?;
+    stream.set_write_timeout(Some(CONNECTION_TIMEOUT))?;
     write!(stream, "GET /health HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
     // The part that came before an error counts.
-    let _ = stream.take(LONGEST_ANSWER).read_to_end(&mut answer);
+    let _ = stream.take(ANSWER_MAX).read_to_end(&mut answer);
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 fn token() -> Check {
     let help = "Set FILE_EDITOR_TOKEN to the output of `openssl rand -hex 32`";
-    match flags::token() {
-        Err(fault) => Check::fault("token", fault, help),
+    match flags::bearer_token() {
+        Err(error) => Check::fault("token", error, help),
         Ok(None) => Check::ok(
             "token",
             "FILE_EDITOR_TOKEN is not set; over HTTP any user of this machine can call the server, and nobody else",
         ),
-        Ok(Some(token)) if token.len() < SHORT => Check::warning(
+        Ok(Some(token)) if token.len() < TOKEN_MIN => Check::warning(
             "token",
-            format!("FILE_EDITOR_TOKEN has fewer than {SHORT} characters and can be guessed"),
+            format!("FILE_EDITOR_TOKEN has fewer than {TOKEN_MIN} characters and can be guessed"),
             help,
         ),
         Ok(Some(token)) if !token.is_ascii() => Check::warning(
@@ -89,12 +89,17 @@ fn token() -> Check {
 
 fn model() -> Check {
     match model::Settings::from_variables(|name| env::var(name).ok()) {
-        Ok(None) => {
-            Check::ok("model", "not configured; `ai_edit_code` applies only code that the agent wrote")
+        Ok(None) => Check::ok(
+            "model",
+            "not configured; `ai_edit_code` applies only code that the agent wrote",
+        ),
+        Ok(Some(settings)) => {
+            Check::ok("model", format!("{} generates code for `ai_edit_code`", settings.model()))
         }
-        Ok(Some(settings)) => Check::ok("model", format!("{} generates code for `ai_edit_code`", settings.model())),
-        Err(error) => {
-            Check::fault("model", error.to_string(), "Correct the variable, or unset all FILE_EDITOR_LLM_* variables")
-        }
+        Err(error) => Check::fault(
+            "model",
+            error.to_string(),
+            "Correct the variable, or unset all FILE_EDITOR_LLM_* variables",
+        ),
     }
 }

@@ -1,8 +1,9 @@
-//! `file-editor completions` and `file-editor man`: shell completions and the manual page, from the definition of the
-//! command line.
+//! `file-editor completions`: completion scripts of shells, and the hidden command that they run for candidates.
+//!
+//! The crate `clap_complete` is too large for what is used of it, and would not complete files of the folder and keys of
+//! tools.
 
-mod offer;
-mod page;
+mod candidates;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,7 +45,7 @@ enum Shell {
 /// Each line has a word, a tab and its meaning. A line without a word asks the shell for paths: after its tab comes
 /// `files` or `folders`, and after another tab the part of the word before the path.
 #[derive(Debug, Args)]
-pub struct Question {
+pub struct CompletionRequest {
     /// The beginning of the word. A flag, since PowerShell drops an empty word.
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     word: OsString,
@@ -55,25 +56,19 @@ pub struct Question {
 }
 
 /// Prints the completion script of a shell, which runs this program for the words.
-pub fn complete(arguments: &Arguments) -> ExitCode {
+pub fn print_script(arguments: &Arguments) -> ExitCode {
     let script = match arguments.shell {
-        Shell::Bash => include_str!("manual/shells/bash.sh"),
-        Shell::Fish => include_str!("manual/shells/fish.fish"),
-        Shell::Powershell => include_str!("manual/shells/powershell.ps1"),
-        Shell::Zsh => include_str!("manual/shells/zsh.sh"),
+        Shell::Bash => include_str!("completions/shells/bash.sh"),
+        Shell::Fish => include_str!("completions/shells/fish.fish"),
+        Shell::Powershell => include_str!("completions/shells/powershell.ps1"),
+        Shell::Zsh => include_str!("completions/shells/zsh.sh"),
     };
-    call::write(script)
+    call::write_stdout(script)
 }
 
-/// Answers a completion script with the words that may come next.
-pub fn offer(definition: &Command, question: &Question) -> ExitCode {
+/// Prints the words that may come next, for a completion script.
+pub fn print_candidates(definition: &Command, request: &CompletionRequest) -> ExitCode {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
-    let before: Vec<String> = question.before.iter().map(text).collect();
-    let offer = offer::after(definition, &before, &text(&question.word));
-    call::write(&offer)
-}
-
-/// Prints the manual page.
-pub fn print(definition: &Command) -> ExitCode {
-    call::write(&page::of(definition))
+    let before: Vec<String> = request.before.iter().map(text).collect();
+    call::write_stdout(&candidates::list(definition, &before, &text(&request.word)))
 }

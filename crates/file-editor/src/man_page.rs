@@ -1,4 +1,4 @@
-//! The manual page: one page for all commands, made from their help.
+//! `file-editor man`: one manual page for all commands, made from their help.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 use crate::call;
 
 /// Returns the page in the format of `man`.
-pub fn of(command: &Command) -> String {
+pub fn render(command: &Command) -> String {
     let mut page = Page(String::new());
     let name = command.get_name();
     let version = command.get_version().unwrap_or_default();
@@ -25,22 +25,22 @@ pub fn of(command: &Command) -> String {
     }
     page.request(".fi");
     page.heading("DESCRIPTION");
-    page.text(&described(command));
+    page.text(&description(command));
     page.heading("OPTIONS");
     page.arguments(command);
     page.heading("COMMANDS");
     for command in subcommands(command) {
         page.subheading(&usages(command).join(", "));
-        page.text(&described(command));
+        page.text(&description(command));
         page.arguments(command);
-        page.text(&after(command));
+        page.text(&notes(command));
     }
     page.heading("TOOLS");
-    for entry in tools::agent_tools() {
-        page.subheading(entry.name);
-        page.text(entry.description());
-        for key in call::keys(entry) {
-            page.term(&key.spelled, &key.meaning);
+    for tool in tools::agent_tools() {
+        page.subheading(tool.name);
+        page.text(tool.description());
+        for key in call::keys(tool) {
+            page.term(&key.usage, &key.meaning);
             for member in &key.members {
                 page.request(".br");
                 page.line(member);
@@ -48,7 +48,7 @@ pub fn of(command: &Command) -> String {
         }
     }
     page.heading("NOTES");
-    page.text(&after(command));
+    page.text(&notes(command));
     page.0
 }
 
@@ -68,14 +68,14 @@ fn usages(command: &Command) -> Vec<String> {
     usages.lines().map(|usage| usage.trim().to_owned()).collect()
 }
 
-fn described(command: &Command) -> String {
+fn description(command: &Command) -> String {
     let about = command.get_long_about().or(command.get_about());
     about.map(StyledStr::to_string).unwrap_or_default()
 }
 
-fn after(command: &Command) -> String {
-    let after = command.get_after_long_help().or(command.get_after_help());
-    after.map(StyledStr::to_string).unwrap_or_default()
+fn notes(command: &Command) -> String {
+    let help = command.get_after_long_help().or(command.get_after_help());
+    help.map(StyledStr::to_string).unwrap_or_default()
 }
 
 /// The page as far as it is written.
@@ -130,7 +130,7 @@ impl Page {
                     let _ = write!(help, "\n\nOne of: {}", names.join(", "));
                 }
             }
-            self.term(&spelled(argument), &help);
+            self.term(&usage(argument), &help);
         }
         self.request(".PP");
     }
@@ -154,7 +154,7 @@ impl Page {
 }
 
 /// Formats an argument: `-h, --help`, `--dir=PATH`, `[TOOL]`.
-fn spelled(argument: &Arg) -> String {
+fn usage(argument: &Arg) -> String {
     let takes_value = argument.get_action().takes_values();
     let value = argument.get_value_names().filter(|_| takes_value).and_then(<[_]>::first);
     let (Some(long), value) = (argument.get_long(), value) else {

@@ -1,7 +1,7 @@
 //! Patterns of syntax trees: a subset of the query language of tree-sitter, with a matcher of our own.
 //!
-//! tree-sitter reads all tables of a grammar before a query can be used, which takes ten times as long as unpacking
-//! them. Here only the pattern is read.
+//! `tree_sitter::Query` takes 56 ms to compile for a language, since it reads all tables of the grammar first. Here only
+//! the pattern is read.
 //!
 //! - `(kind …)`, `(_ …)`: a named node with these children, in this order, with others in between; `"text"`: a node of
 //!   this text; `_`: any node

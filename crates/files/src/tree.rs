@@ -7,7 +7,8 @@
 //!
 //! Files are visited in no order. Memory does not grow with their number: it holds folders that are still to be read,
 //! of each level of the walk, and a few names of files. Every folder is opened from the root's handle, and every file
-//! from its folder's, never through a link.
+//! from its folder's, never through a link. The walker of the crate `ignore` cannot open files beneath a directory
+//! handle, so it is not used.
 
 mod file;
 mod glob;

@@ -2,6 +2,8 @@
 //!
 //! The checker knows only the keywords that our schemas use (a test checks that), and finds every fault of a call at
 //! once, so that an agent can fix them in one go.
+//!
+//! The crate `jsonschema` is too large for the few keywords that are used.
 
 use std::fmt;
 

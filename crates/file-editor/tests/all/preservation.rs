@@ -300,9 +300,9 @@ fn check(folder: &Folder, server: &mut Server, able: Able, case: &Case) {
         assert_eq!(std::fs::read(folder.file("other.txt")).unwrap(), before);
         assert_eq!(Attributes::of(&folder.file("other.txt")), attributes);
         if case.dialect == Dialect::Tool {
-            assert!(texts(&answer)[1].contains("1 more hard link"), "{answer}");
+            assert!(texts(&answer)[1].contains("1 other hard link"), "{answer}");
             let notes = answer["result"]["structuredContent"]["notes"].to_string();
-            assert!(notes.contains("1 more hard link"), "{answer}");
+            assert!(notes.contains("1 other hard link"), "{answer}");
         }
     }
 }

@@ -338,7 +338,7 @@ fn an_entry_in_another_form_is_left_alone() {
     let check = |name: &str, client: &str, before: &str| {
         home.put(name, before);
         let told = home.refused(&[client]);
-        assert!(told.contains("in a form that is not ours"), "{told}");
+        assert!(told.contains("a form that `setup` does not write"), "{told}");
         assert_eq!(home.0.read(name), before);
     };
     let url =

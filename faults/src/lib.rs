@@ -54,7 +54,7 @@ const EXPERIMENTS: &[Experiment] = &[
     ("locks", "Holders of locks that are stopped or killed, and no locks at all", locks::run),
     ("outsiders", "Editors that take no lock", outsiders::run),
     ("escapes", "Names that lead outside, or are swapped", escapes::run),
-    ("sandbox", "The second wall around the folder", sandbox::run),
+    ("sandbox", "The Landlock sandbox", sandbox::run),
     ("exhaustion", "Folders and arguments made to exhaust the server", exhaustion::run),
     ("attack", "HTTP under attack", attack::run),
     ("model", "Random steps against a model", model::run),

@@ -1,4 +1,4 @@
-//! The second wall: a server that is made to reach out of its folder cannot.
+//! The Landlock sandbox: a server that is made to reach out of its folder cannot.
 //!
 //! Nothing in the server would ever make these calls, so they are put in the place of one of its own, in its own thread:
 //! as if the first wall had a hole.

@@ -169,7 +169,7 @@ pub fn refusal(answer: &Answer) -> Option<i64> {
     bare.or_else(|| is_error.then(|| answer.code().unwrap_or_default()))
 }
 
-/// The flag that takes the second wall down, if this binary has one.
+/// The flag that turns the sandbox off, if this binary has one.
 pub fn no_sandbox() -> Option<&'static str> {
     static HELP: OnceLock<String> = OnceLock::new();
     let help = HELP.get_or_init(|| {

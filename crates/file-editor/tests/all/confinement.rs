@@ -29,7 +29,7 @@ impl Place {
         Self { parent, root }
     }
 
-    /// Without the second wall, which would hide a hole in the first.
+    /// Without the sandbox, which would hide an error in the path resolution.
     fn serve(&self) -> Server {
         Server::start(&self.root, &["--durability=none", "--no-sandbox"], &[])
     }

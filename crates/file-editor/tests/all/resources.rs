@@ -429,7 +429,7 @@ fn what_cannot_be_read_is_told_with_what_would_be_right() {
     // A link to the folder, so that it has two names; both lead inside.
     std::fs::remove_dir(served.path()).unwrap();
     symlink(place.file("root"), served.path()).unwrap();
-    // Without the second wall, which would hide a hole in the first.
+    // Without the sandbox, which would hide an error in the path resolution.
     let flags = ["--max-size=1", "--no-sandbox"];
     for mut client in on_stdio(&served, &flags).into_iter().chain(over_http(&served, &flags)) {
         for (uri, codes, message) in &cases {

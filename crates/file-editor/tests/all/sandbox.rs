@@ -1,4 +1,4 @@
-//! The second wall as a user meets it: what the log says of it, that it stands, and that nothing works less for it.
+//! The Landlock sandbox as a user meets it: what the log says of it, that it restricts, and that every tool still works.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

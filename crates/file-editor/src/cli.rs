@@ -9,8 +9,8 @@ use server::{AllowedHost, Confirm, Level, Structured, ToolErrors, http};
 use tools::ToolSpec;
 
 use crate::flags::{
-    ArgumentErrors, ChoiceParser, DURABILITIES, FolderFlags, bearer_token,
-    parse_toolsets, report_errors,
+    ArgumentErrors, ChoiceParser, DURABILITIES, FolderFlags, bearer_token, parse_toolsets,
+    report_errors,
 };
 use crate::folder::FolderSettings;
 use crate::{call, completions, doctor, setup};

@@ -285,7 +285,8 @@ mod listening {
     #[test]
     fn a_host_that_no_request_can_name_is_refused() {
         let folder = Folder::new();
-        let words = "is not a name or an address with an optional port, such as editor.example:8443";
+        let words =
+            "is not a name or an address with an optional port, such as editor.example:8443";
         for host in
             ["https://a.test", "a.test:x", "a.test:99999", "*.a.test", "[::1", "a b", "a.test/"]
         {

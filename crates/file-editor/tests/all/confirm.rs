@@ -433,7 +433,10 @@ mod by_request {
         let open: Vec<Value> = (1..512).map(|_| ask(&mut server, "edit_file", edit()).2).collect();
         let too_many = |refused: &Value| {
             assert_eq!(failure(refused, -32002), "Error: Not confirmed; nothing was written");
-            assert!(texts(refused)[1].starts_with("too many confirmations are pending"), "{refused}");
+            assert!(
+                texts(refused)[1].starts_with("too many confirmations are pending"),
+                "{refused}"
+            );
         };
         too_many(&server.tool("edit_file", edit()));
         let lock = folder.lock("b.txt");

@@ -247,9 +247,8 @@ fn what_is_in_memory_is_on_no_disk() {
     let patient = Patient::new();
     let dir = format!("--dir={}", folder.path().display());
     let checks = examine(&mut patient.command(&[&dir]));
-    if checks.iter().any(|check| {
-        check["check"] == "file system" && check["seen"] != "tmpfs, local"
-    }) {
+    if checks.iter().any(|check| check["check"] == "file system" && check["seen"] != "tmpfs, local")
+    {
         return crate::harness::not_checked("a folder in memory", "/dev/shm in memory");
     }
     check(&checks, "syncing", "warning", "do not survive a restart", "on a disk");

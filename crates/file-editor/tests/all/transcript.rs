@@ -144,7 +144,9 @@ fn with_handshake(document: &mut Document) {
     stdio.tool(5, "multi_edit_text_file", stale);
     stdio.document.fence();
 
-    stdio.document.say("An edit that does not match, and an unknown tool. Only the second is a protocol error:");
+    stdio.document.say(
+        "An edit that does not match, and an unknown tool. Only the second is a protocol error:",
+    );
     stdio.document.fence();
     let edits = json!([{ "old_string": "tree", "new_string": "3" }]);
     stdio.tool(6, "multi_edit_text_file", json!({ "path": path, "edits": edits }));

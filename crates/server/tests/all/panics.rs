@@ -128,7 +128,7 @@ fn serves_over_http() {
         let signals = Signals::catch().unwrap();
         let options = ListenOptions { listeners: vec![listener], hosts: Vec::new(), token: None };
         let input = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
-        println!("{}", json!({ "address": address }));
+        writeln!(std::io::stdout(), "{}", json!({ "address": address })).unwrap();
         tokio::select! {
             served = server::http::serve(calls, options, signals) => served.unwrap(),
             _ = input => {}

@@ -3,9 +3,8 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use crate::harness::{Folder, binary, run};
+use crate::harness::{Folder, binary, run, stderr, stdout};
 use serde_json::{Value, json};
-use tools::ToolSpec;
 
 /// A file of three lines in a folder of its own.
 fn scene() -> Folder {
@@ -41,14 +40,6 @@ fn finish(command: &mut Command, stdin: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
 /// The one JSON object of a call that did what it was asked.
 fn answer(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
@@ -70,10 +61,6 @@ fn check_refused(folder: &Folder, words: &[&str], stdin: &str, message: &str) {
     assert!(error.contains(message), "{words:?}: {told}");
     assert_eq!(folder.read("a.rs"), before, "{words:?}");
     assert_eq!(folder.names(), ["a.rs"], "{words:?}");
-}
-
-fn tools() -> impl Iterator<Item = &'static ToolSpec> {
-    tools::agent_tools()
 }
 
 mod answers {
@@ -149,8 +136,8 @@ mod answers {
         for (tool, words, arguments) in rows() {
             let by_keys = call(&folder, &[&[tool], &words[..]].concat());
             let after = folder.read("a.rs");
-            let writes =
-                tools().any(|entry| entry.name == tool && entry.effect != tools::Effect::Reads);
+            let writes = tools::agent_tools()
+                .any(|entry| entry.name == tool && entry.effect != tools::Effect::Reads);
             assert_eq!(after != before, writes, "{tool}");
             let again = || {
                 if writes {
@@ -179,7 +166,7 @@ mod answers {
             again();
         }
         let called: Vec<_> = rows().iter().map(|(tool, ..)| *tool).collect();
-        assert_eq!(called, tools().map(|entry| entry.name).collect::<Vec<_>>());
+        assert_eq!(called, tools::agent_tools().map(|entry| entry.name).collect::<Vec<_>>());
     }
 
     #[test]

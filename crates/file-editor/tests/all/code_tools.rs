@@ -1,14 +1,12 @@
 //! The code tools as their contract has them, beside the cases of `cases/code`.
 
-use crate::harness::Folder;
+use crate::harness::{Folder, listed_tools};
 use serde_json::{Value, json};
 
 const CODE: &[&str] = &["--tools=code"];
 
 fn tool(name: &str) -> Value {
-    let answer = Folder::new().serve_with(CODE).request("tools/list", json!({}));
-    let tools = answer["result"]["tools"].as_array().unwrap();
-    tools.iter().find(|tool| tool["name"] == name).unwrap().clone()
+    listed_tools("code").into_iter().find(|tool| tool["name"] == name).unwrap()
 }
 
 #[test]

@@ -1,14 +1,8 @@
 //! The command line and the log: every fault at once, in the contract's words; one JSON line per call, no contents.
 
-use std::process::Output;
-
 use crate::harness::http::{HttpServer, Request, some_port};
-use crate::harness::{Folder, Server, binary, failure, fault, log_lines, run};
+use crate::harness::{Folder, Server, binary, failure, fault, log_lines, run, stderr};
 use serde_json::{Value, json};
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
 
 /// That these arguments are refused with exit code 1, nothing on stdout, and every one of these faults.
 fn check_refused(arguments: &[&str], faults: &[&str]) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::harness::{Folder, Server, failure, fault, texts};
+use crate::harness::{Folder, Server, failure, fault, initialize, texts};
 use serde_json::{Value, json};
 
 /// An edit in the words of the wire.
@@ -759,14 +759,6 @@ mod concurrency {
 
 mod mcp_protocol {
     use super::*;
-
-    fn initialize(version: &str) -> Value {
-        json!({
-            "protocolVersion": version,
-            "capabilities": {},
-            "clientInfo": { "name": "test-client", "version": "1.0.0" },
-        })
-    }
 
     #[test]
     fn mcp_initialization_sequence() {

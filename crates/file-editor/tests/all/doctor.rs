@@ -32,8 +32,7 @@ impl Patient {
     }
 
     fn put(&self, name: &str, text: &str) {
-        fs::create_dir_all(self.home.file(name).parent().unwrap()).unwrap();
-        self.home.write(name, text);
+        self.home.put(name, text);
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use crate::harness::Folder;
+use crate::harness::{Folder, listed_tools};
 use serde_json::Value;
 
 /// What README starts the server with, and the binary under test in its place.
@@ -106,14 +106,6 @@ fn every_request_is_answered_as_is_shown() {
     }
 }
 
-/// The tools of a set, as a client is told of them.
-fn tools(set: &str) -> Vec<Value> {
-    let folder = Folder::new();
-    let mut server = folder.serve_with(&[&format!("--tools={set}")]);
-    let list = server.request("tools/list", serde_json::json!({}));
-    list["result"]["tools"].as_array().unwrap().clone()
-}
-
 fn row(set: &str, tool: &Value) -> String {
     let name = tool["name"].as_str().unwrap();
     let description = tool["description"].as_str().unwrap();
@@ -128,7 +120,7 @@ fn row(set: &str, tool: &Value) -> String {
 fn the_table_of_tools_is_what_clients_are_told() {
     let mut table = String::from("| set | tool | what it does | arguments |\n|---|---|---|---|\n");
     for set in ["text", "code", "flat"] {
-        for tool in tools(set) {
+        for tool in listed_tools(set) {
             table.push_str(&row(set, &tool));
         }
     }
@@ -265,7 +257,7 @@ fn the_hook_sends_agents_to_these_tools() {
         hook.stdin.take().unwrap().write_all(event.as_bytes()).unwrap();
         String::from_utf8(hook.wait_with_output().unwrap().stdout).unwrap()
     };
-    let names: Vec<_> = tools("text").iter().map(|tool| tool["name"].to_string()).collect();
+    let names: Vec<_> = listed_tools("text").iter().map(|tool| tool["name"].to_string()).collect();
     for (tool, ours) in [("Edit", "multi_edit_text_file"), ("Write", "write_text_file")] {
         assert!(names.contains(&format!("{ours:?}")));
         let event = serde_json::json!({ "tool_name": tool, "tool_input": { "file_path": "/project/a.rs",

@@ -8,7 +8,7 @@ mod statuses;
 mod versions;
 
 use crate::harness::http::{Client, HttpServer, Request, Response};
-use crate::harness::{Folder, failure, fault, log_lines, modern, texts};
+use crate::harness::{Folder, failure, fault, initialize, log_lines, modern, texts};
 use serde_json::{Value, json};
 
 /// Every path that takes calls.
@@ -23,14 +23,6 @@ fn proper(path: &str) -> Request {
         "/list_files" => Request::post(path, "{}"),
         _ => Request::post(path, r#"{"name":"missing.txt"}"#),
     }
-}
-
-fn initialize(version: &str) -> Value {
-    json!({
-        "protocolVersion": version,
-        "capabilities": {},
-        "clientInfo": { "name": "test-client", "version": "1.0.0" },
-    })
 }
 
 fn assert_alive(server: &HttpServer) {

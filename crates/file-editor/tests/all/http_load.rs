@@ -99,16 +99,8 @@ impl Agent {
 /// KiB of memory that the process has: its own, and pages of its program, which the system may take back.
 #[cfg(target_os = "linux")]
 fn memory(server: &HttpServer) -> (u64, u64) {
-    (memory_figure(server, "RssAnon:"), memory_figure(server, "RssFile:"))
-}
-
-/// KiB, as the system calls them.
-#[cfg(target_os = "linux")]
-fn memory_figure(server: &HttpServer, name: &str) -> u64 {
-    let path = format!("/proc/{}/status", server.pid());
-    let status = std::fs::read_to_string(path).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap()
+    let figure = |name| crate::harness::memory_kib(server.pid(), name);
+    (figure("RssAnon"), figure("RssFile"))
 }
 
 /// Room for a thousand connections more than a process usually may have.

@@ -1,21 +1,6 @@
 //! What is printed about the command line: help, the manual page, and what shells are offered.
 
-use std::process::Output;
-
-use crate::harness::{Folder, binary, run};
-use tools::ToolSpec;
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-fn tools() -> impl Iterator<Item = &'static ToolSpec> {
-    tools::agent_tools()
-}
+use crate::harness::{Folder, binary, run, stderr, stdout};
 
 fn printed(words: &[&str]) -> String {
     let output = run(words);
@@ -50,8 +35,8 @@ fn flags(words: &[&str]) -> Vec<String> {
 #[test]
 fn the_help_of_a_tool_tells_all_that_it_takes() {
     let list = printed(&["call", "--list"]);
-    assert_eq!(list.lines().count(), tools().count());
-    for entry in tools() {
+    assert_eq!(list.lines().count(), tools::agent_tools().count());
+    for entry in tools::agent_tools() {
         assert!(list.contains(&format!("\n{} ", entry.name)) || list.starts_with(entry.name));
         let help = printed(&["call", entry.name, "--help"]);
         let schema = entry.input_schema();
@@ -84,7 +69,7 @@ fn the_manual_page_names_everything() {
         }
     }
     assert!(!page.contains("file-editor complete "), "that is for shells");
-    for entry in tools() {
+    for entry in tools::agent_tools() {
         let (_, about) = page.split_once(&format!(".SS \"{}\"\n", entry.name)).unwrap();
         for key in entry.input_schema()["properties"].as_object().unwrap().keys() {
             assert!(about.contains(&format!("\n{key}=")), "{key} of {}", entry.name);
@@ -140,7 +125,7 @@ fn everything_that_can_be_said_is_offered() {
     }
     assert!(!all.contains(&"complete".to_owned()), "{all:?}");
     assert!(all.contains(&"--dir=".to_owned()), "who serves begins with a flag: {all:?}");
-    for entry in tools() {
+    for entry in tools::agent_tools() {
         let keys = offered(&folder, &["call", entry.name, ""]);
         let schema = entry.input_schema();
         let known = schema["properties"].as_object().unwrap().keys();

@@ -38,11 +38,10 @@ fn ends(child: &mut Child) -> bool {
     panic!("it does not end");
 }
 
+/// The most memory the process ever had, in bytes.
 #[cfg(target_os = "linux")]
 fn peak_memory(child: &Child) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() << 10
+    crate::harness::memory_kib(child.id(), "VmHWM") << 10
 }
 
 /// The peak memory, once it has not grown for a second.

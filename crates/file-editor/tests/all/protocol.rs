@@ -5,16 +5,8 @@ const WAYS: [&str; 2] = ["--durability=data", "--durability=none"];
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Folder, HANG, Server, failure, fault, log_lines, modern, texts};
+use crate::harness::{Folder, HANG, Server, failure, fault, initialize, log_lines, modern, texts};
 use serde_json::{Value, json};
-
-fn initialize(version: &str) -> Value {
-    json!({
-        "protocolVersion": version,
-        "capabilities": {},
-        "clientInfo": { "name": "test-client", "version": "1.0.0" },
-    })
-}
 
 /// The next answer belongs to this very request, so nothing else was answered before it.
 fn assert_alive(server: &mut Server) {
@@ -203,26 +195,7 @@ mod malformed {
     fn what_is_json_but_no_message_is_an_invalid_request() {
         let folder = Folder::new();
         let mut server = folder.serve();
-        let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
-        let lines = [
-            (batch, json!(null)),
-            ("[]", json!(null)),
-            ("5", json!(null)),
-            ("null", json!(null)),
-            (r#""ping""#, json!(null)),
-            ("{}", json!(null)),
-            (r#"{"id":1,"method":"ping"}"#, json!(1)),
-            (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, json!("a")),
-            (r#"{"jsonrpc":"2.0","id":1}"#, json!(1)),
-            (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1)),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, json!(null)),
-            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, json!(null)),
-            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, json!(null)),
-            (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, json!(null)),
-            (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, json!(null)),
-            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, json!(null)),
-        ];
-        for (line, id) in lines {
+        for (line, id) in crate::harness::invalid_requests() {
             let answer = server.exchange(line);
             assert_eq!(fault(&answer, -32600), "Invalid Request", "{line}");
             assert_eq!(answer["id"], id, "{line}");
@@ -347,9 +320,7 @@ mod oversize {
     /// The most memory the process ever had, in bytes.
     #[cfg(target_os = "linux")]
     fn peak_memory(server: &Server) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() << 10
+        crate::harness::memory_kib(server.pid(), "VmHWM") << 10
     }
 
     #[test]

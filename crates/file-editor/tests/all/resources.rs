@@ -108,21 +108,16 @@ fn uri(folder: &Folder, name: &str) -> String {
     format!("file://{}/{name}", folder.path().display())
 }
 
-fn put(folder: &Folder, path: &str, text: &str) {
-    std::fs::create_dir_all(folder.file(path).parent().unwrap()).unwrap();
-    folder.write(path, text);
-}
-
 #[test]
 fn files_are_listed_in_pages_of_a_hundred() {
     let folder = Folder::new();
     let mut expected: Vec<String> = (0..250).map(|number| format!("{number:03}.txt")).collect();
     for name in &expected {
-        put(&folder, name, name);
+        folder.put(name, name);
     }
     // In the order of bytes a folder comes after what begins like it and goes on with a `-` or `.`.
     for path in ["100/z", "100-a", "100.txt.d/b", "sub/deeper/file"] {
-        put(&folder, path, path);
+        folder.put(path, path);
         expected.push(path.into());
     }
     expected.sort();
@@ -225,7 +220,7 @@ fn the_template_leads_to_every_file() {
 #[test]
 fn uris_have_no_dots_in_them_whatever_the_folder_was_called() {
     let folder = Folder::new();
-    put(&folder, "far/root/a.txt", "one\n");
+    folder.put("far/root/a.txt", "one\n");
     std::fs::create_dir(folder.file("far/other")).unwrap();
     symlink("far/other", folder.file("link")).unwrap();
     let mut server = Server::start(&folder.file("link/../root"), &[], &[]);
@@ -258,7 +253,7 @@ fn names_of_all_kinds_are_listed_and_read() {
         "~tilde",
     ];
     for name in names {
-        put(&folder, name, &format!("text of {name}"));
+        folder.put(name, format!("text of {name}"));
     }
     for mut client in clients(&folder) {
         let listed = client.list();
@@ -281,12 +276,12 @@ fn only_what_the_tools_could_read_is_listed() {
     let folder = Folder::new();
     let outside = Folder::new();
     outside.write("secret", "outside");
-    put(&folder, "binary", "a\0b");
-    put(&folder, "empty", "");
-    put(&folder, "too-large", &"x".repeat((1 << 20) + 1));
-    put(&folder, "dir/file", "text");
+    folder.put("binary", "a\0b");
+    folder.put("empty", "");
+    folder.put("too-large", "x".repeat((1 << 20) + 1));
+    folder.put("dir/file", "text");
     for hidden in [".hidden", ".git/config", "dir/.hidden", "new\nline", "bell\u{7}/file"] {
-        put(&folder, hidden, "text");
+        folder.put(hidden, "text");
     }
     std::fs::write(folder.file("").join(OsStr::from_bytes(b"not-utf8-\xff")), "text").unwrap();
     mknodat(CWD, folder.file("pipe"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
@@ -326,7 +321,7 @@ fn a_file_is_read_exactly_as_it_is() {
         assert_eq!(client.text(&uri(&folder, "bom.txt")), "one\r\n", "a mark is no text");
         // Other ways to say the same.
         folder.write("a.txt", "one");
-        put(&folder, "sub/b.txt", "two");
+        folder.put("sub/b.txt", "two");
         let root = folder.path().display();
         for (uri, text) in [
             (format!("file://localhost{root}/a.txt"), "one"),
@@ -357,13 +352,13 @@ fn check_refused(client: &mut Client, uri: &str, codes: (i64, i64), message: &st
 #[test]
 fn what_cannot_be_read_is_told_with_what_would_be_right() {
     let place = Folder::new();
-    put(&place, "outside/secret", "SECRET");
-    put(&place, "root/a.txt", "one");
-    put(&place, "root/sub/b.txt", "two");
-    put(&place, "root/binary", "a\0b");
+    place.put("outside/secret", "SECRET");
+    place.put("root/a.txt", "one");
+    place.put("root/sub/b.txt", "two");
+    place.put("root/binary", "a\0b");
     place.write("root/latin", b"caf\xe9");
-    put(&place, "root/large", &"x".repeat((1 << 20) + 1));
-    put(&place, "root/.fe-1-0123456789abcdef.tmp", "ours");
+    place.put("root/large", "x".repeat((1 << 20) + 1));
+    place.put("root/.fe-1-0123456789abcdef.tmp", "ours");
     let root = place.file("root");
     mknodat(CWD, root.join("pipe"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
     symlink("../outside/secret", root.join("out")).unwrap();
@@ -500,7 +495,7 @@ fn folders_that_may_not_be_read_are_passed_by() {
     }
     let place = Folder::new();
     for path in ["root/a", "root/closed/b", "root/open/c", "root/unreadable"] {
-        put(&place, path, "text");
+        place.put(path, "text");
     }
     let mode = std::fs::Permissions::from_mode;
     std::fs::set_permissions(place.file("root"), mode(0o777)).unwrap();
@@ -529,7 +524,7 @@ fn folders_that_may_not_be_read_are_passed_by() {
 fn a_cursor_outlives_the_server_and_what_it_names() {
     let folder = Folder::new();
     for number in 0..300 {
-        put(&folder, &format!("{:02}/{number:03}", number / 10), "");
+        folder.put(&format!("{:02}/{number:03}", number / 10), "");
     }
     let [mut client, _] = on_stdio(&folder, &[]);
     let (first, cursor) = client.page(None);
@@ -538,7 +533,7 @@ fn a_cursor_outlives_the_server_and_what_it_names() {
     // Gone with its folder; some come before it, and some after.
     std::fs::remove_dir_all(folder.file("09")).unwrap();
     for path in ["00/new", "08/new", "09", "10/0990", "20/new", "zz"] {
-        put(&folder, path, "");
+        folder.put(path, "");
     }
     std::fs::remove_file(folder.file("15/150")).unwrap();
     for mut client in over_http(&folder, &[]) {
@@ -571,7 +566,7 @@ fn ten_thousand_files_in_three_hundred_folders() {
             1 => format!("g{}/s{group}/{number}.txt", group - 1),
             _ => format!("g{}-/{number}.txt", group - 2),
         };
-        put(&folder, &path, "");
+        folder.put(&path, "");
         expected.push(path);
     }
     expected.sort();
@@ -598,28 +593,21 @@ fn ten_megabytes_are_read_whole() {
     }
 }
 
-/// KiB that the process has had at most.
-#[cfg(target_os = "linux")]
-fn peak_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap()
-}
-
 #[test]
 #[cfg(target_os = "linux")]
 fn a_large_text_is_held_once() {
+    use crate::harness::memory_kib;
     let folder = Folder::new();
     folder.write("large.txt", "x".repeat(10 << 20));
     folder.write("small.txt", "x");
     let mut server = folder.serve();
     let small = json!({ "uri": uri(&folder, "small.txt") });
     server.request("resources/read", small);
-    let before = peak_memory(server.pid());
+    let before = memory_kib(server.pid(), "VmHWM");
     let large = json!({ "uri": uri(&folder, "large.txt") });
     let answer = server.request("resources/read", large);
     assert_eq!(answer["result"]["contents"][0]["text"].as_str().unwrap().len(), 10 << 20);
-    let grown = peak_memory(server.pid()) - before;
+    let grown = memory_kib(server.pid(), "VmHWM") - before;
     crate::harness::measured(&format!("a text of 10 MB took {grown} KiB"));
     // A copy would be 10 MB more, and rmcp would make two.
     assert!(grown < 16 << 10, "{grown} KiB");
@@ -656,7 +644,7 @@ fn a_read_that_finds_no_room_times_out() {
 fn a_call_that_is_taken_back_is_not_answered() {
     let folder = Folder::new();
     for number in 0..5000 {
-        put(&folder, &format!("{}/{number}", number % 200), "");
+        folder.put(&format!("{}/{number}", number % 200), "");
     }
     // The one to be found comes last, so that all of it has to be walked.
     for number in 0..200 {

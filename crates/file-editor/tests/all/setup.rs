@@ -67,9 +67,7 @@ impl Home {
     }
 
     fn put(&self, name: &str, text: &str) {
-        let file = self.0.file(name);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
+        self.0.put(name, text);
     }
 
     fn command(&self) -> Command {

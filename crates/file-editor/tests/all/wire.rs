@@ -5,24 +5,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::harness::{Folder, Server, modern};
+use crate::harness::{Folder, Server, listed_tools, modern};
 use expect_test::{ExpectFile, expect_file};
 use serde_json::{Value, json};
 
-fn tools(set: &str) -> Vec<Value> {
-    let folder = Folder::new();
-    let flag = format!("--tools={set}");
-    let answer = folder.serve_with(&[&flag]).request("tools/list", json!({}));
-    answer["result"]["tools"].as_array().unwrap().clone()
-}
-
-fn flat() -> Vec<Value> {
-    tools("flat")
-}
-
 #[test]
 fn golden_tools_list() {
-    let pretty = |set| serde_json::to_string_pretty(&tools(set)).unwrap() + "\n";
+    let pretty = |set| serde_json::to_string_pretty(&listed_tools(set)).unwrap() + "\n";
     expect_file!["../golden/tools_list.json"].assert_eq(&pretty("flat"));
     expect_file!["../golden/tools_list-text.json"].assert_eq(&pretty("text"));
 }
@@ -49,7 +38,7 @@ impl Recording {
     fn new(folder: &Folder) -> Self {
         Self {
             server: folder.serve(),
-            tools: json!(flat()).to_string(),
+            tools: json!(listed_tools("flat")).to_string(),
             root: folder.path().to_str().unwrap().to_owned(),
             lines: String::new(),
         }
@@ -209,7 +198,7 @@ fn walk<'a>(schema: &'a Value, at: String, found: &mut Vec<(String, &'a Value)>)
 
 #[test]
 fn names_are_unique_and_fit_every_model_api() {
-    let tools = tools("all");
+    let tools = listed_tools("all");
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
     for name in names {
@@ -224,7 +213,7 @@ fn names_are_unique_and_fit_every_model_api() {
 
 #[test]
 fn everything_is_described() {
-    for tool in tools("all") {
+    for tool in listed_tools("all") {
         let name = tool["name"].as_str().unwrap();
         for text in ["title", "description"] {
             assert!(!tool[text].as_str().unwrap().is_empty(), "{name} {text}");
@@ -263,7 +252,7 @@ fn the_list_of_tools_is_short() {
 fn line_numbers_say_their_base() {
     let sets = [("flat", 0, "0-based", "0-based"), ("text", 1, "1-indexed", "Lines count from 1")];
     for (set, base, of_number, of_tool) in sets {
-        for tool in tools(set) {
+        for tool in listed_tools(set) {
             let mut found = Vec::new();
             walk(&tool["inputSchema"], tool["name"].as_str().unwrap().to_owned(), &mut found);
             for (at, schema) in found.iter().filter(|(at, _)| at.ends_with("line")) {
@@ -277,7 +266,7 @@ fn line_numbers_say_their_base() {
 
 #[test]
 fn schemas_are_plain() {
-    for tool in tools("all") {
+    for tool in listed_tools("all") {
         let name = tool["name"].as_str().unwrap();
         let input = &tool["inputSchema"];
         assert_eq!(input["type"], "object", "{name}");
@@ -327,8 +316,9 @@ fn the_beginning_of_the_instructions_is_enough() {
         let answer = folder.serve_with(&[&flag]).request("initialize", params);
         let instructions = answer["result"]["instructions"].as_str().unwrap();
         let beginning: String = instructions.chars().take(512).collect();
-        let names =
-            tools(set).into_iter().map(|tool| format!("`{}`", tool["name"].as_str().unwrap()));
+        let names = listed_tools(set)
+            .into_iter()
+            .map(|tool| format!("`{}`", tool["name"].as_str().unwrap()));
         let words = [base, "or none", "`expected_hash`"].map(String::from);
         for word in names.chain(words) {
             assert!(beginning.contains(&word), "{word} is not in: {beginning}");

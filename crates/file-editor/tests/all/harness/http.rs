@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Folder, HANG, binary, modern};
+#[cfg(unix)]
+use super::send_signal;
+use super::{Folder, HANG, binary, modern, wait_for_end};
 
 /// A running server on HTTP. Its log is always read.
 pub struct HttpServer {
@@ -123,20 +125,12 @@ impl HttpServer {
 
     #[cfg(unix)]
     pub fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
+        send_signal(self.pid(), signal);
     }
 
     /// Waits for the end; status and log.
     pub fn wait(mut self) -> (ExitStatus, String) {
-        let until = Instant::now() + HANG;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "still running after {HANG:?}");
-            std::thread::sleep(Duration::from_millis(1));
-        };
+        let status = wait_for_end(&mut self.child);
         (status, self.log.take().unwrap().join().unwrap())
     }
 

@@ -35,6 +35,12 @@ impl Folder {
         std::fs::write(self.file(name), contents).unwrap();
     }
 
+    /// Writes a file, and makes its folders.
+    pub fn put(&self, name: &str, contents: impl AsRef<[u8]>) {
+        std::fs::create_dir_all(self.file(name).parent().unwrap()).unwrap();
+        self.write(name, contents);
+    }
+
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.file(name)).unwrap()
     }
@@ -121,9 +127,7 @@ impl Unwritable {
 
     /// A file beside the folder, with its mode.
     pub fn put(&self, name: &str, text: &str, mode: u32) {
-        let path = self.place.file(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        self.place.write(name, text);
+        self.place.put(name, text);
         self.set_mode(name, mode);
     }
 
@@ -334,22 +338,14 @@ impl Server {
             stderr.read_to_string(&mut text).unwrap();
             text
         });
-        let until = Instant::now() + HANG;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "still running after {HANG:?}");
-            std::thread::sleep(Duration::from_millis(1));
-        };
+        let status = wait_for_end(&mut self.child);
         let rest = self.lines.iter().collect();
         (status, rest, errors.join().unwrap())
     }
 
     #[cfg(unix)]
     pub fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
+        send_signal(self.pid(), signal);
     }
 }
 
@@ -366,6 +362,78 @@ impl Drop for Server {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// Waits for the end of a process, for as long as [`HANG`].
+fn wait_for_end(child: &mut Child) -> ExitStatus {
+    let until = Instant::now() + HANG;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(Instant::now() < until, "still running after {HANG:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(unix)]
+fn send_signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// A figure of a process's memory, in KiB: `VmHWM` is the most that it ever had.
+#[cfg(target_os = "linux")]
+pub fn memory_kib(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let figure = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    figure.unwrap().trim().strip_suffix("kB").unwrap().trim().parse().unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The tools of a set, as `tools/list` describes them.
+pub fn listed_tools(set: &str) -> Vec<Value> {
+    let flag = format!("--tools={set}");
+    let answer = Folder::new().serve_with(&[&flag]).request("tools/list", json!({}));
+    answer["result"]["tools"].as_array().unwrap().clone()
+}
+
+/// `params` of `initialize`, of a client without capabilities.
+pub fn initialize(version: &str) -> Value {
+    json!({
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": { "name": "test-client", "version": "1.0.0" },
+    })
+}
+
+/// JSON that is no JSON-RPC message, and the id that its answer has.
+pub fn invalid_requests() -> [(&'static str, Value); 16] {
+    [
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, json!(null)),
+        ("[]", json!(null)),
+        ("5", json!(null)),
+        ("null", json!(null)),
+        (r#""ping""#, json!(null)),
+        ("{}", json!(null)),
+        (r#"{"id":1,"method":"ping"}"#, json!(1)),
+        (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, json!("a")),
+        (r#"{"jsonrpc":"2.0","id":1}"#, json!(1)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1)),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, json!(null)),
+    ]
 }
 
 /// A server in `place/root`, as a user who owns nothing there; only root can do that.

@@ -190,28 +190,11 @@ fn broken_json_is_a_parse_error() {
 fn what_is_json_but_no_message_is_an_invalid_request() {
     let folder = Folder::new();
     let server = folder.http();
-    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
-    let bodies = [
-        (batch, json!(null)),
-        ("[]", json!(null)),
-        ("5", json!(null)),
-        ("null", json!(null)),
-        (r#""ping""#, json!(null)),
-        ("{}", json!(null)),
-        (r#"{"id":1,"method":"ping"}"#, json!(1)),
-        (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, json!("a")),
-        (r#"{"jsonrpc":"2.0","id":1}"#, json!(1)),
-        (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1)),
-        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, json!(null)),
-        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, json!(null)),
-        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, json!(null)),
-        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, json!(null)),
-    ];
     for path in MCP {
-        for (body, id) in &bodies {
+        for (body, id) in crate::harness::invalid_requests() {
             let response = server.send(&Request::post(path, body));
             assert_eq!(response.refusal(400, -32600), "Invalid Request", "{body}");
-            assert_eq!(response.json()["id"], *id, "{body}");
+            assert_eq!(response.json()["id"], id, "{body}");
         }
     }
     for path in REST {

@@ -144,7 +144,7 @@ fn answers_that_nobody_takes_delay_nobody_and_hold_no_more_than_there_is_room_fo
     {
         // Room for answers, large and small; eight reads on threads; what a connection may take by itself; the process.
         const BOUND: usize = ((64 + 16 + 8 * 10 + 32) << 10) + (SILENT + TRICKLING + 3) * 200;
-        let peak = memory_figure(&server, "VmHWM:");
+        let peak = crate::harness::memory_kib(server.pid(), "VmHWM");
         crate::harness::measured(&format!("peak memory {peak} KiB, at most {BOUND} are allowed"));
         assert!(peak <= BOUND as u64, "{peak} KiB, more than {BOUND}");
         drop(clients);
@@ -198,7 +198,7 @@ fn requests_that_come_before_answers_are_taken_wait() {
     folder.write("medium.txt", line.repeat(1000));
     let server = folder.http();
     server.rest("read_file", json!({ "name": "medium.txt" }));
-    let before = memory_figure(&server, "VmHWM:");
+    let before = crate::harness::memory_kib(server.pid(), "VmHWM");
     let mut client = server.connect();
     let mut writer = client.writer();
     let requests = Request::post("/read_file", r#"{"name":"medium.txt"}"#).bytes().repeat(REQUESTS);
@@ -206,7 +206,7 @@ fn requests_that_come_before_answers_are_taken_wait() {
     let writing = std::thread::spawn(move || std::io::Write::write_all(&mut writer, &requests));
     server.settle();
     std::thread::sleep(Duration::from_millis(500));
-    let peak = memory_figure(&server, "VmHWM:");
+    let peak = crate::harness::memory_kib(server.pid(), "VmHWM");
     crate::harness::measured(&format!("{REQUESTS} requests unanswered: {before} KiB, then {peak}"));
     assert!(peak < before + (4 << 10), "{before} KiB before, {peak} then");
     for _ in 0..REQUESTS {

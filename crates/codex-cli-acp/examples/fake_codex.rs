@@ -1,6 +1,6 @@
-//! A Codex for tests, which decide what it says: it passes on what it is told to a socket, and what comes from there to
-//! its stdout. A second socket is for its stderr. Both lead to the address in `FAKE_CODEX`. Like Codex it ends when its
-//! stdin does.
+//! A Codex for tests, which is played over sockets: its stdin is copied to a socket, and what comes from there to its
+//! stdout. A second socket is for its stderr. Both lead to the address in `FAKE_CODEX`. Like Codex it ends when its stdin
+//! does.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
     pass_on(lines, io::stdout())
 }
 
-/// Copies without keeping anything back.
+/// Copies without a buffer that is flushed late.
 fn pass_on(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut bytes = vec![0; 64 * 1024];
     loop {

@@ -1,14 +1,14 @@
-//! Calls of our own tools over HTTP: the editor is shown each of them, whatever id it comes with.
+//! Tests of calls of the program's own tools over HTTP: the editor is shown each, whatever id it comes with.
 
 use std::fs;
 use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 
-use crate::common::Stage;
+use crate::common::TestSession;
 use crate::common::http::Tools;
 
-impl Stage {
+impl TestSession {
     pub fn tools(&self) -> Tools {
         Tools::of(&self.codex.all("thread/start")[0])
     }
@@ -21,7 +21,7 @@ impl Stage {
     }
 
     fn choose_mode(&self, mode: &str) {
-        let params = json!({ "sessionId": self.session, "modeId": mode });
+        let params = json!({ "sessionId": self.id, "modeId": mode });
         self.editor.ask("session/set_mode", params);
     }
 
@@ -29,7 +29,7 @@ impl Stage {
         fs::read_to_string(self.path(name)).ok()
     }
 
-    /// The tool calls that were shown: their ids, each with its last status and the text that it wrote.
+    /// Returns the tool calls that were shown: their ids, each with its last status and the text that it wrote.
     fn shown(&self) -> Vec<(String, String, Value)> {
         let text = |update: &Value, name: &str| update[name].as_str().unwrap().to_owned();
         let ends = self.editor.updates("tool_call_update");
@@ -48,42 +48,42 @@ impl Stage {
 #[test]
 fn a_call_without_an_id_is_asked_about_and_shown() {
     for meta in [json!(null), json!({}), json!({ "callId": 7 }), json!({ "callId": "" })] {
-        let stage = Stage::open();
-        let prompt = stage.prompt();
-        let call = stage.write("a.txt", "one\n", meta.clone());
-        let question = stage.editor.asked("session/request_permission");
+        let session = TestSession::open();
+        let prompt = session.prompt();
+        let call = session.write("a.txt", "one\n", meta.clone());
+        let question = session.editor.asked("session/request_permission");
         let asked = &question["params"]["toolCall"];
         assert_eq!(asked["content"][0]["newText"], "one\n", "{meta}");
-        stage.editor.choose(&question, "allow");
+        session.editor.choose(&question, "allow");
         call.join().unwrap().unwrap();
-        stage.end_turn();
-        stage.editor.result(prompt);
-        assert_eq!(stage.text("a.txt").as_deref(), Some("one\n"));
+        session.end_turn();
+        session.editor.result(prompt);
+        assert_eq!(session.text("a.txt").as_deref(), Some("one\n"));
         let id = asked["toolCallId"].as_str().unwrap().to_owned();
         assert!(!id.is_empty());
-        assert_eq!(stage.shown(), [(id, "completed".into(), json!("one\n"))], "{meta}");
+        assert_eq!(session.shown(), [(id, "completed".into(), json!("one\n"))], "{meta}");
     }
 }
 
 #[test]
 fn calls_without_an_id_are_shown_when_nobody_is_asked() {
     for is_allowed_for_good in [true, false] {
-        let stage = Stage::open();
-        let prompt = stage.prompt();
+        let session = TestSession::open();
+        let prompt = session.prompt();
         if is_allowed_for_good {
-            let call = stage.write("0.txt", "0\n", json!({ "callId": "call_0" }));
-            let question = stage.editor.asked("session/request_permission");
-            stage.editor.choose(&question, "allow-always");
+            let call = session.write("0.txt", "0\n", json!({ "callId": "call_0" }));
+            let question = session.editor.asked("session/request_permission");
+            session.editor.choose(&question, "allow-always");
             call.join().unwrap().unwrap();
         } else {
-            stage.choose_mode("full-access");
-            stage.write("0.txt", "0\n", json!({ "callId": "call_0" })).join().unwrap().unwrap();
+            session.choose_mode("full-access");
+            session.write("0.txt", "0\n", json!({ "callId": "call_0" })).join().unwrap().unwrap();
         }
-        stage.write("1.txt", "1\n", json!(null)).join().unwrap().unwrap();
-        stage.write("2.txt", "2\n", json!(null)).join().unwrap().unwrap();
-        stage.end_turn();
-        stage.editor.result(prompt);
-        let shown = stage.shown();
+        session.write("1.txt", "1\n", json!(null)).join().unwrap().unwrap();
+        session.write("2.txt", "2\n", json!(null)).join().unwrap().unwrap();
+        session.end_turn();
+        session.editor.result(prompt);
+        let shown = session.shown();
         let texts: Vec<_> = shown.iter().map(|(_, status, text)| (status.as_str(), text)).collect();
         let expected = [json!("0\n"), json!("1\n"), json!("2\n")];
         assert_eq!(texts, expected.each_ref().map(|text| ("completed", text)));
@@ -93,15 +93,15 @@ fn calls_without_an_id_are_shown_when_nobody_is_asked() {
 
 #[test]
 fn two_calls_with_one_id_are_both_shown() {
-    let stage = Stage::open();
-    let prompt = stage.prompt();
-    stage.choose_mode("full-access");
+    let session = TestSession::open();
+    let prompt = session.prompt();
+    session.choose_mode("full-access");
     for text in ["one\n", "two\n"] {
-        stage.write("a.txt", text, json!({ "callId": "call_1" })).join().unwrap().unwrap();
+        session.write("a.txt", text, json!({ "callId": "call_1" })).join().unwrap().unwrap();
     }
-    stage.end_turn();
-    stage.editor.result(prompt);
-    let shown = stage.shown();
+    session.end_turn();
+    session.editor.result(prompt);
+    let shown = session.shown();
     assert_eq!((shown[0].0.as_str(), &shown[0].2), ("call_1", &json!("one\n")));
     assert_eq!((shown[1].1.as_str(), &shown[1].2), ("completed", &json!("two\n")));
     assert_ne!(shown[0].0, shown[1].0);
@@ -109,47 +109,48 @@ fn two_calls_with_one_id_are_both_shown() {
 
 #[test]
 fn a_call_that_codex_gave_up_and_that_comes_all_the_same_is_shown() {
-    let stage = Stage::open();
-    let prompt = stage.prompt();
-    stage.choose_mode("full-access");
-    let config = stage.codex.all("thread/start")[0]["params"]["config"].clone();
+    let session = TestSession::open();
+    let prompt = session.prompt();
+    session.choose_mode("full-access");
+    let config = session.codex.all("thread/start")[0]["params"]["config"].clone();
     let server =
         config.as_object().unwrap().keys().find_map(|key| key.strip_prefix("mcp_servers."));
     let item = json!({
         "type": "mcpToolCall", "id": "call_1", "server": server, "tool": "write_text_file",
         "arguments": {}, "status": "failed", "error": { "message": "given up" },
     });
-    stage.codex.notify("item/completed", json!({ "threadId": stage.session, "item": item }));
-    stage.editor.wait("the end of the call", |messages| {
+    session.codex.notify("item/completed", json!({ "threadId": session.id, "item": item }));
+    session.editor.wait("the end of the call", |messages| {
         let mut updates = messages.iter().map(|message| &message["params"]["update"]);
         updates.any(|update| update["status"] == "failed").then_some(())
     });
-    stage.write("a.txt", "late\n", json!({ "callId": "call_1" })).join().unwrap().unwrap();
-    stage.end_turn();
-    stage.editor.result(prompt);
-    let shown = stage.shown();
+    session.write("a.txt", "late\n", json!({ "callId": "call_1" })).join().unwrap().unwrap();
+    session.end_turn();
+    session.editor.result(prompt);
+    let shown = session.shown();
     assert_eq!((shown[0].0.as_str(), shown[0].1.as_str()), ("call_1", "failed"));
     assert_eq!((shown[1].1.as_str(), &shown[1].2), ("completed", &json!("late\n")));
 }
 
 #[test]
 fn outside_a_turn_nothing_is_written_and_reads_go_on() {
-    let stage = Stage::open();
-    stage.choose_mode("full-access");
-    fs::write(stage.path("a.txt"), "one\n").unwrap();
+    let session = TestSession::open();
+    session.choose_mode("full-access");
+    fs::write(session.path("a.txt"), "one\n").unwrap();
     for _ in 0..2 {
         for meta in [json!(null), json!({ "callId": "call_1" })] {
-            let refused = stage.write("a.txt", "two\n", meta.clone()).join().unwrap().unwrap_err();
+            let refused =
+                session.write("a.txt", "two\n", meta.clone()).join().unwrap().unwrap_err();
             assert!(refused.contains("the prompt that it was for is over"), "{refused}");
-            let arguments = json!({ "path": stage.path("a.txt") });
-            let read = stage.tools().call("read_text_file", &arguments, &meta);
+            let arguments = json!({ "path": session.path("a.txt") });
+            let read = session.tools().call("read_text_file", &arguments, &meta);
             assert!(read.unwrap().starts_with("one\n"));
         }
         // Not after a turn either.
-        let prompt = stage.prompt();
-        stage.end_turn();
-        stage.editor.result(prompt);
+        let prompt = session.prompt();
+        session.end_turn();
+        session.editor.result(prompt);
     }
-    assert_eq!(stage.text("a.txt").as_deref(), Some("one\n"));
-    assert!(stage.shown().is_empty());
+    assert_eq!(session.text("a.txt").as_deref(), Some("one\n"));
+    assert!(session.shown().is_empty());
 }

@@ -1,59 +1,59 @@
-//! Modes, models and efforts: what an editor chooses, what Codex makes of it, and what holds afterwards.
+//! Tests of modes, models and efforts: what an editor chooses, what Codex answers, and what holds afterwards.
 
 use serde_json::{Value, json};
 
-use crate::common::Stage;
+use crate::common::TestSession;
 
 const SETTINGS: &str = "thread/settings/update";
 
-/// A session whose choices wait for the test to answer them.
-fn stage() -> Stage {
-    let stage = Stage::open();
-    stage.codex.hold(SETTINGS);
-    stage
+/// Opens a session whose choices wait for the test to answer them.
+fn session() -> TestSession {
+    let session = TestSession::open();
+    session.codex.hold_answers(SETTINGS);
+    session
 }
 
-/// A choice that is under way.
-struct Choosing {
+/// A choice that Codex has not answered.
+struct PendingChoice {
     /// The editor's request.
     request: u64,
-    /// Codex's part of it.
+    /// The program's request to Codex.
     settings: Value,
 }
 
-impl Choosing {
-    /// The kind of sandbox that Codex is told to use.
+impl PendingChoice {
+    /// Returns the type of the sandbox that Codex must use.
     fn sandbox(&self) -> &str {
         self.settings["params"]["sandboxPolicy"]["type"].as_str().unwrap()
     }
 }
 
-impl Stage {
-    fn set_mode(&self, mode: &str) -> Choosing {
-        let params = json!({ "sessionId": self.session, "modeId": mode });
+impl TestSession {
+    fn set_mode(&self, mode: &str) -> PendingChoice {
+        let params = json!({ "sessionId": self.id, "modeId": mode });
         let request = self.editor.send("session/set_mode", params);
-        Choosing { request, settings: self.codex.heard(SETTINGS) }
+        PendingChoice { request, settings: self.codex.next(SETTINGS) }
     }
 
-    fn set_option(&self, option: &str, value: &str) -> Choosing {
-        let params = json!({ "sessionId": self.session, "configId": option, "value": value });
+    fn set_option(&self, option: &str, value: &str) -> PendingChoice {
+        let params = json!({ "sessionId": self.id, "configId": option, "value": value });
         let request = self.editor.send("session/set_config_option", params);
-        Choosing { request, settings: self.codex.heard(SETTINGS) }
+        PendingChoice { request, settings: self.codex.next(SETTINGS) }
     }
 
-    /// Codex accepts; what the editor is answered.
-    fn accept(&self, choosing: &Choosing) -> Value {
-        self.codex.answer(&choosing.settings, &json!({}));
-        self.editor.result(choosing.request)
+    /// Accepts the choice as Codex. Returns the program's answer to the editor.
+    fn accept(&self, choice: &PendingChoice) -> Value {
+        self.codex.answer(&choice.settings, &json!({}));
+        self.editor.result(choice.request)
     }
 
-    fn refuse(&self, choosing: &Choosing) {
-        self.codex.refuse(&choosing.settings, "not here");
-        assert_eq!(self.editor.error(choosing.request), "not here");
+    fn refuse(&self, choice: &PendingChoice) {
+        self.codex.refuse(&choice.settings, "not here");
+        assert_eq!(self.editor.error(choice.request), "not here");
     }
 
-    /// That `/status` shows this mode, model and effort, and that the editor was told nothing else since.
-    fn assert_told(&self, mode: &str, model: &str, effort: &str) {
+    /// Asserts that `/status` shows this mode, model and effort, and that the editor was sent nothing else since.
+    fn assert_sent(&self, mode: &str, model: &str, effort: &str) {
         self.assert_holds(mode, model, effort);
         let told = self.editor.updates("current_mode_update");
         if let Some(told) = told.last() {
@@ -65,10 +65,10 @@ impl Stage {
         }
     }
 
-    /// That `/status` shows this mode, model and effort.
+    /// Asserts that `/status` shows this mode, model and effort.
     fn assert_holds(&self, mode: &str, model: &str, effort: &str) {
         let prompt = json!([{ "type": "text", "text": "/status" }]);
-        let params = json!({ "sessionId": self.session, "prompt": prompt });
+        let params = json!({ "sessionId": self.id, "prompt": prompt });
         self.editor.ask("session/prompt", params);
         let chunks = self.editor.updates("agent_message_chunk");
         let text = chunks.last().unwrap()["content"]["text"].as_str().unwrap();
@@ -90,147 +90,148 @@ fn assert_options(options: &Value, mode: &str, model: &str, effort: &str) {
 
 #[test]
 fn a_refused_mode_does_not_come_back_over_a_newer_one() {
-    let stage = stage();
-    let slow = stage.set_mode("full-access");
-    let quick = stage.set_mode("read-only");
+    let session = session();
+    let slow = session.set_mode("full-access");
+    let quick = session.set_mode("read-only");
     assert_eq!(quick.sandbox(), "readOnly");
-    stage.accept(&quick);
-    stage.refuse(&slow);
-    stage.assert_told("read-only", "small", "low");
-    assert_eq!(stage.editor.updates("current_mode_update").len(), 1, "the error misled");
+    session.accept(&quick);
+    session.refuse(&slow);
+    session.assert_sent("read-only", "small", "low");
+    assert_eq!(session.editor.updates("current_mode_update").len(), 1, "the error misled");
 }
 
 #[test]
 fn a_refused_mode_does_not_undo_a_newer_one_that_has_no_answer() {
-    let stage = stage();
-    let first = stage.set_option("mode", "full-access");
-    let second = stage.set_option("mode", "read-only");
-    stage.refuse(&first);
-    stage.assert_told("read-only", "small", "low");
-    let answer = stage.accept(&second);
+    let session = session();
+    let first = session.set_option("mode", "full-access");
+    let second = session.set_option("mode", "read-only");
+    session.refuse(&first);
+    session.assert_sent("read-only", "small", "low");
+    let answer = session.accept(&second);
     assert_options(&answer["configOptions"], "read-only", "small", "low");
-    stage.assert_told("read-only", "small", "low");
+    session.assert_sent("read-only", "small", "low");
 }
 
 #[test]
 fn after_two_refused_modes_the_accepted_one_holds() {
     for order in [[0, 1], [1, 0]] {
-        let stage = stage();
-        stage.accept(&stage.set_mode("read-only"));
-        let modes = [stage.set_mode("full-access"), stage.set_mode("auto")];
+        let session = session();
+        session.accept(&session.set_mode("read-only"));
+        let modes = [session.set_mode("full-access"), session.set_mode("auto")];
         for at in order {
-            stage.refuse(&modes[at]);
+            session.refuse(&modes[at]);
         }
-        stage.assert_told("read-only", "small", "low");
+        session.assert_sent("read-only", "small", "low");
     }
 }
 
 #[test]
 fn a_refused_mode_leaves_the_model_that_was_chosen_meanwhile() {
-    let stage = stage();
-    let mode = stage.set_mode("full-access");
-    let model = stage.set_option("model", "large");
-    stage.accept(&model);
-    stage.refuse(&mode);
+    let session = session();
+    let mode = session.set_mode("full-access");
+    let model = session.set_option("model", "large");
+    session.accept(&model);
+    session.refuse(&mode);
     // The new model has no effort `low`.
-    stage.assert_told("auto", "large", "high");
+    session.assert_sent("auto", "large", "high");
 }
 
 #[test]
 fn a_refused_model_gives_back_the_effort_it_took() {
-    let stage = stage();
-    let model = stage.set_option("model", "large");
+    let session = session();
+    let model = session.set_option("model", "large");
     assert_eq!(model.settings["params"]["effort"], Value::Null);
-    stage.refuse(&model);
-    stage.assert_told("auto", "small", "low");
+    session.refuse(&model);
+    session.assert_sent("auto", "small", "low");
 }
 
 #[test]
 fn an_effort_that_codex_accepted_holds_with_its_model() {
     for order in [[0, 1], [1, 0]] {
-        let stage = stage();
+        let session = session();
         let choices =
-            [stage.set_option("model", "large"), stage.set_option("reasoning_effort", "max")];
+            [session.set_option("model", "large"), session.set_option("reasoning_effort", "max")];
         let params = &choices[1].settings["params"];
         assert_eq!((&params["model"], &params["effort"]), (&json!("large"), &json!("max")));
         for at in order {
             if at == 0 {
-                stage.refuse(&choices[0]);
+                session.refuse(&choices[0]);
             } else {
-                stage.accept(&choices[1]);
+                session.accept(&choices[1]);
             }
         }
-        stage.assert_told("auto", "large", "max");
+        session.assert_sent("auto", "large", "max");
     }
 }
 
 #[test]
 fn a_mode_that_codex_accepts_too_late_is_replaced_by_the_newer_one() {
-    let stage = stage();
-    let slow = stage.set_mode("full-access");
-    let quick = stage.set_mode("read-only");
-    stage.accept(&quick);
+    let session = session();
+    let slow = session.set_mode("full-access");
+    let quick = session.set_mode("read-only");
+    session.accept(&quick);
     // Whatever Codex made of the two, it is told once more.
-    stage.codex.answer(&slow.settings, &json!({}));
-    let again = Choosing { request: slow.request, settings: stage.codex.heard(SETTINGS) };
+    session.codex.answer(&slow.settings, &json!({}));
+    let again = PendingChoice { request: slow.request, settings: session.codex.next(SETTINGS) };
     assert_eq!(again.sandbox(), "readOnly");
-    stage.accept(&again);
-    stage.assert_told("read-only", "small", "low");
-    assert_eq!(stage.editor.updates("current_mode_update").len(), 1, "the answer misled");
+    session.accept(&again);
+    session.assert_sent("read-only", "small", "low");
+    assert_eq!(session.editor.updates("current_mode_update").len(), 1, "the answer misled");
 }
 
 #[test]
 fn a_mode_that_codex_insists_on_is_told() {
-    let stage = stage();
-    let slow = stage.set_mode("full-access");
-    let quick = stage.set_mode("read-only");
-    stage.accept(&quick);
-    stage.codex.answer(&slow.settings, &json!({}));
-    let again = Choosing { request: slow.request, settings: stage.codex.heard(SETTINGS) };
-    stage.refuse(&again);
-    stage.assert_told("full-access", "small", "low");
+    let session = session();
+    let slow = session.set_mode("full-access");
+    let quick = session.set_mode("read-only");
+    session.accept(&quick);
+    session.codex.answer(&slow.settings, &json!({}));
+    let again = PendingChoice { request: slow.request, settings: session.codex.next(SETTINGS) };
+    session.refuse(&again);
+    session.assert_sent("full-access", "small", "low");
 }
 
 #[test]
 fn a_mode_that_codex_never_answers_holds_up_no_other() {
-    let stage = stage();
-    stage.set_mode("full-access");
-    stage.accept(&stage.set_mode("read-only"));
-    stage.assert_told("read-only", "small", "low");
+    let session = session();
+    session.set_mode("full-access");
+    session.accept(&session.set_mode("read-only"));
+    session.assert_sent("read-only", "small", "low");
 }
 
 #[test]
 fn an_answer_from_before_the_session_was_loaded_again_changes_nothing() {
     for is_accepted in [true, false] {
-        let stage = stage();
-        let slow = stage.set_mode("full-access");
-        let load = json!({ "sessionId": stage.session, "cwd": stage.folder(), "mcpServers": [] });
-        stage.editor.ask("session/load", load);
-        let chosen = stage.set_mode("read-only");
-        stage.accept(&chosen);
+        let session = session();
+        let slow = session.set_mode("full-access");
+        let load = json!({ "sessionId": session.id, "cwd": session.folder(), "mcpServers": [] });
+        session.editor.ask("session/load", load);
+        let chosen = session.set_mode("read-only");
+        session.accept(&chosen);
         if is_accepted {
-            stage.codex.answer(&slow.settings, &json!({}));
-            let again = Choosing { request: slow.request, settings: stage.codex.heard(SETTINGS) };
+            session.codex.answer(&slow.settings, &json!({}));
+            let again =
+                PendingChoice { request: slow.request, settings: session.codex.next(SETTINGS) };
             assert_eq!(again.sandbox(), "readOnly");
-            stage.accept(&again);
+            session.accept(&again);
         } else {
-            stage.refuse(&slow);
+            session.refuse(&slow);
         }
-        stage.assert_told("read-only", "small", "low");
+        session.assert_sent("read-only", "small", "low");
     }
 }
 
 #[test]
 fn what_was_chosen_last_holds_in_the_next_codex() {
-    let stage = stage();
-    let slow = stage.set_mode("full-access");
-    stage.accept(&stage.set_mode("read-only"));
-    stage.codex.end();
-    assert!(stage.editor.error(slow.request).contains("Codex CLI ended"));
-    let params = json!({ "sessionId": stage.session, "configId": "mode", "value": "auto" });
-    let request = stage.editor.send("session/set_config_option", params);
-    let next = stage.listener.accept(&json!({}));
-    let answer = stage.editor.result(request);
+    let session = session();
+    let slow = session.set_mode("full-access");
+    session.accept(&session.set_mode("read-only"));
+    session.codex.end();
+    assert!(session.editor.error(slow.request).contains("Codex CLI ended"));
+    let params = json!({ "sessionId": session.id, "configId": "mode", "value": "auto" });
+    let request = session.editor.send("session/set_config_option", params);
+    let next = session.listener.accept(&json!({}));
+    let answer = session.editor.result(request);
     assert_options(&answer["configOptions"], "auto", "small", "low");
     let kinds: Vec<Value> = next
         .all(SETTINGS)
@@ -239,5 +240,5 @@ fn what_was_chosen_last_holds_in_the_next_codex() {
         .filter(|kind| !kind.is_null())
         .collect();
     assert!(kinds.iter().all(|kind| kind == "workspaceWrite"), "{kinds:?}");
-    stage.assert_holds("auto", "small", "low");
+    session.assert_holds("auto", "small", "low");
 }

@@ -1,14 +1,14 @@
-//! Logging in by the browser, more than once.
+//! Tests of logins by the browser, more than one at a time.
 
 use serde_json::{Value, json};
 
-use crate::common::Stage;
+use crate::common::TestSession;
 
-impl Stage {
-    /// Begins to log in; the editor's request.
+impl TestSession {
+    /// Starts a login. Returns the number of the editor's request.
     fn log_in(&self, login: &str) -> u64 {
         let request = self.editor.send("authenticate", json!({ "methodId": "chatgpt" }));
-        let start = self.codex.heard("account/login/start");
+        let start = self.codex.next("account/login/start");
         self.codex.answer(&start, &json!({ "loginId": login, "authUrl": "" }));
         request
     }
@@ -21,24 +21,24 @@ impl Stage {
 
 #[test]
 fn a_login_that_failed_does_not_end_a_newer_one() {
-    let stage = Stage::open();
-    stage.codex.hold("account/login/start");
-    let (old, new) = (stage.log_in("1"), stage.log_in("2"));
-    stage.end_login(&json!("1"), false);
-    assert!(stage.editor.error(old).contains("given up"));
-    stage.end_login(&json!("2"), true);
-    stage.editor.result(new);
+    let session = TestSession::open();
+    session.codex.hold_answers("account/login/start");
+    let (old, new) = (session.log_in("1"), session.log_in("2"));
+    session.end_login(&json!("1"), false);
+    assert!(session.editor.error(old).contains("given up"));
+    session.end_login(&json!("2"), true);
+    session.editor.result(new);
 }
 
 #[test]
 fn the_end_of_a_login_without_a_name_is_that_of_all() {
-    let stage = Stage::open();
-    stage.codex.hold("account/login/start");
-    let logins = [stage.log_in("1"), stage.log_in("2")];
+    let session = TestSession::open();
+    session.codex.hold_answers("account/login/start");
+    let logins = [session.log_in("1"), session.log_in("2")];
     // They wait for it once they have their pages.
-    stage.editor.ask("session/list", json!({}));
-    stage.end_login(&Value::Null, true);
+    session.editor.ask("session/list", json!({}));
+    session.end_login(&Value::Null, true);
     for login in logins {
-        stage.editor.result(login);
+        session.editor.result(login);
     }
 }

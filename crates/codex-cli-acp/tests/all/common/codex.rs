@@ -1,4 +1,4 @@
-//! A Codex that a test plays: what the program asks is answered at once, or by the test.
+//! A fake Codex: requests are answered at once, or by the test.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -10,9 +10,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::Watched;
 
-/// The program that the agent starts as Codex; `cargo test` builds it.
+/// Returns the path of the fake Codex that the program starts; `cargo test` builds it.
 pub fn program() -> PathBuf {
     let tests = env::current_exe().unwrap();
     let built = tests.ancestors().nth(2).unwrap().join("examples");
@@ -21,7 +21,7 @@ pub fn program() -> PathBuf {
     program
 }
 
-/// Where each Codex that the agent starts reports.
+/// The socket to which each started Codex connects.
 pub struct CodexListener(TcpListener);
 
 impl CodexListener {
@@ -33,18 +33,18 @@ impl CodexListener {
         self.0.local_addr().unwrap().to_string()
     }
 
-    /// The next Codex that is started, with this configuration.
+    /// Accepts the next Codex that is started, with this configuration.
     pub fn accept(&self, config: &Value) -> Codex {
         let (lines, _) = self.0.accept().unwrap();
         let (log, _) = self.0.accept().unwrap();
-        let shared = Arc::new(Shared::<Told>::default());
+        let shared = Arc::new(Watched::<Requests>::default());
         let (told, config) = (Arc::clone(&shared), config.clone());
         let stdout = Stdout(Arc::new(Mutex::new(lines.try_clone().unwrap())));
         let answers = stdout.clone();
         let incoming = BufReader::new(lines.try_clone().unwrap());
         thread::spawn(move || {
             for line in incoming.lines().map_while(Result::ok) {
-                told.pass_when(|told| !told.is_paused);
+                told.wait_until(|told| !told.is_paused);
                 let message: Value = serde_json::from_str(&line).unwrap();
                 let method = message["method"].as_str().unwrap_or_default();
                 let is_request = !message["method"].is_null() && !message["id"].is_null();
@@ -53,8 +53,8 @@ impl CodexListener {
                     told.held.contains(method)
                 });
                 if is_request && !held {
-                    let result = usual(method, &message["params"], &config);
-                    answers.say(&json!({ "id": message["id"], "result": result }));
+                    let result = default_answer(method, &message["params"], &config);
+                    answers.send(&json!({ "id": message["id"], "result": result }));
                     told.change(|told| told.answered.insert(method.to_owned()));
                 }
             }
@@ -64,20 +64,20 @@ impl CodexListener {
     }
 }
 
-/// One Codex.
+/// A started Codex.
 pub struct Codex {
     lines: TcpStream,
     stdout: Stdout,
     log: TcpStream,
-    shared: Arc<Shared<Told>>,
+    shared: Arc<Watched<Requests>>,
 }
 
-/// Its stdout. Several threads write there, each whole lines.
+/// Stdout of a Codex. Several threads write there, each whole lines.
 #[derive(Clone)]
 pub struct Stdout(Arc<Mutex<TcpStream>>);
 
 impl Stdout {
-    pub fn say(&self, message: &Value) {
+    pub fn send(&self, message: &Value) {
         // One that is gone says nothing.
         let _ = self.write(format!("{message}\n").as_bytes());
     }
@@ -87,29 +87,29 @@ impl Stdout {
     }
 }
 
-/// Messages that it received.
+/// Messages that a Codex received.
 #[derive(Default)]
-struct Told {
+struct Requests {
     messages: Vec<Value>,
-    /// Messages that the test has seen.
+    /// Messages that the test has read.
     seen: BTreeSet<usize>,
-    /// Methods that the test answers.
+    /// Methods that the test answers itself.
     held: BTreeSet<String>,
-    /// Methods that were answered as usual.
+    /// Methods that were answered at once.
     answered: BTreeSet<String>,
-    /// It does not read for now.
+    /// True while the Codex does not read.
     is_paused: bool,
     is_over: bool,
 }
 
 impl Codex {
-    /// From now on requests of this method wait for [`Codex::answer`] or [`Codex::refuse`].
-    pub fn hold(&self, method: &str) {
+    /// Lets requests of this method wait for [`Codex::answer`] or [`Codex::refuse`] from now on.
+    pub fn hold_answers(&self, method: &str) {
         self.shared.lock().held.insert(method.into());
     }
 
-    /// The next request or notification of this method that was not looked at before.
-    pub fn heard(&self, method: &str) -> Value {
+    /// Waits for the next request or notification of this method.
+    pub fn next(&self, method: &str) -> Value {
         self.shared.wait(method, |told| {
             let mut messages = told.messages.iter().enumerate();
             let found = messages
@@ -120,12 +120,12 @@ impl Codex {
         })
     }
 
-    /// Waits until a request of this method was answered as usual.
+    /// Waits until a request of this method was answered at once.
     pub fn answered(&self, method: &str) {
         self.shared.wait(method, |told| told.answered.remove(method).then_some(()));
     }
 
-    /// Waits until so many requests of its own were answered; the answers.
+    /// Waits until so many requests of the Codex were answered. Returns the answers.
     pub fn answers(&self, number: usize) -> Vec<Value> {
         self.shared.wait("an answer", |told| {
             let answers = told.messages.iter().filter(|message| message["method"].is_null());
@@ -134,40 +134,40 @@ impl Codex {
         })
     }
 
-    /// Everything it was told of this method so far.
+    /// Returns all messages of this method so far.
     pub fn all(&self, method: &str) -> Vec<Value> {
         let told = self.shared.lock();
         told.messages.iter().filter(|message| message["method"] == method).cloned().collect()
     }
 
     pub fn answer(&self, request: &Value, result: &Value) {
-        self.say(&json!({ "id": request["id"], "result": result }));
+        self.send(&json!({ "id": request["id"], "result": result }));
     }
 
     pub fn refuse(&self, request: &Value, message: &str) {
-        self.say(&json!({ "id": request["id"], "error": { "code": -32600, "message": message } }));
+        self.send(&json!({ "id": request["id"], "error": { "code": -32600, "message": message } }));
     }
 
     pub fn notify(&self, method: &str, params: Value) {
         let mut message = json!({ "method": method });
         message["params"] = params;
-        self.say(&message);
+        self.send(&message);
     }
 
-    pub fn say(&self, message: &Value) {
-        self.stdout.say(message);
+    pub fn send(&self, message: &Value) {
+        self.stdout.send(message);
     }
 
     pub fn stdout(&self) -> Stdout {
         self.stdout.clone()
     }
 
-    /// Its stderr, byte for byte.
+    /// Returns the stderr of the Codex.
     pub fn stderr(&self) -> TcpStream {
         self.log.try_clone().unwrap()
     }
 
-    /// Reads no more, until [`Codex::resume`].
+    /// Stops reading, until [`Codex::resume`].
     pub fn pause(&self) {
         self.shared.change(|told| told.is_paused = true);
     }
@@ -176,19 +176,19 @@ impl Codex {
         self.shared.change(|told| told.is_paused = false);
     }
 
-    /// Ends of itself.
+    /// Ends the Codex, as if it had ended by itself.
     pub fn end(&self) {
         let _ = self.lines.shutdown(Shutdown::Both);
     }
 
-    /// Waits until it has ended.
+    /// Waits until the Codex has ended.
     pub fn wait_for_end(&self) {
         self.shared.wait("the end of Codex", |told| told.is_over.then_some(()));
     }
 }
 
-/// Codex's answers, unless the test gives others.
-fn usual(method: &str, params: &Value, config: &Value) -> Value {
+/// Returns the answer to a request that the test does not answer.
+fn default_answer(method: &str, params: &Value, config: &Value) -> Value {
     let effort = |id: &str| json!({ "reasoningEffort": id, "description": "" });
     let model = |id: &str, efforts: [&str; 2]| {
         json!({

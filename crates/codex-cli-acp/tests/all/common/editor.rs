@@ -1,4 +1,4 @@
-//! An editor that a test plays: an ACP client on the stdin and stdout of the program.
+//! A fake editor: an ACP client on the stdin and stdout of the program.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{HANG, Shared, codex};
+use super::{TIMEOUT, Watched, codex};
 
-/// Texts of messages that are longer are counted, and not kept.
-const LONGEST_KEPT: usize = 10_000;
+/// Limit of the bytes of a text that is kept. Longer ones are only counted.
+const KEPT_TEXT_BYTES_MAX: usize = 10_000;
 
 pub struct Editor {
     child: Child,
-    stdin: Shared<Stdin>,
-    shared: Arc<Shared<Heard>>,
+    stdin: Watched<Stdin>,
+    shared: Arc<Watched<Received>>,
 }
 
 #[derive(Default)]
@@ -27,13 +27,13 @@ struct Stdin {
 
 /// Output of the program.
 #[derive(Default)]
-struct Heard {
+struct Received {
     messages: Vec<Value>,
-    /// Requests that the test has seen.
-    seen: usize,
-    /// Bytes of Codex's messages.
+    /// Requests that the test has read.
+    read: usize,
+    /// Bytes of the messages of Codex.
     chunk_bytes: usize,
-    /// The editor does not read for now.
+    /// True while the editor does not read.
     is_paused: bool,
     is_over: bool,
 }
@@ -51,25 +51,26 @@ impl Editor {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stdin = Shared::<Stdin>::default();
+        let stdin = Watched::<Stdin>::default();
         stdin.lock().pipe = child.stdin.take();
-        let (shared, stdout) = (Arc::new(Shared::<Heard>::default()), child.stdout.take().unwrap());
-        let heard = Arc::clone(&shared);
+        let (shared, stdout) =
+            (Arc::new(Watched::<Received>::default()), child.stdout.take().unwrap());
+        let received = Arc::clone(&shared);
         thread::spawn(move || {
             let mut stdout = BufReader::new(stdout);
             let mut line = String::new();
             while stdout.read_line(&mut line).is_ok_and(|read| read > 0) {
                 let message: Value = serde_json::from_str(&line).unwrap();
-                heard.change(|heard| heard.take(message));
-                heard.pass_when(|heard| !heard.is_paused);
+                received.change(|received| received.take(message));
+                received.wait_until(|received| !received.is_paused);
                 line.clear();
             }
-            heard.change(|heard| heard.is_over = true);
+            received.change(|received| received.is_over = true);
         });
         Self { child, stdin, shared }
     }
 
-    /// The number of the program's process.
+    /// Returns the id of the program's process.
     #[cfg(target_os = "linux")]
     pub fn process(&self) -> u32 {
         self.child.id()
@@ -85,7 +86,7 @@ impl Editor {
         id
     }
 
-    /// Writes to the program, be it a message or not.
+    /// Writes bytes to the program, which need not be a message.
     pub fn write_raw(&self, line: &[u8]) {
         let mut stdin = self.stdin.lock();
         stdin.pipe.as_mut().unwrap().write_all(line).unwrap();
@@ -97,24 +98,25 @@ impl Editor {
         self.stdin.lock().write(&message);
     }
 
-    /// The answer to a request: its result or its error.
+    /// Waits for the answer to a request: its result or its error.
     pub fn answer(&self, id: u64) -> Value {
-        self.shared.wait(&format!("the answer to request {id}"), |heard| {
-            let mut answers = heard.messages.iter().filter(|message| message["method"].is_null());
+        self.shared.wait(&format!("the answer to request {id}"), |received| {
+            let mut answers =
+                received.messages.iter().filter(|message| message["method"].is_null());
             let answer = answers.find(|message| message["id"] == id).cloned();
-            assert!(answer.is_some() || !heard.is_over, "the program ended without an answer");
+            assert!(answer.is_some() || !received.is_over, "the program ended without an answer");
             answer
         })
     }
 
-    /// The result of a request.
+    /// Waits for the result of a request.
     pub fn result(&self, id: u64) -> Value {
         let answer = self.answer(id);
         assert!(answer["error"].is_null(), "{answer}");
         answer["result"].clone()
     }
 
-    /// The message of the error that a request is answered with.
+    /// Waits for the error that answers a request, and returns its message.
     pub fn error(&self, id: u64) -> String {
         let answer = self.answer(id);
         assert!(answer["result"].is_null(), "{answer}");
@@ -125,19 +127,19 @@ impl Editor {
         self.result(self.send(method, params))
     }
 
-    /// The next request of the program's.
+    /// Waits for the next request of the program.
     pub fn asked(&self, method: &str) -> Value {
-        self.shared.wait(method, |heard| {
+        self.shared.wait(method, |received| {
             let is_request = |message: &Value| message["method"] == method;
-            let later = heard.messages.iter().enumerate().skip(heard.seen);
+            let later = received.messages.iter().enumerate().skip(received.read);
             let (at, request) = later.into_iter().find(|(_, message)| is_request(message))?;
             let request = request.clone();
-            heard.seen = at + 1;
+            received.read = at + 1;
             Some(request)
         })
     }
 
-    /// Answers a request of the program's.
+    /// Answers a request of the program.
     pub fn reply(&self, request: &Value, result: &Value) {
         let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         self.stdin.lock().write(&answer);
@@ -149,12 +151,12 @@ impl Editor {
         self.reply(question, &json!({ "outcome": outcome }));
     }
 
-    /// All messages so far.
+    /// Returns all messages so far.
     pub fn messages(&self) -> Vec<Value> {
         self.shared.lock().messages.clone()
     }
 
-    /// All updates of this kind so far.
+    /// Returns all updates of this kind so far.
     pub fn updates(&self, kind: &str) -> Vec<Value> {
         let messages = self.messages().into_iter();
         let updates = messages.map(|mut message| message["params"]["update"].take());
@@ -163,33 +165,33 @@ impl Editor {
 
     /// Waits for something among all messages so far.
     pub fn wait<R>(&self, what: &str, find: impl Fn(&[Value]) -> Option<R>) -> R {
-        self.shared.wait(what, |heard| find(&heard.messages))
+        self.shared.wait(what, |received| find(&received.messages))
     }
 
     /// Waits until so many bytes of Codex's messages came.
     pub fn wait_for_chunks(&self, bytes: usize) {
-        self.shared.wait("the rest", |heard| (heard.chunk_bytes >= bytes).then_some(()));
+        self.shared.wait("the rest", |received| (received.chunk_bytes >= bytes).then_some(()));
     }
 
-    /// Reads no more, until [`Editor::resume`].
+    /// Stops reading, until [`Editor::resume`].
     pub fn pause(&self) {
-        self.shared.change(|heard| heard.is_paused = true);
+        self.shared.change(|received| received.is_paused = true);
     }
 
     pub fn resume(&self) {
-        self.shared.change(|heard| heard.is_paused = false);
+        self.shared.change(|received| received.is_paused = false);
     }
 
     /// Waits until the program has ended.
     pub fn wait_for_end(&mut self) {
-        let until = Instant::now() + HANG;
+        let until = Instant::now() + TIMEOUT;
         while self.child.try_wait().unwrap().is_none() {
             assert!(Instant::now() < until, "the program does not end");
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Says no more; the program is to end.
+    /// Closes the program's stdin, so that it ends.
     pub fn close_stdin(&self) {
         self.stdin.lock().pipe = None;
     }
@@ -211,13 +213,13 @@ impl Stdin {
     }
 }
 
-impl Heard {
+impl Received {
     fn take(&mut self, message: Value) {
         let update = &message["params"]["update"];
         if update["sessionUpdate"] == "agent_message_chunk" {
             let bytes = update["content"]["text"].as_str().map_or(0, str::len);
             self.chunk_bytes += bytes;
-            if bytes > LONGEST_KEPT {
+            if bytes > KEPT_TEXT_BYTES_MAX {
                 return;
             }
         }

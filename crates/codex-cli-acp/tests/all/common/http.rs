@@ -5,9 +5,9 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::HANG;
+use super::TIMEOUT;
 
-/// Where the tools of a session are, and what opens them.
+/// Address and token of the tools of a session.
 #[derive(Clone)]
 pub struct Tools {
     address: String,
@@ -15,7 +15,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// As the program told Codex when it began the thread.
+    /// Reads them from the program's `thread/start` request.
     pub fn of(start: &Value) -> Self {
         let config = start["params"]["config"].as_object().unwrap();
         let is_ours = |(name, _): &(&String, &Value)| name.starts_with("mcp_servers.");
@@ -27,7 +27,7 @@ impl Tools {
         }
     }
 
-    /// Calls a tool, with `_meta` if there is any; its text, `Err` if it says no.
+    /// Calls a tool, with `_meta` if there is any. Returns its text, as an error if the call failed.
     pub fn call(&self, tool: &str, arguments: &Value, meta: &Value) -> Result<String, String> {
         let mut params = json!({ "name": tool, "arguments": arguments });
         if !meta.is_null() {
@@ -52,7 +52,7 @@ impl Tools {
             body.len()
         );
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(HANG)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.write_all((head + &body).as_bytes()).unwrap();
         let mut answer = BufReader::new(stream);
         let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Helpers of all tests: a folder, the program, the editor in front of it and the Codex behind it.
+//! Helpers of all tests: a folder, the program, a fake editor and a fake Codex.
 
 pub mod codex;
 pub mod editor;
@@ -14,25 +14,25 @@ use tempfile::TempDir;
 use codex::{Codex, CodexListener};
 use editor::Editor;
 
-/// How long to wait for what must come. It is far more than anything takes.
-pub const HANG: Duration = Duration::from_mins(1);
+/// Time limit of every wait, far longer than anything takes.
+pub const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A session, begun by the first Codex that the program started.
-pub struct Stage {
+/// A session of the first Codex that the program started.
+pub struct TestSession {
     pub editor: Editor,
     pub codex: Codex,
-    pub session: String,
+    pub id: String,
     pub listener: CodexListener,
     folder: TempDir,
 }
 
-impl Stage {
-    /// A session of an editor without files of its own: they are on disk.
+impl TestSession {
+    /// Opens a session of an editor without file messages: files are on disk.
     pub fn open() -> Self {
         Self::open_with(&json!({}))
     }
 
-    /// The same with a configuration of Codex's.
+    /// Opens a session like [`TestSession::open`], with a configuration of Codex.
     pub fn open_with(config: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = CodexListener::bind();
@@ -45,8 +45,8 @@ impl Stage {
         let codex = listener.accept(config);
         editor.result(initialized);
         let new = editor.ask("session/new", json!({ "cwd": folder.path(), "mcpServers": [] }));
-        let session = new["sessionId"].as_str().unwrap().to_owned();
-        Self { editor, codex, session, listener, folder }
+        let id = new["sessionId"].as_str().unwrap().to_owned();
+        Self { editor, codex, id, listener, folder }
     }
 
     pub fn folder(&self) -> &Path {
@@ -57,30 +57,30 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// Sends a prompt and waits until Codex has its turn; the number of the request.
+    /// Sends a prompt and waits until Codex has begun its turn. Returns the number of the request.
     pub fn prompt(&self) -> u64 {
         let prompt = json!([{ "type": "text", "text": "Follow the script." }]);
-        let params = json!({ "sessionId": self.session, "prompt": prompt });
+        let params = json!({ "sessionId": self.id, "prompt": prompt });
         let request = self.editor.send("session/prompt", params);
         self.codex.answered("turn/start");
         request
     }
 
-    /// Codex ends its turn.
+    /// Ends the turn of Codex.
     pub fn end_turn(&self) {
         let turn = json!({ "id": "turn", "status": "completed", "error": null });
-        self.codex.notify("turn/completed", json!({ "threadId": self.session, "turn": turn }));
+        self.codex.notify("turn/completed", json!({ "threadId": self.id, "turn": turn }));
     }
 }
 
-/// Something that threads look at and change, and wait for.
+/// A value that threads change and wait for.
 #[derive(Default)]
-pub struct Shared<T> {
+pub struct Watched<T> {
     value: Mutex<T>,
     changed: Condvar,
 }
 
-impl<T> Shared<T> {
+impl<T> Watched<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,15 +91,15 @@ impl<T> Shared<T> {
         changed
     }
 
-    /// Waits for as long as it takes.
-    pub fn pass_when(&self, may_pass: impl Fn(&T) -> bool) {
+    /// Waits for a condition, for as long as it takes.
+    pub fn wait_until(&self, may_pass: impl Fn(&T) -> bool) {
         let waited = self.changed.wait_while(self.lock(), |value| !may_pass(value));
         drop(waited);
     }
 
-    /// Waits until there is something to be found.
+    /// Waits until `find` returns something.
     pub fn wait<R>(&self, what: &str, mut find: impl FnMut(&mut T) -> Option<R>) -> R {
-        let until = Instant::now() + HANG;
+        let until = Instant::now() + TIMEOUT;
         let mut value = self.lock();
         loop {
             if let Some(found) = find(&mut value) {

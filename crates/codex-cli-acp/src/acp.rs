@@ -12,7 +12,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, Client, Result, on_receive_notification, on_receive_request};
 
 use crate::bridge::Bridge;
-use crate::link::transport;
+use crate::connection::transport;
 
 /// Answers a request by a method of [`Bridge`], in a task of its own, since the answer may need the editor. `$after` is
 /// called once the answer is on its way.
@@ -38,13 +38,13 @@ macro_rules! by {
 /// Serves the editor until it closes the connection.
 pub async fn serve(b: Arc<Bridge>) -> Result<()> {
     let (beginning, prompts, cancels) = (Arc::clone(&b), Arc::clone(&b), Arc::clone(&b));
-    let (channel, transport) = transport::open(&b.link);
+    let (channel, transport) = transport::open(&b.connection);
     let ended = Agent
         .v1()
         .name("codex-cli-acp")
         .on_receive_request(
             async move |request: InitializeRequest, responder, connection: ConnectionTo<Client>| {
-                beginning.link.meet(&connection);
+                beginning.connection.set(&connection);
                 responder.respond_with_result(beginning.initialize(&request))
             },
             on_receive_request!(),
@@ -77,7 +77,7 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
             by!(b, set_mode, SetSessionModeRequest, |b, request, answer| {
                 let SetSessionModeRequest { session_id, mode_id, .. } = request;
                 if answer.is_err() || !b.has_mode(session_id, &mode_id.to_string()) {
-                    b.tell_choices(session_id);
+                    b.send_choices(session_id);
                 }
             }),
             on_receive_request!(),
@@ -85,7 +85,7 @@ pub async fn serve(b: Arc<Bridge>) -> Result<()> {
         .on_receive_request(
             by!(b, set_config_option, SetSessionConfigOptionRequest, |b, request, answer| {
                 if answer.is_err() {
-                    b.tell_choices(&request.session_id);
+                    b.send_choices(&request.session_id);
                 }
             }),
             on_receive_request!(),

@@ -18,8 +18,8 @@ pub struct Cli {
     codex: Option<OsString>,
 
     /// Format of the events about the file tools
-    #[arg(long, value_name = "SHAPE", value_enum, default_value_t = Events::Acp)]
-    pub events: Events,
+    #[arg(long, value_name = "SHAPE", value_enum, default_value_t = EventFormat::Acp)]
+    pub events: EventFormat,
 
     /// Disable Codex's own commands and patches, so that files are edited only through the editor
     #[arg(long)]
@@ -28,7 +28,7 @@ pub struct Cli {
 
 /// The format of the events about the file tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Events {
+pub enum EventFormat {
     /// As ACP defines them
     Acp,
     /// As the contracts of the tools define them; editors ignore these

@@ -2,16 +2,16 @@
 //!
 //! One message a line, without the `jsonrpc` member. Codex and the processes it started end with this program: its
 //! stdin closes when this program is gone, for whatever reason, and then Codex cleans up. It has seconds to do that
-//! before it is killed; `leftovers` ends the rest.
+//! before it is killed; `process_cleanup` ends the rest.
 //!
 //! The length of a message is bounded, and so are the queues: of messages from Codex until they are handled, and of
 //! messages to Codex until it reads them.
 
+mod error;
 mod queue;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,94 +25,34 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use error::CodexError;
 pub use queue::{MessageReceiver, MessageSender, queue};
 
-use crate::{leftovers, lock};
+use crate::{lock, process_cleanup};
 
 /// The oldest Codex whose app-server has every method that is used here.
-const OLDEST: (u32, u32) = (0, 160);
+const VERSION_MIN: (u32, u32) = (0, 160);
 /// Time limit for the answer to `initialize`. A cold start from a slow disk takes seconds.
-const INTRODUCTION: Duration = Duration::from_secs(30);
+const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for Codex to end by itself once its stdin is closed.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of the end of its stderr that are kept for an error message.
-const LAST_WORDS: usize = 2000;
+const LOG_END_BYTES: usize = 2000;
 /// Limit of the bytes of a message: items hold whole files and images, and a loaded thread its whole history.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// Bytes of the line buffer that are kept for the next message.
-const KEPT_BUFFER_BYTES: usize = 1 << 20;
+const LINE_BUFFER_KEPT_MAX: usize = 1 << 20;
 /// Bytes of Codex's log in a piece, and pieces that are queued while nothing reads this program's stderr.
-const LOG_PIECE_BYTES: usize = 64 * 1024;
-const MAX_LOG_PIECES: usize = 16;
+const LOG_PIECE_BYTES_MAX: usize = 64 * 1024;
+const LOG_PIECES_MAX: usize = 16;
 /// Time that Codex's log waits for a reader of this program's stderr.
-const LOG_PATIENCE: Duration = Duration::from_secs(1);
+const LOG_READER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Limit of the messages to Codex that wait until it reads.
-const MAX_LINES: usize = 16;
-
-/// Errors of a request to Codex.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum CodexError {
-    #[error(
-        "Codex CLI was not found at `{program}`: install it with `npm install -g @openai/codex`, or say where it is \
-         with --codex or CODEX_BIN"
-    )]
-    Missing { program: String },
-    #[error(
-        "Codex CLI could not be started from `{program}`: {reason}; --codex or CODEX_BIN can name another"
-    )]
-    NotStarted { program: String, reason: String },
-    #[error(
-        "Codex CLI {found} is too old, {}.{} or newer is needed: update it with `npm install -g @openai/codex`",
-        OLDEST.0, OLDEST.1
-    )]
-    TooOld { found: String },
-    #[error("Codex CLI ended unexpectedly ({how}); send the prompt again to start it anew{}", last_words(.said))]
-    Ended { how: String, said: String },
-    #[error(
-        "Codex CLI was ended because it sent a message of more than {} MB; send the prompt again to start it anew, or begin \
-         a new session if that happens again",
-        MAX_MESSAGE_BYTES >> 20
-    )]
-    TooLong,
-    #[error("Codex CLI did not answer within {} s; try again, or name another with --codex or CODEX_BIN", INTRODUCTION.as_secs())]
-    Silent,
-    /// Codex answered with an error.
-    #[error("{message}")]
-    Refused { code: i64, message: String },
-}
-
-impl CodexError {
-    fn unstarted(program: &OsStr, error: &io::Error) -> Self {
-        let program = program.to_string_lossy().into_owned();
-        match error.kind() {
-            io::ErrorKind::NotFound => Self::Missing { program },
-            _ => Self::NotStarted { program, reason: error.to_string() },
-        }
-    }
-
-    /// Builds the error for a Codex that ended. Its stderr is quoted only after an exit with a failure: a killed
-    /// process had no time to write a reason.
-    fn ended(status: Option<ExitStatus>, said: &str) -> Self {
-        let how = status.map_or("it closed its output".into(), |status| status.to_string());
-        let failed = status.is_some_and(|status| status.code().is_some_and(|code| code != 0));
-        Self::Ended { how, said: if failed { without_colors(said) } else { String::new() } }
-    }
-}
-
-fn last_words(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(". It said: {said}") }
-}
-
-/// Removes the escape sequences that color a log on a terminal.
-fn without_colors(log: &str) -> String {
-    let mut parts = log.trim().split("\x1b[");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
-}
+const OUTGOING_LINES_MAX: usize = 16;
 
 /// A message that Codex sends by itself.
 #[derive(Debug)]
-pub enum Message {
+pub enum CodexMessage {
     Notification {
         method: String,
         params: Value,
@@ -126,14 +66,14 @@ pub enum Message {
     Ended(CodexError),
 }
 
-type Answer = Result<Value, CodexError>;
+type CodexResult = Result<Value, CodexError>;
 
 /// A running Codex process.
 pub struct Codex {
-    lines: Arc<Lines>,
+    lines: Arc<OutgoingLines>,
     /// Set when Codex was told to end.
     closing: watch::Sender<bool>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingRequests>,
     gone: watch::Receiver<bool>,
     next_id: AtomicU64,
     /// Number of this process among those that were started.
@@ -143,16 +83,16 @@ pub struct Codex {
 }
 
 /// Channel of lines to Codex. `None` once it was told to end.
-type Lines = Mutex<Option<mpsc::Sender<String>>>;
+type OutgoingLines = Mutex<Option<mpsc::Sender<String>>>;
 
 /// Requests without an answer, and the reason why no more answers will come.
 #[derive(Default)]
-struct Waiting(Mutex<Answers>);
+struct PendingRequests(Mutex<PendingAnswers>);
 
-type Answers = (HashMap<u64, oneshot::Sender<Answer>>, Option<CodexError>);
+type PendingAnswers = (HashMap<u64, oneshot::Sender<CodexResult>>, Option<CodexError>);
 
-impl Waiting {
-    fn answer(&self, id: Option<u64>, answer: Answer) {
+impl PendingRequests {
+    fn answer(&self, id: Option<u64>, answer: CodexResult) {
         let waiting = id.and_then(|id| lock(&self.0).0.remove(&id));
         waiting.map(|waiting| waiting.send(answer));
     }
@@ -174,16 +114,16 @@ impl Codex {
         messages: MessageSender,
     ) -> Result<Arc<Self>, CodexError> {
         let mut child = spawn(program)?;
-        let (lines, outgoing) = mpsc::channel(MAX_LINES);
+        let (lines, outgoing) = mpsc::channel(OUTGOING_LINES_MAX);
         let lines = Arc::new(Mutex::new(Some(lines)));
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             unreachable!("all three are pipes")
         };
-        let waiting = Arc::new(Waiting::default());
-        let said = Arc::new(Mutex::new(String::new()));
-        let heard = tokio::spawn(hear(stderr, Arc::clone(&said)));
+        let waiting = Arc::new(PendingRequests::default());
+        let log_end = Arc::new(Mutex::new(String::new()));
+        let log_copied = tokio::spawn(copy_log(stderr, Arc::clone(&log_end)));
         tokio::spawn(write(stdin, outgoing));
         let ((closing, is_closing), (is_gone, gone)) =
             (watch::channel(false), watch::channel(false));
@@ -193,11 +133,11 @@ impl Codex {
             let read = read(stdout, &answers, &mut forwarder).await;
             lock(&outgoing).take();
             let status = end(child).await;
-            leftovers::end().await;
-            let _ = heard.await;
-            let why = read.err().unwrap_or_else(|| CodexError::ended(status, &lock(&said)));
+            process_cleanup::kill_all().await;
+            let _ = log_copied.await;
+            let why = read.err().unwrap_or_else(|| CodexError::ended(status, &lock(&log_end)));
             answers.end(&why);
-            forwarder.forward(Message::Ended(why)).await;
+            forwarder.forward(CodexMessage::Ended(why)).await;
             let _ = is_gone.send(true);
         });
         let mut codex = Self {
@@ -209,18 +149,18 @@ impl Codex {
             number,
             version: String::new(),
         };
-        let introduced = tokio::time::timeout(INTRODUCTION, codex.introduce()).await;
-        match introduced.unwrap_or(Err(CodexError::Silent)) {
+        let initialized = tokio::time::timeout(INITIALIZE_TIMEOUT, codex.initialize()).await;
+        match initialized.unwrap_or(Err(CodexError::NoAnswer)) {
             Ok(version) => codex.version = version,
             Err(error) => {
                 codex.close().await;
-                return Err(explain(program, error).await);
+                return Err(explain_failed_start(program, error).await);
             }
         }
         Ok(Arc::new(codex))
     }
 
-    async fn introduce(&self) -> Result<String, CodexError> {
+    async fn initialize(&self) -> Result<String, CodexError> {
         let name = env!("CARGO_PKG_NAME");
         let us =
             json!({ "name": name, "title": "file-editor", "version": env!("CARGO_PKG_VERSION") });
@@ -235,7 +175,7 @@ impl Codex {
     }
 
     /// Sends a request to Codex and waits for the answer.
-    pub async fn request(&self, method: &str, params: Value) -> Answer {
+    pub async fn request(&self, method: &str, params: Value) -> CodexResult {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         {
@@ -246,7 +186,7 @@ impl Codex {
             waiting.insert(id, answer);
         }
         self.send(&json!({ "id": id, "method": method, "params": params })).await;
-        answered.await.unwrap_or(Err(CodexError::Silent))
+        answered.await.unwrap_or(Err(CodexError::NoAnswer))
     }
 
     /// Answers a request of Codex.
@@ -261,7 +201,7 @@ impl Codex {
     }
 
     /// True if the process has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         lock(&self.waiting.0).1.is_some()
     }
 
@@ -274,8 +214,8 @@ impl Codex {
     pub async fn close(&self) {
         let _ = self.closing.send(true);
         lock(&self.lines).take();
-        if tokio::time::timeout(FAREWELL, self.ended()).await.is_err() {
-            leftovers::end().await;
+        if tokio::time::timeout(EXIT_TIMEOUT, self.ended()).await.is_err() {
+            process_cleanup::kill_all().await;
         }
     }
 
@@ -289,7 +229,7 @@ impl Codex {
 }
 
 fn spawn(program: &OsStr) -> Result<Child, CodexError> {
-    let mut command = leftovers::kept(program);
+    let mut command = process_cleanup::supervised(program);
     command
         .arg("app-server")
         .stdin(Stdio::piped())
@@ -299,13 +239,13 @@ fn spawn(program: &OsStr) -> Result<Child, CodexError> {
         .kill_on_drop(cfg!(not(target_os = "linux")));
     let names = ["NO_PROXY", "no_proxy"];
     let given = names.map(|name| std::env::var(name).unwrap_or_default());
-    command.envs(names.into_iter().zip(unproxied(&given)));
-    command.spawn().map_err(|error| CodexError::unstarted(program, &error))
+    command.envs(names.into_iter().zip(no_proxy(&given)));
+    command.spawn().map_err(|error| CodexError::not_started(program, &error))
 }
 
 /// Returns `NO_PROXY` and `no_proxy` with loopback added, since Codex would use a proxy even for the loopback server of
 /// this program. Codex reads only the first that is set, so a value that is set in one of them is used for both.
-fn unproxied([upper, lower]: &[String; 2]) -> [String; 2] {
+fn no_proxy([upper, lower]: &[String; 2]) -> [String; 2] {
     let or = |one: &str, other: &str| match (one, other) {
         ("", "") => "127.0.0.1,localhost".into(),
         ("", given) | (given, _) => format!("{given},127.0.0.1,localhost"),
@@ -315,19 +255,19 @@ fn unproxied([upper, lower]: &[String; 2]) -> [String; 2] {
 
 /// Finds a better error for a Codex that did not answer `initialize`. One that is too old has no app-server, or another
 /// one, and its own message says less than its version.
-async fn explain(program: &OsStr, error: CodexError) -> CodexError {
-    if !matches!(error, CodexError::Ended { .. } | CodexError::Silent) {
+async fn explain_failed_start(program: &OsStr, error: CodexError) -> CodexError {
+    if !matches!(error, CodexError::Ended { .. } | CodexError::NoAnswer) {
         return error;
     }
     let asked =
         Command::new(program).arg("--version").stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = match tokio::time::timeout(FAREWELL, asked).await {
+    let output = match tokio::time::timeout(EXIT_TIMEOUT, asked).await {
         Ok(Ok(output)) => output,
-        Ok(Err(reason)) => return CodexError::unstarted(program, &reason),
+        Ok(Err(reason)) => return CodexError::not_started(program, &reason),
         Err(_) => return error,
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    let found = said.split_whitespace().last().unwrap_or_default();
+    let log_end = String::from_utf8_lossy(&output.stdout);
+    let found = log_end.split_whitespace().last().unwrap_or_default();
     if is_too_old(found) { CodexError::TooOld { found: found.to_owned() } } else { error }
 }
 
@@ -336,7 +276,7 @@ fn is_too_old(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(0)), Some(Ok(0))) | (None, _) | (_, None) => false,
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < OLDEST,
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < VERSION_MIN,
         _ => false,
     }
 }
@@ -360,7 +300,7 @@ struct MessageForwarder {
 impl MessageForwarder {
     /// Waits until the queue has room. Messages of a Codex that was told to end are dropped instead, since it could not
     /// end while it waits to write them.
-    async fn forward(&mut self, message: Message) {
+    async fn forward(&mut self, message: CodexMessage) {
         tokio::select! {
             biased;
             () = self.messages.send(self.number, message) => {}
@@ -370,53 +310,53 @@ impl MessageForwarder {
 }
 
 /// A parsed line from Codex.
-enum Incoming {
+enum ParsedLine {
     /// A notification or request of Codex.
-    Message(Message),
+    Message(CodexMessage),
     /// An answer, with the id of the request.
-    Answer(Option<u64>, Answer),
+    Answer(Option<u64>, CodexResult),
 }
 
 /// Reads messages until Codex closes its stdout or sends one that is too long.
 async fn read(
     stdout: ChildStdout,
-    waiting: &Waiting,
+    waiting: &PendingRequests,
     forwarder: &mut MessageForwarder,
 ) -> Result<(), CodexError> {
     let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
     let mut line = Vec::new();
     loop {
-        let mut bounded = (&mut stdout).take(MAX_MESSAGE_BYTES as u64 + 1);
+        let mut bounded = (&mut stdout).take(MESSAGE_BYTES_MAX as u64 + 1);
         if bounded.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
             return Ok(());
         }
-        if line.len() > MAX_MESSAGE_BYTES {
+        if line.len() > MESSAGE_BYTES_MAX {
             return Err(CodexError::TooLong);
         }
         let parsed = parse(&line);
         line.clear();
-        line.shrink_to(KEPT_BUFFER_BYTES);
+        line.shrink_to(LINE_BUFFER_KEPT_MAX);
         match parsed {
-            Some(Incoming::Message(message)) => forwarder.forward(message).await,
-            Some(Incoming::Answer(id, answer)) => waiting.answer(id, answer),
+            Some(ParsedLine::Message(message)) => forwarder.forward(message).await,
+            Some(ParsedLine::Answer(id, answer)) => waiting.answer(id, answer),
             None => {}
         }
     }
 }
 
 /// Parses a line. `None` if it is no message.
-fn parse(line: &[u8]) -> Option<Incoming> {
+fn parse(line: &[u8]) -> Option<ParsedLine> {
     let Ok(Value::Object(mut message)) = serde_json::from_slice(line) else { return None };
     let mut take = |name: &str| message.remove(name);
     let (id, method) = (take("id"), take("method"));
     match (id, method) {
         (Some(id), Some(Value::String(method))) => {
             let params = take("params").unwrap_or_default();
-            Some(Incoming::Message(Message::Request { id, method, params }))
+            Some(ParsedLine::Message(CodexMessage::Request { id, method, params }))
         }
         (None, Some(Value::String(method))) => {
             let params = take("params").unwrap_or_default();
-            Some(Incoming::Message(Message::Notification { method, params }))
+            Some(ParsedLine::Message(CodexMessage::Notification { method, params }))
         }
         (Some(id), None) => {
             let answer = match take("error") {
@@ -426,7 +366,7 @@ fn parse(line: &[u8]) -> Option<Incoming> {
                 }),
                 None => Ok(take("result").unwrap_or_default()),
             };
-            Some(Incoming::Answer(id.as_u64(), answer))
+            Some(ParsedLine::Answer(id.as_u64(), answer))
         }
         _ => None,
     }
@@ -434,28 +374,28 @@ fn parse(line: &[u8]) -> Option<Incoming> {
 
 /// Copies Codex's stderr to this program's stderr, which editors keep, and keeps its end for error messages. A long
 /// line is written in pieces.
-async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
+async fn copy_log(stderr: ChildStderr, log_end: Arc<Mutex<String>>) {
     let (log, mut is_read) = (log(), true);
     let mut stderr = BufReader::new(stderr);
     loop {
         let mut piece = Vec::new();
-        let mut bounded = (&mut stderr).take(LOG_PIECE_BYTES as u64);
+        let mut bounded = (&mut stderr).take(LOG_PIECE_BYTES_MAX as u64);
         if bounded.read_until(b'\n', &mut piece).await.unwrap_or(0) == 0 {
             return;
         }
         {
-            let mut said = lock(&said);
-            said.push_str(&String::from_utf8_lossy(&piece));
-            if said.len() > 2 * LAST_WORDS {
-                let start = said.ceil_char_boundary(said.len() - LAST_WORDS);
-                said.drain(..start);
+            let mut log_end = lock(&log_end);
+            log_end.push_str(&String::from_utf8_lossy(&piece));
+            if log_end.len() > 2 * LOG_END_BYTES {
+                let start = log_end.ceil_char_boundary(log_end.len() - LOG_END_BYTES);
+                log_end.drain(..start);
             }
         }
         // A reader that does not read this program's log must not block Codex: pieces are dropped instead.
         is_read = match log.try_send(piece) {
             Ok(()) => true,
             Err(TrySendError::Full(piece)) if is_read => {
-                tokio::time::timeout(LOG_PATIENCE, log.send(piece)).await.is_ok()
+                tokio::time::timeout(LOG_READER_TIMEOUT, log.send(piece)).await.is_ok()
             }
             Err(_) => false,
         };
@@ -464,7 +404,7 @@ async fn hear(stderr: ChildStderr, said: Arc<Mutex<String>>) {
 
 /// Returns a channel to stderr. A thread writes it, since a write may block.
 fn log() -> mpsc::Sender<Vec<u8>> {
-    let (log, mut pieces) = mpsc::channel::<Vec<u8>>(MAX_LOG_PIECES);
+    let (log, mut pieces) = mpsc::channel::<Vec<u8>>(LOG_PIECES_MAX);
     thread::spawn(move || {
         while let Some(piece) = pieces.blocking_recv() {
             let _ = terminal::write_bytes(Stream::Stderr, &piece);
@@ -475,7 +415,7 @@ fn log() -> mpsc::Sender<Vec<u8>> {
 
 /// Waits for the exit of a process that closed its stdout, and kills it after a while.
 async fn end(mut child: Child) -> Option<ExitStatus> {
-    if let Ok(status) = tokio::time::timeout(FAREWELL, child.wait()).await {
+    if let Ok(status) = tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await {
         return status.ok();
     }
     let _ = child.kill().await;
@@ -487,22 +427,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colors_are_taken_out() {
-        assert_eq!(
-            without_colors(" \x1b[2mnow\x1b[0m \x1b[31mERROR\x1b[0m: no [m] \n"),
-            "now ERROR: no [m]"
-        );
-    }
-
-    #[test]
     fn our_own_machine_is_reached_without_a_proxy_and_so_is_what_was() {
         let ours = "127.0.0.1,localhost".to_owned();
         let both = |given: &str| [format!("{given},{ours}"), format!("{given},{ours}")];
-        let unproxied = |upper: &str, lower: &str| unproxied(&[upper.into(), lower.into()]);
-        assert_eq!(unproxied("", ""), [ours.clone(), ours.clone()]);
-        assert_eq!(unproxied("a", ""), both("a"));
-        assert_eq!(unproxied("", "a"), both("a"));
-        assert_eq!(unproxied("a", "b"), [format!("a,{ours}"), format!("b,{ours}")]);
+        let no_proxy = |upper: &str, lower: &str| no_proxy(&[upper.into(), lower.into()]);
+        assert_eq!(no_proxy("", ""), [ours.clone(), ours.clone()]);
+        assert_eq!(no_proxy("a", ""), both("a"));
+        assert_eq!(no_proxy("", "a"), both("a"));
+        assert_eq!(no_proxy("a", "b"), [format!("a,{ours}"), format!("b,{ours}")]);
     }
 
     #[test]

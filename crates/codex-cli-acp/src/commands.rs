@@ -87,7 +87,7 @@ impl Command {
 /// Returns the output of `/status`.
 pub fn status(session: &Session, account: &Value) -> String {
     let state = lock(&session.state);
-    let choices = &state.choices;
+    let options = &state.options;
     let account = match account["type"].as_str() {
         Some("chatgpt") => {
             let (email, plan) = (&account["email"], &account["planType"]);
@@ -101,11 +101,11 @@ pub fn status(session: &Session, account: &Value) -> String {
     let mut rows = vec![
         ("Session", session.id().to_owned()),
         ("Folders", session.folders.join(", ")),
-        ("Model", choices.model.clone()),
-        ("Mode", choices.mode.name().to_owned()),
+        ("Model", options.model.clone()),
+        ("Mode", options.mode.name().to_owned()),
         ("Account", account),
     ];
-    if let Some(effort) = &choices.effort {
+    if let Some(effort) = &options.effort {
         rows.insert(3, ("Reasoning effort", effort.clone()));
     }
     if let Some(usage) = &state.usage {

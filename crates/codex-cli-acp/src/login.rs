@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::auth_methods::{API_KEYS, CHATGPT};
-use crate::bridge::{Answer, Bridge, typed};
+use crate::bridge::{AcpResult, Bridge, from_json};
 use crate::lock;
 
 /// Time limit for a person to log in.
-const PATIENCE: Duration = Duration::from_mins(15);
+const LOGIN_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Ends of logins that are queued for a request.
-const MAX_OUTCOMES: usize = 16;
+const OUTCOMES_MAX: usize = 16;
 
 impl Bridge {
     pub async fn authenticate(
         self: Arc<Self>,
         request: AuthenticateRequest,
-    ) -> Answer<AuthenticateResponse> {
+    ) -> AcpResult<AuthenticateResponse> {
         let id = request.method_id.to_string();
         if id == CHATGPT {
             self.log_in_by_browser().await?;
-            return typed(json!({}));
+            return from_json(json!({}));
         }
         let Some((_, variable)) = API_KEYS.iter().find(|(known, _)| *known == id) else {
             return Err(Error::new(-32602, format!("there is no way to log in called {id}")));
@@ -40,22 +40,22 @@ impl Bridge {
             Error::new(-32602, message)
         })?;
         self.ask("account/login/start", json!({ "type": "apiKey", "apiKey": key.trim() })).await?;
-        typed(json!({}))
+        from_json(json!({}))
     }
 
-    pub async fn logout(self: Arc<Self>, _: LogoutRequest) -> Answer<LogoutResponse> {
+    pub async fn logout(self: Arc<Self>, _: LogoutRequest) -> AcpResult<LogoutResponse> {
         self.ask("account/logout", Value::Null).await?;
-        typed(json!({}))
+        from_json(json!({}))
     }
 
     /// Starts a login in the browser and waits until Codex reports its end.
-    async fn log_in_by_browser(&self) -> Answer<()> {
+    async fn log_in_by_browser(&self) -> AcpResult<()> {
         // Registered first, since the login may end before Codex has answered.
-        let (done, mut over) = mpsc::channel(MAX_OUTCOMES);
+        let (done, mut over) = mpsc::channel(OUTCOMES_MAX);
         lock(&self.logins).push(done);
         let login = self.ask("account/login/start", json!({ "type": "chatgpt" })).await?;
         let page = login["authUrl"].as_str().unwrap_or_default();
-        show(page);
+        open_in_browser(page);
         let failed =
             |why: &str| Error::new(-32000, format!("Not logged in: {why}. The page was {page}"));
         let outcome = async {
@@ -68,7 +68,7 @@ impl Bridge {
                 }
             }
         };
-        match tokio::time::timeout(PATIENCE, outcome).await {
+        match tokio::time::timeout(LOGIN_TIMEOUT, outcome).await {
             Ok(Some(outcome)) if outcome["success"] == true => Ok(()),
             Ok(Some(outcome)) => {
                 Err(failed(outcome["error"].as_str().unwrap_or("no reason was given")))
@@ -83,7 +83,7 @@ impl Bridge {
 }
 
 /// Opens a page in the browser, and writes its address to the log for systems without one.
-fn show(page: &str) {
+fn open_in_browser(page: &str) {
     let (program, before): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])
     } else if cfg!(windows) {

@@ -8,12 +8,12 @@
 //!
 //! Codex announces a tool call by an event, and the call itself arrives over HTTP, in either order. Both carry the same
 //! id: the session reports the start of a call at whichever comes first, and its end with the call's true outcome. A
-//! prompt is answered when Codex has ended the turn and no call is running, or `session::SETTLING` later, so that
-//! nothing is reported after the answer. From the end of the turn on no call gets permission to write.
+//! prompt is answered when Codex has ended the turn and no call is running, or `session::RUNNING_CALLS_TIMEOUT` later,
+//! so that nothing is reported after the answer. From the end of the turn on no call gets permission to write.
 //!
 //! Codex ends when its stdin closes, and then ends the processes it started. So it is given seconds to do that before
-//! it is killed, and if this program is killed, the same pipe closes. On Linux a keeper (`leftovers`) ends the
-//! processes that Codex could not end, because it was killed itself or did not know of them yet. The keeper is a second
+//! it is killed, and if this program is killed, the same pipe closes. On Linux a supervisor (`process_cleanup`) ends the
+//! processes that Codex could not end, because it was killed itself or did not know of them yet. The supervisor is a second
 //! process of this program, between the first and Codex: a child subreaper that waits for the end of Codex and then
 //! kills every process left below it.
 
@@ -25,19 +25,20 @@ mod bridge;
 mod cli;
 mod codex;
 mod commands;
+mod connection;
 mod editor;
-mod events;
-mod leftovers;
-mod link;
 mod login;
+mod mcp_servers;
 mod modes;
 mod open_session;
+mod process_cleanup;
 mod prompts;
-mod servers;
 mod session;
-mod sessions;
+mod session_options;
+mod session_requests;
+mod session_tools;
+mod tool_call_updates;
 mod translate;
-mod workplace;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,11 +49,11 @@ use server::LoopbackServer;
 use server::signal::Signals;
 
 fn main() -> ExitCode {
-    if let Some(code) = leftovers::keep() {
+    if let Some(code) = process_cleanup::supervise_if_asked() {
         return code;
     }
     server::idle_memory::share_one_heap();
-    leftovers::adopt();
+    process_cleanup::become_subreaper();
     let cli = match cli::Cli::read() {
         Ok(cli) => cli,
         Err(code) => return code,

@@ -6,25 +6,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use crate::lock;
-use crate::modes::{Choices, Mode, Sent, Setting};
+use crate::modes::Mode;
 use crate::session::Session;
-use crate::workplace::Workplace;
+use crate::session_options::{SentOptions, SessionOptions, Setting};
+use crate::session_tools::SessionTools;
 
 /// An open session, with its tools and the Codex that runs its thread.
 pub struct OpenSession {
     pub session: Arc<Session>,
     #[expect(dead_code, reason = "held, not read: the tools go with it")]
-    workplace: Workplace,
+    tools: SessionTools,
     /// Parameters of the thread, sent to Codex whenever it loads the thread.
-    pub terms: Value,
+    pub thread_params: Value,
     /// Number of the Codex that has the thread loaded.
     loaded_in: AtomicU64,
 }
 
 impl OpenSession {
     /// Makes an open session. `codex`: the number of the Codex that has the thread loaded.
-    pub fn new(session: Arc<Session>, workplace: Workplace, terms: Value, codex: u64) -> Self {
-        Self { session, workplace, terms, loaded_in: AtomicU64::new(codex) }
+    pub fn new(
+        session: Arc<Session>,
+        tools: SessionTools,
+        thread_params: Value,
+        codex: u64,
+    ) -> Self {
+        Self { session, tools, thread_params, loaded_in: AtomicU64::new(codex) }
     }
 
     pub fn is_loaded_in(&self, codex: u64) -> bool {
@@ -36,9 +42,9 @@ impl OpenSession {
     }
 
     /// Returns the current values of a setting, and the parameters that set them for a running thread.
-    pub fn settings(&self, setting: Setting) -> (Sent, Value) {
+    pub fn settings(&self, setting: Setting) -> (SentOptions, Value) {
         let state = lock(&self.session.state);
-        let Choices { mode, model, effort, .. } = &state.choices;
+        let SessionOptions { mode, model, effort, .. } = &state.options;
         let thread = self.session.id();
         let params = match setting {
             Setting::Mode => {
@@ -51,6 +57,6 @@ impl OpenSession {
             }
             Setting::Model => json!({ "threadId": thread, "model": model, "effort": effort }),
         };
-        (state.choices.sent(setting), params)
+        (state.options.sent(setting), params)
     }
 }

@@ -7,28 +7,28 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionId};
 use serde_json::{Value, json};
 
-use crate::bridge::{Answer, Bridge, typed};
+use crate::bridge::{AcpResult, Bridge, from_json};
 use crate::commands::{self, Command};
 use crate::lock;
 use crate::open_session::OpenSession;
-use crate::session::{Begins, Which};
-use crate::translate::{self, Failed};
+use crate::session::{StartedTurn, TurnSelector};
+use crate::translate::{self, TurnError};
 
 /// Time for Codex to stop a cancelled turn.
-const STOPPING: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of tries to stop a turn, and pause after each: Codex cannot stop a turn that has just begun.
-const STOP_TRIES: usize = 10;
+const STOP_TRIES_MAX: usize = 10;
 const STOP_PAUSE: Duration = Duration::from_millis(100);
 
 /// A prompt whose turn has begun in the session.
 pub struct Prompt {
     open: Arc<OpenSession>,
-    begins: Begins,
-    work: Work,
+    started: StartedTurn,
+    action: PromptAction,
 }
 
 /// The work that a prompt asks for.
-enum Work {
+enum PromptAction {
     Command(Command),
     /// Only a text is to be shown.
     Say(String),
@@ -37,84 +37,84 @@ enum Work {
 }
 
 /// First outcome of the work.
-enum Begun {
+enum PromptStart {
     /// Codex began a turn with this id.
     Turn(String),
     /// Codex will begin a turn and report it by an event.
-    Soon,
+    TurnLater,
     /// The work is done.
     Done,
 }
 
 impl Bridge {
     /// Begins the turn of a prompt, unless another prompt is running in the session.
-    pub fn begin_prompt(&self, request: &PromptRequest) -> Answer<Prompt> {
-        let open = self.open(&request.session_id.to_string())?;
+    pub fn begin_prompt(&self, request: &PromptRequest) -> AcpResult<Prompt> {
+        let open = self.open_session(&request.session_id.to_string())?;
         let blocks = serde_json::to_value(&request.prompt).unwrap_or_default();
         let blocks = blocks.as_array().map(Vec::as_slice).unwrap_or_default();
         let command = match blocks {
             [block] => block["text"].as_str().and_then(Command::of),
             _ => None,
         };
-        let work = match command {
-            Some(Err(missing)) => Work::Say(missing),
-            Some(Ok(command)) => Work::Command(command),
+        let action = match command {
+            Some(Err(missing)) => PromptAction::Say(missing),
+            Some(Ok(command)) => PromptAction::Command(command),
             None => {
                 let invalid = |reason| Error::new(-32602, reason);
-                Work::Input(translate::prompt(blocks).map_err(invalid)?)
+                PromptAction::Input(translate::prompt(blocks).map_err(invalid)?)
             }
         };
-        let begins = open.session.begin_turn().ok_or_else(|| {
+        let started = open.session.begin_turn().ok_or_else(|| {
             Error::new(
                 -32600,
                 "the session is at work on another prompt: wait for its end, or cancel it",
             )
         })?;
-        Ok(Prompt { open, begins, work })
+        Ok(Prompt { open, started, action })
     }
 
     /// Runs a prompt and returns the answer when its turn has ended.
-    pub async fn prompt(self: Arc<Self>, prompt: Prompt) -> Answer<PromptResponse> {
-        let Prompt { open, begins: Begins { number, ended }, work } = prompt;
+    pub async fn prompt(self: Arc<Self>, prompt: Prompt) -> AcpResult<PromptResponse> {
+        let Prompt { open, started: StartedTurn { number, ended }, action } = prompt;
         let session = Arc::clone(&open.session);
         // The work is spawned, so that a person can cancel even while Codex is slow to begin the turn.
-        tokio::spawn(async move { self.work(&open, number, work).await });
+        tokio::spawn(async move { self.run(&open, number, action).await });
         let ended = ended.await.map_err(|_| Error::internal_error())?;
-        let reason = ended.map_err(|Failed { code, message, data }| {
+        let reason = ended.map_err(|TurnError { code, message, data }| {
             Error::new(code, message).data(Some(data).filter(|data| !data.is_null()))
         })?;
         let usage = lock(&session.state).usage.as_ref().and_then(translate::usage);
-        typed(json!({ "stopReason": reason, "usage": usage }))
+        from_json(json!({ "stopReason": reason, "usage": usage }))
     }
 
     /// Begins the work of a turn. Codex ends a turn that it began; any other ends here.
-    async fn work(self: &Arc<Self>, open: &Arc<OpenSession>, number: u64, work: Work) {
+    async fn run(self: &Arc<Self>, open: &Arc<OpenSession>, number: u64, action: PromptAction) {
         let session = &open.session;
-        let begun = match work {
-            _ if !session.wants(number) => Ok(Begun::Done),
-            Work::Command(command) => self.obey(open, command).await,
-            Work::Say(text) => {
-                session.say(&text);
-                Ok(Begun::Done)
+        let start = match action {
+            _ if !session.is_running(number) => Ok(PromptStart::Done),
+            PromptAction::Command(command) => self.run_command(open, command).await,
+            PromptAction::Say(text) => {
+                session.send_message(&text);
+                Ok(PromptStart::Done)
             }
-            Work::Input(input) => {
+            PromptAction::Input(input) => {
                 self.start_turn(open, "turn/start", json!({ "input": input })).await
             }
         };
-        let ended = match begun {
-            Ok(Begun::Turn(turn)) => {
-                if session.turn_is(number, &turn) {
+        let ended = match start {
+            Ok(PromptStart::Turn(turn)) => {
+                if session.set_turn_id(number, &turn) {
                     self.interrupt(open, number, Some(turn));
                 }
                 return;
             }
-            Ok(Begun::Soon) => return,
-            Ok(Begun::Done) => Ok("end_turn"),
+            Ok(PromptStart::TurnLater) => return,
+            Ok(PromptStart::Done) => Ok("end_turn"),
             Err(Error { code, message, data, .. }) => {
-                Err(Failed { code: code.into(), message, data: data.unwrap_or_default() })
+                Err(TurnError { code: code.into(), message, data: data.unwrap_or_default() })
             }
         };
-        session.end_turn(Which::Number(number), ended);
+        session.end_turn(TurnSelector::Number(number), ended);
     }
 
     /// Starts a turn of the thread and returns its id. A thread that Codex has no longer loaded is loaded again.
@@ -123,7 +123,7 @@ impl Bridge {
         open: &Arc<OpenSession>,
         method: &str,
         mut params: Value,
-    ) -> Answer<Begun> {
+    ) -> AcpResult<PromptStart> {
         self.keep_loaded(open).await?;
         params["threadId"] = open.session.id().into();
         if self.cli.editor_only {
@@ -131,11 +131,15 @@ impl Bridge {
             params["environments"] = json!([]);
         }
         let answer = self.ask(method, params).await?;
-        Ok(Begun::Turn(answer["turn"]["id"].as_str().unwrap_or_default().to_owned()))
+        Ok(PromptStart::Turn(answer["turn"]["id"].as_str().unwrap_or_default().to_owned()))
     }
 
     /// Runs a slash command.
-    async fn obey(&self, open: &Arc<OpenSession>, command: Command) -> Answer<Begun> {
+    async fn run_command(
+        &self,
+        open: &Arc<OpenSession>,
+        command: Command,
+    ) -> AcpResult<PromptStart> {
         let session = &open.session;
         match command {
             Command::Prompt(text) => {
@@ -148,66 +152,66 @@ impl Bridge {
             Command::Compact => {
                 self.keep_loaded(open).await?;
                 self.ask("thread/compact/start", json!({ "threadId": session.id() })).await?;
-                return Ok(Begun::Soon);
+                return Ok(PromptStart::TurnLater);
             }
             Command::Status => {
                 let account = self.ask("account/read", json!({})).await.unwrap_or_default();
-                session.say(&commands::status(session, &account["account"]));
+                session.send_message(&commands::status(session, &account["account"]));
             }
             Command::Mcp => {
                 let servers =
                     self.ask("mcpServerStatus/list", json!({ "threadId": session.id() })).await?;
-                session.say(&commands::servers(&servers["data"]));
+                session.send_message(&commands::servers(&servers["data"]));
             }
             Command::Skills => {
                 let skills = self.ask("skills/list", json!({ "cwds": [session.cwd] })).await?;
-                session.say(&commands::skills(&skills["data"]));
+                session.send_message(&commands::skills(&skills["data"]));
             }
             Command::Rename(name) => {
                 self.ask("thread/name/set", json!({ "threadId": session.id(), "name": name }))
                     .await?;
-                session.say(&format!("The session is called {name} now."));
+                session.send_message(&format!("The session is called {name} now."));
             }
             Command::Logout => {
                 self.ask("account/logout", Value::Null).await?;
-                session.say("Codex has forgotten the account.");
+                session.send_message("Codex has forgotten the account.");
             }
         }
-        Ok(Begun::Done)
+        Ok(PromptStart::Done)
     }
 
     pub fn cancel(self: &Arc<Self>, session: &SessionId) {
-        let Ok(open) = self.open(&session.to_string()) else { return };
+        let Ok(open) = self.open_session(&session.to_string()) else { return };
         if let Some((number, turn)) = open.session.cancel() {
             self.interrupt(&open, number, turn);
         }
     }
 
-    /// Tells Codex to stop the turn, if it has begun, and ends the turn in any case after [`STOPPING`].
+    /// Tells Codex to stop the turn, if it has begun, and ends the turn in any case after [`STOP_TIMEOUT`].
     pub fn interrupt(self: &Arc<Self>, open: &Arc<OpenSession>, number: u64, turn: Option<String>) {
         let (bridge, open) = (Arc::clone(self), Arc::clone(open));
         tokio::spawn(async move {
             let stopped = async {
                 if let Some(turn) = turn {
-                    bridge.stop(open.session.id(), &turn).await;
+                    bridge.stop_turn(open.session.id(), &turn).await;
                 }
             };
-            tokio::join!(stopped, tokio::time::sleep(STOPPING));
-            open.session.end_turn(Which::Number(number), Ok("cancelled"));
+            tokio::join!(stopped, tokio::time::sleep(STOP_TIMEOUT));
+            open.session.end_turn(TurnSelector::Number(number), Ok("cancelled"));
         });
     }
 
     /// Tells Codex to stop a turn.
-    pub async fn stop(&self, thread: &str, turn: &str) {
+    pub async fn stop_turn(&self, thread: &str, turn: &str) {
         let params = json!({ "threadId": thread, "turnId": turn });
         let told = async {
-            for _ in 0..STOP_TRIES {
+            for _ in 0..STOP_TRIES_MAX {
                 if self.ask("turn/interrupt", params.clone()).await.is_ok() {
                     return;
                 }
                 tokio::time::sleep(STOP_PAUSE).await;
             }
         };
-        let _ = tokio::time::timeout(STOPPING, told).await;
+        let _ = tokio::time::timeout(STOP_TIMEOUT, told).await;
     }
 }

@@ -18,30 +18,31 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tools::tool::arguments_memory;
 
-use crate::cli::Events;
+use crate::cli::EventFormat;
+use crate::connection::EditorConnection;
 use crate::editor::{CommandPeriods, RunningCommand};
-use crate::link::Link;
 use crate::lock;
-use crate::modes::{Choices, Mode};
-use crate::translate::{self, Failed, Shown, Streamed};
+use crate::modes::Mode;
+use crate::session_options::SessionOptions;
+use crate::translate::{self, DisplayCapabilities, SentUpdates, TurnError};
 
 /// Time that the end of a turn waits for running calls, so that their true outcome is reported.
-const SETTLING: Duration = Duration::from_secs(3);
+const RUNNING_CALLS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Limits of the open items that are remembered: their number, and their bytes in memory.
-const MAX_ITEMS: usize = 1000;
-const MAX_ITEM_BYTES: usize = 32 << 20;
+const OPEN_ITEMS_MAX: usize = 1000;
+const OPEN_ITEM_BYTES_MAX: usize = 32 << 20;
 /// Limit of the calls of this program's tools that Codex may announce in a turn.
-const MAX_CALLS: usize = 100_000;
+const CALLS_MAX: usize = 100_000;
 /// Limit of the remembered warnings.
-const MAX_WARNINGS: usize = 1000;
+const WARNINGS_MAX: usize = 1000;
 
 /// Outcome of a turn: the stop reason, or an error.
-pub type Ended = Result<&'static str, Failed>;
+pub type TurnOutcome = Result<&'static str, TurnError>;
 
 /// Selects a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which<'a> {
+pub enum TurnSelector<'a> {
     Any,
     Number(u64),
     /// By Codex's id.
@@ -50,9 +51,9 @@ pub enum Which<'a> {
 
 /// A turn that a prompt has begun.
 #[derive(Debug)]
-pub struct Begins {
+pub struct StartedTurn {
     pub number: u64,
-    pub ended: oneshot::Receiver<Ended>,
+    pub ended: oneshot::Receiver<TurnOutcome>,
 }
 
 pub struct Session {
@@ -61,23 +62,23 @@ pub struct Session {
     pub cwd: PathBuf,
     /// The folders of the session, the first of which is `cwd`.
     pub folders: Vec<String>,
-    pub link: Arc<Link>,
-    pub events: Events,
-    pub shown: Shown,
+    pub connection: Arc<EditorConnection>,
+    pub event_format: EventFormat,
+    pub display: DisplayCapabilities,
     /// Name of this program's server in Codex's configuration.
     pub server: OnceLock<String>,
-    pub state: Mutex<State>,
+    pub state: Mutex<SessionState>,
     /// Periods in which Codex changes files by itself.
     pub command_periods: Arc<CommandPeriods>,
 }
 
 /// Mutable state of a session.
 #[derive(Default)]
-pub struct State {
-    pub choices: Choices,
+pub struct SessionState {
+    pub options: SessionOptions,
     /// Set when a person allowed all writes of this program's tools for the rest of the session.
     writes_allowed: bool,
-    turn: Option<Turn>,
+    turn: Option<RunningTurn>,
     /// Number of turns so far.
     turns: u64,
     /// Hashes of the warnings of Codex, each of which is shown once.
@@ -89,18 +90,18 @@ pub struct State {
 }
 
 /// A running turn.
-struct Turn {
+struct RunningTurn {
     number: u64,
     /// Codex's id of the turn, known once Codex has answered.
     id: Option<String>,
-    answer: oneshot::Sender<Ended>,
+    answer: oneshot::Sender<TurnOutcome>,
     /// Calls of this program's tools, by the id under which each is shown.
-    calls: HashMap<String, Progress>,
+    calls: HashMap<String, CallStatus>,
     /// Ids of the calls that have arrived and not ended, by the number of the call.
-    served: HashMap<u64, String>,
+    arrived_calls: HashMap<u64, String>,
     /// Other items of Codex that have not ended, including those that change files on disk.
     items: HashMap<String, OpenItem>,
-    streamed: Streamed,
+    sent_updates: SentUpdates,
     /// Tool calls that exist only for a question.
     questions: BTreeSet<String>,
     /// Set when a person cancelled the prompt.
@@ -108,7 +109,7 @@ struct Turn {
     /// Id of the turn that Codex was told to stop because it began after the cancellation.
     stopped: Option<String>,
     /// Outcome of the turn, as Codex reported it.
-    ended: Option<Ended>,
+    ended: Option<TurnOutcome>,
 }
 
 /// An item of Codex that has not ended.
@@ -119,20 +120,20 @@ struct OpenItem {
     running_command: Option<RunningCommand>,
 }
 
-/// Progress of a call of this program's tools.
+/// Status of a call of this program's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum CallStatus {
     /// Codex announced it; the call itself has not arrived.
     Announced,
     /// The tool is running.
     Running,
-    Over,
+    Ended,
 }
 
-impl State {
+impl SessionState {
     pub fn new(mode: Mode) -> Self {
         let mut state = Self::default();
-        state.choices.mode = mode;
+        state.options.mode = mode;
         state
     }
 }
@@ -143,20 +144,20 @@ impl Session {
     }
 
     pub fn update(&self, update: &Value) {
-        self.link.update(self.id(), update);
+        self.connection.update(self.id(), update);
     }
 
     /// Sends the current mode. The lock is held, so that the last update sent is the true one.
-    pub fn tell_mode(&self) {
+    pub fn send_mode(&self) {
         let state = lock(&self.state);
-        let mode = state.choices.mode.id();
+        let mode = state.options.mode.id();
         self.update(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode }));
     }
 
-    /// Sends the current options, under the lock like [`Session::tell_mode`].
-    pub fn tell_options(&self) {
+    /// Sends the current options, under the lock like [`Session::send_mode`].
+    pub fn send_options(&self) {
         let state = lock(&self.state);
-        let options = state.choices.options();
+        let options = state.options.to_json();
         self.update(&json!({ "sessionUpdate": "config_option_update", "configOptions": options }));
     }
 
@@ -174,7 +175,7 @@ impl Session {
     }
 
     /// Sends a message of the agent that this program wrote itself.
-    pub fn say(&self, text: &str) {
+    pub fn send_message(&self, text: &str) {
         let content = json!({ "type": "text", "text": text });
         self.update(&json!({ "sessionUpdate": "agent_message_chunk", "content": content }));
     }
@@ -182,49 +183,49 @@ impl Session {
     /// Sends the updates of an item of a loaded thread.
     pub fn replay(&self, item: &Value) {
         if !self.is_ours(item) {
-            for update in translate::replayed(item, &self.cwd, self.shown) {
+            for update in translate::replayed(item, &self.cwd, self.display) {
                 self.update(&update);
             }
             return;
         }
         let text = |name: &str| item[name].as_str().unwrap_or_default();
-        self.update(&self.events.begin(text("id"), text("tool"), &item["arguments"]));
-        self.update(&self.events.remembered(text("id"), item));
+        self.update(&self.event_format.started(text("id"), text("tool"), &item["arguments"]));
+        self.update(&self.event_format.replayed(text("id"), item));
     }
 
     /// Begins a turn. `None` if one is running.
-    pub fn begin_turn(&self) -> Option<Begins> {
+    pub fn begin_turn(&self) -> Option<StartedTurn> {
         let mut state = lock(&self.state);
         if state.turn.is_some() {
             return None;
         }
         let (answer, ended) = oneshot::channel();
         state.turns += 1;
-        state.turn = Some(Turn {
+        state.turn = Some(RunningTurn {
             number: state.turns,
             id: None,
             answer,
             calls: HashMap::new(),
-            served: HashMap::new(),
+            arrived_calls: HashMap::new(),
             items: HashMap::new(),
-            streamed: Streamed::default(),
+            sent_updates: SentUpdates::default(),
             questions: BTreeSet::new(),
             cancelled: false,
             stopped: None,
             ended: None,
         });
-        Some(Begins { number: state.turns, ended })
+        Some(StartedTurn { number: state.turns, ended })
     }
 
     /// True if the turn of this number is running and not cancelled.
-    pub fn wants(&self, number: u64) -> bool {
+    pub fn is_running(&self, number: u64) -> bool {
         let state = lock(&self.state);
         state.turn.as_ref().is_some_and(|turn| turn.number == number && !turn.cancelled)
     }
 
     /// Records the id with which Codex began the turn of this number. True if Codex must stop it, since the prompt was
     /// cancelled meanwhile or has ended.
-    pub fn turn_is(&self, number: u64, id: &str) -> bool {
+    pub fn set_turn_id(&self, number: u64, id: &str) -> bool {
         let mut state = lock(&self.state);
         let Some(turn) = state.turn.as_mut().filter(|turn| turn.number == number) else {
             return true;
@@ -235,7 +236,7 @@ impl Session {
 
     /// Records that Codex reported a turn. Returns its number if it was cancelled meanwhile and must be stopped. A
     /// repeated report changes nothing.
-    pub fn turn_began(&self, id: &str) -> Option<u64> {
+    pub fn turn_started(&self, id: &str) -> Option<u64> {
         let mut state = lock(&self.state);
         let turn = state.turn.as_mut()?;
         turn.id.get_or_insert_with(|| id.to_owned());
@@ -255,14 +256,14 @@ impl Session {
     }
 
     /// Records the outcome of a turn. The turn ends when the running calls of this program's tools have, or after
-    /// [`SETTLING`].
-    pub fn end_turn(self: &Arc<Self>, which: Which<'_>, ended: Ended) {
+    /// [`RUNNING_CALLS_TIMEOUT`].
+    pub fn end_turn(self: &Arc<Self>, which: TurnSelector<'_>, ended: TurnOutcome) {
         let mut state = lock(&self.state);
         let Some(turn) = &mut state.turn else { return };
         let is_it = match which {
-            Which::Any => true,
-            Which::Number(number) => turn.number == number,
-            Which::Id(id) => turn.id.as_deref().is_none_or(|own| own == id),
+            TurnSelector::Any => true,
+            TurnSelector::Number(number) => turn.number == number,
+            TurnSelector::Id(id) => turn.id.as_deref().is_none_or(|own| own == id),
         };
         // Otherwise it is an older turn that was given up.
         if !is_it {
@@ -270,11 +271,11 @@ impl Session {
         }
         let number = turn.number;
         let is_first = turn.ended.replace(ended).is_none();
-        self.finish_if_settled(&mut state);
+        self.finish_if_calls_ended(&mut state);
         if is_first && state.turn.is_some() {
             let session = Arc::clone(self);
             tokio::spawn(async move {
-                tokio::time::sleep(SETTLING).await;
+                tokio::time::sleep(RUNNING_CALLS_TIMEOUT).await;
                 let mut state = lock(&session.state);
                 if state.turn.as_ref().is_some_and(|turn| turn.number == number) {
                     session.finish(&mut state);
@@ -283,21 +284,23 @@ impl Session {
         }
     }
 
-    fn finish_if_settled(&self, state: &mut State) {
-        let runs = |turn: &Turn| turn.calls.values().any(|progress| *progress == Progress::Running);
+    fn finish_if_calls_ended(&self, state: &mut SessionState) {
+        let runs = |turn: &RunningTurn| {
+            turn.calls.values().any(|progress| *progress == CallStatus::Running)
+        };
         if state.turn.as_ref().is_some_and(|turn| turn.ended.is_some() && !runs(turn)) {
             self.finish(state);
         }
     }
 
     /// Closes the open calls and answers the prompt. Nothing is sent about this turn afterwards.
-    fn finish(&self, state: &mut State) {
+    fn finish(&self, state: &mut SessionState) {
         let Some(mut turn) = state.turn.take() else { return };
-        for (id, _) in turn.calls.iter().filter(|(_, progress)| **progress != Progress::Over) {
-            self.update(&self.events.abandoned(id, "The turn ended before the call did"));
+        for (id, _) in turn.calls.iter().filter(|(_, progress)| **progress != CallStatus::Ended) {
+            self.update(&self.event_format.abandoned(id, "The turn ended before the call did"));
         }
         let questions = turn.questions.iter().map(|id| translate::abandoned(id));
-        for update in questions.chain(turn.streamed.abandon()) {
+        for update in questions.chain(turn.sent_updates.abandon()) {
             self.update(&update);
         }
         let ended = turn.ended.unwrap_or(Ok("end_turn"));
@@ -306,12 +309,12 @@ impl Session {
     }
 
     /// Handles a notification about a thread: this session's own, or that of a sub-agent.
-    pub fn hear(self: &Arc<Self>, method: &str, params: &Value) {
+    pub fn handle_notification(self: &Arc<Self>, method: &str, params: &Value) {
         let is_own = params["threadId"].as_str() == Some(self.id());
         if method == "turn/completed" && is_own {
             let turn = &params["turn"];
             let id = turn["id"].as_str().unwrap_or_default();
-            return self.end_turn(Which::Id(id), translate::ended(turn));
+            return self.end_turn(TurnSelector::Id(id), translate::turn_outcome(turn));
         }
         let mut state = lock(&self.state);
         if method == "thread/tokenUsage/updated" && is_own {
@@ -320,7 +323,7 @@ impl Session {
         if method == "warning" && is_own {
             let mut hash = DefaultHasher::new();
             params["message"].as_str().unwrap_or_default().hash(&mut hash);
-            if state.warnings.len() >= MAX_WARNINGS {
+            if state.warnings.len() >= WARNINGS_MAX {
                 state.warnings.clear();
             }
             if !state.warnings.insert(hash.finish()) {
@@ -330,9 +333,9 @@ impl Session {
         let Some(turn) = &mut state.turn else {
             // A new name is worth showing outside a turn too.
             if matches!(method, "thread/name/updated") && is_own {
-                let mut nothing = Streamed::default();
+                let mut nothing = SentUpdates::default();
                 for update in
-                    translate::notification(method, params, &self.cwd, self.shown, &mut nothing)
+                    translate::notification(method, params, &self.cwd, self.display, &mut nothing)
                 {
                     self.update(&update);
                 }
@@ -342,38 +345,41 @@ impl Session {
         let item = &params["item"];
         match method {
             "item/started" | "item/completed" if self.is_ours(item) => {
-                let done = method == "item/completed";
-                self.hear_of_call(turn, item, done);
-                self.finish_if_settled(&mut state);
+                self.announce_call(turn, item);
+                if method == "item/completed" {
+                    self.end_missing_call(turn, item);
+                }
+                self.finish_if_calls_ended(&mut state);
             }
-            "item/started" if is_own || is_deed(item) => {
+            "item/started" if is_own || is_action(item) => {
                 let id = item["id"].as_str().unwrap_or_default();
                 let bytes = arguments_memory(item);
                 let open_bytes: usize = turn.items.values().map(|open| open.bytes).sum();
-                if turn.items.len() >= MAX_ITEMS || open_bytes + bytes > MAX_ITEM_BYTES {
+                if turn.items.len() >= OPEN_ITEMS_MAX || open_bytes + bytes > OPEN_ITEM_BYTES_MAX {
                     return;
                 }
                 let running_command = changes_files(item).then(|| self.command_periods.start());
                 let open = OpenItem { item: item.clone(), bytes, running_command };
                 turn.items.insert(id.to_owned(), open);
-                let streamed = &mut turn.streamed;
-                for update in translate::item_started(item, &self.cwd, self.shown, streamed) {
+                let sent_updates = &mut turn.sent_updates;
+                for update in translate::item_started(item, &self.cwd, self.display, sent_updates) {
                     self.update(&update);
                 }
             }
-            "item/completed" if is_own || is_deed(item) => {
+            "item/completed" if is_own || is_action(item) => {
                 let id = item["id"].as_str().unwrap_or_default();
                 turn.items.remove(id);
-                let streamed = &mut turn.streamed;
-                for update in translate::item_completed(item, &self.cwd, self.shown, streamed) {
+                let sent_updates = &mut turn.sent_updates;
+                for update in translate::item_completed(item, &self.cwd, self.display, sent_updates)
+                {
                     self.update(&update);
                 }
             }
             // Messages of a sub-agent are for the agent that started it.
             _ if is_own => {
-                let streamed = &mut turn.streamed;
+                let sent_updates = &mut turn.sent_updates;
                 for update in
-                    translate::notification(method, params, &self.cwd, self.shown, streamed)
+                    translate::notification(method, params, &self.cwd, self.display, sent_updates)
                 {
                     self.update(&update);
                 }
@@ -383,7 +389,7 @@ impl Session {
     }
 
     /// Returns the item that a question of Codex is about. A question about an MCP tool does not name it.
-    pub fn item_of(&self, question: &Value) -> Option<Value> {
+    pub fn item_in_question(&self, question: &Value) -> Option<Value> {
         let state = lock(&self.state);
         let items = &state.turn.as_ref()?.items;
         if let Some(id) = question["itemId"].as_str() {
@@ -404,28 +410,30 @@ impl Session {
             && tools::TEXT.iter().any(|entry| item["tool"] == entry.name)
     }
 
-    /// Handles Codex's event about a call of this program's tools.
-    fn hear_of_call(&self, turn: &mut Turn, item: &Value, done: bool) {
+    /// Reports the start of a call of this program's tools that Codex announced, unless it has arrived before.
+    fn announce_call(&self, turn: &mut RunningTurn, item: &Value) {
         let text = |name: &str| item[name].as_str().unwrap_or_default();
-        let (id, tool) = (text("id"), text("tool"));
-        if !turn.calls.contains_key(id) {
-            if turn.calls.len() >= MAX_CALLS {
-                return;
-            }
-            turn.calls.insert(id.to_owned(), Progress::Announced);
-            self.update(&self.events.begin(id, tool, &item["arguments"]));
+        let id = text("id");
+        if turn.calls.contains_key(id) || turn.calls.len() >= CALLS_MAX {
+            return;
         }
-        // The call never arrived: Codex refused it, or could not connect.
-        if done && turn.calls.get(id) == Some(&Progress::Announced) {
-            turn.calls.insert(id.to_owned(), Progress::Over);
+        turn.calls.insert(id.to_owned(), CallStatus::Announced);
+        self.update(&self.event_format.started(id, text("tool"), &item["arguments"]));
+    }
+
+    /// Reports the end of an announced call that never arrived: Codex refused it, or could not connect.
+    fn end_missing_call(&self, turn: &mut RunningTurn, item: &Value) {
+        let id = item["id"].as_str().unwrap_or_default();
+        if turn.calls.get(id) == Some(&CallStatus::Announced) {
+            turn.calls.insert(id.to_owned(), CallStatus::Ended);
             let reason = item["error"]["message"].as_str().unwrap_or("Codex did not make the call");
-            self.update(&self.events.abandoned(id, reason));
+            self.update(&self.event_format.abandoned(id, reason));
         }
     }
 }
 
 /// True if an item is an action, not a message or thought.
-fn is_deed(item: &Value) -> bool {
+fn is_action(item: &Value) -> bool {
     !matches!(
         item["type"].as_str(),
         None | Some("userMessage" | "agentMessage" | "reasoning" | "plan" | "hookPrompt")

@@ -3,39 +3,39 @@
 //! Everything is a [`Value`], since the types of the crate leave out `"status":"pending"`. Codex's messages are not
 //! trusted: a field that is missing or of another type counts as empty, and an item without an id shows nothing.
 
-mod asked;
 mod command;
-mod ended;
-mod message;
+mod item_text;
+mod json;
 mod notification;
 mod patch;
 mod prompt;
-mod said;
-mod streamed;
+mod sent_updates;
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests;
 mod tool_call;
 mod tools;
+mod turn_outcome;
+mod user_request;
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-pub use asked::{Asked, asked};
-pub use ended::{Failed, ended, usage};
+pub use json::one_line;
 pub use notification::notification;
 pub use prompt::prompt;
-pub use said::one_line;
-pub use streamed::Streamed;
+pub use sent_updates::SentUpdates;
+pub use turn_outcome::{TurnError, turn_outcome, usage};
+pub use user_request::{UserRequest, user_request};
 
-use said::text;
-use tool_call::{Phase, ToolCall};
+use json::text;
+use tool_call::{ItemPhase, ToolCall};
 
 /// Capabilities of the editor for showing things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
-pub struct Shown {
+pub struct DisplayCapabilities {
     /// Output of commands as it comes, in a display-only terminal (`_meta.terminal_output`).
     pub terminal_output: bool,
     /// `notice` updates.
@@ -48,7 +48,7 @@ pub struct Shown {
     pub urls: bool,
 }
 
-impl Shown {
+impl DisplayCapabilities {
     /// Reads the `clientCapabilities` of `initialize`.
     pub fn new(capabilities: &Value) -> Self {
         Self {
@@ -62,15 +62,21 @@ impl Shown {
 }
 
 /// Returns the updates of an item that begins. A tool call begins once.
-pub fn item_started(item: &Value, cwd: &Path, shown: Shown, streamed: &mut Streamed) -> Vec<Value> {
+pub fn item_started(
+    item: &Value,
+    cwd: &Path,
+    display: DisplayCapabilities,
+    sent_updates: &mut SentUpdates,
+) -> Vec<Value> {
     if item["type"] == "contextCompaction" {
-        let update = message::compaction(item, "in_progress", shown);
-        streamed.compacts(update.as_ref().and_then(|_| text(item, "id")).map(str::to_owned));
+        let update = item_text::compaction(item, "in_progress", display);
+        sent_updates
+            .set_compaction(update.as_ref().and_then(|_| text(item, "id")).map(str::to_owned));
         return update.into_iter().collect();
     }
-    let call = tool_call(item, Phase::Begun, cwd, shown);
-    let begun = call.filter(|call| streamed.begin(call));
-    begun.map(ToolCall::begun).into_iter().collect()
+    let call = tool_call(item, ItemPhase::Started, cwd, display);
+    let begun = call.filter(|call| sent_updates.begin(call));
+    begun.map(ToolCall::start_update).into_iter().collect()
 }
 
 /// Returns the updates of an item that ends: all that was not sent yet. A tool call that never began begins and ends
@@ -78,42 +84,42 @@ pub fn item_started(item: &Value, cwd: &Path, shown: Shown, streamed: &mut Strea
 pub fn item_completed(
     item: &Value,
     cwd: &Path,
-    shown: Shown,
-    streamed: &mut Streamed,
+    display: DisplayCapabilities,
+    sent_updates: &mut SentUpdates,
 ) -> Vec<Value> {
     let id = text(item, "id").unwrap_or_default();
     if item["type"] == "userMessage" {
         // The editor sent it itself.
         return vec![];
     }
-    if let Some(told) = message::told(item) {
-        let missing = streamed.finish_text(id, &told);
-        return message::chunk(&told, id, missing).into_iter().collect();
+    if let Some(text_item) = item_text::item_text(item) {
+        let missing = sent_updates.finish_text(id, &text_item);
+        return item_text::chunk(&text_item, id, missing).into_iter().collect();
     }
     if item["type"] == "contextCompaction" {
-        streamed.compacts(None);
+        sent_updates.set_compaction(None);
     }
-    let Some(output) = streamed.finish_call(id) else { return replayed(item, cwd, shown) };
-    let Some(mut call) = tool_call(item, Phase::Ended, cwd, shown) else {
+    let Some(output) = sent_updates.finish_call(id) else { return replayed(item, cwd, display) };
+    let Some(mut call) = tool_call(item, ItemPhase::Completed, cwd, display) else {
         return vec![abandoned(id)];
     };
-    if item["type"] == "commandExecution" && shown.terminal_output {
+    if item["type"] == "commandExecution" && display.terminal_output {
         call.meta = command::closing_terminal(item, &output);
     }
-    vec![call.ended()]
+    vec![call.end_update()]
 }
 
 /// Returns the updates of an item of a loaded thread: whole messages, and each tool call in one `tool_call`.
-pub fn replayed(item: &Value, cwd: &Path, shown: Shown) -> Vec<Value> {
+pub fn replayed(item: &Value, cwd: &Path, display: DisplayCapabilities) -> Vec<Value> {
     if item["type"] == "userMessage" {
-        return message::of_user(item);
+        return item_text::user_message(item);
     }
     let update = if item["type"] == "contextCompaction" {
-        message::compaction(item, "completed", shown)
-    } else if let Some(told) = message::told(item) {
-        message::chunk(&told, text(item, "id").unwrap_or_default(), told.whole())
+        item_text::compaction(item, "completed", display)
+    } else if let Some(text_item) = item_text::item_text(item) {
+        item_text::chunk(&text_item, text(item, "id").unwrap_or_default(), text_item.shown())
     } else {
-        tool_call(item, Phase::Past, cwd, shown).map(ToolCall::begun)
+        tool_call(item, ItemPhase::Replayed, cwd, display).map(ToolCall::start_update)
     };
     update.into_iter().collect()
 }
@@ -129,10 +135,15 @@ pub fn resumed(tool_call_id: &str) -> Value {
 }
 
 /// Converts an item to a tool call, if it is one.
-fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> Option<ToolCall> {
+fn tool_call(
+    item: &Value,
+    phase: ItemPhase,
+    cwd: &Path,
+    display: DisplayCapabilities,
+) -> Option<ToolCall> {
     let id = text(item, "id")?;
     let call = match text(item, "type")? {
-        "commandExecution" => command::tool_call(item, phase, cwd, shown),
+        "commandExecution" => command::tool_call(item, phase, cwd, display),
         "fileChange" => patch::tool_call(id, &patch::changes(item, cwd), cwd),
         "mcpToolCall" => tools::mcp(item),
         "dynamicToolCall" => tools::dynamic(item),

@@ -8,7 +8,7 @@ use tools::{Effect, Failure, FailureKind, ToolOutput};
 use super::*;
 
 /// Runs a scene in a session and returns the updates that the editor got.
-async fn told(play: impl AsyncFnOnce(&Arc<Session>)) -> Vec<Value> {
+async fn updates_of(play: impl AsyncFnOnce(&Arc<Session>)) -> Vec<Value> {
     let (ours, theirs) = Channel::duplex();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let editors = Arc::clone(&heard);
@@ -24,7 +24,7 @@ async fn told(play: impl AsyncFnOnce(&Arc<Session>)) -> Vec<Value> {
         .connect_to(theirs);
     let agent = Agent.v1().connect_with(ours, async |connection: ConnectionTo<Client>| {
         let session = session();
-        session.link.meet(&connection);
+        session.connection.set(&connection);
         play(&session).await;
         Ok(())
     });
@@ -38,9 +38,9 @@ fn session() -> Arc<Session> {
         id: Arc::new(OnceLock::from("thread".to_owned())),
         cwd: "/work".into(),
         folders: vec!["/work".into()],
-        link: Arc::default(),
-        events: Events::Acp,
-        shown: Shown::default(),
+        connection: Arc::default(),
+        event_format: EventFormat::Acp,
+        display: DisplayCapabilities::default(),
         server: OnceLock::from("file_editor".to_owned()),
         state: Mutex::default(),
         command_periods: Arc::default(),
@@ -60,7 +60,7 @@ fn begin(session: &Session, id: &str) {
 }
 
 fn end(session: &Session, id: &str) {
-    session.end(&call(id), Ok(&ToolOutput::default()), None);
+    session.end(&call(id), Ok(&ToolOutput::default()), &[]);
 }
 
 /// Sends Codex's event about a call of this program's tools.
@@ -69,18 +69,19 @@ fn item(session: &Arc<Session>, moment: &str, thread: &str, id: &str) {
         "type": "mcpToolCall", "id": id, "server": "file_editor", "tool": "read_text_file",
         "arguments": { "path": "/project/a" }, "error": null,
     });
-    session.hear(moment, &json!({ "threadId": thread, "item": item }));
+    session.handle_notification(moment, &json!({ "threadId": thread, "item": item }));
 }
 
 fn completed(session: &Arc<Session>, thread: &str, status: &str) {
     let turn = json!({ "id": "turn", "status": status, "error": null });
-    session.hear("turn/completed", &json!({ "threadId": thread, "turn": turn }));
+    session.handle_notification("turn/completed", &json!({ "threadId": thread, "turn": turn }));
 }
 
 /// Returns kind, call and status of each update.
-fn short(told: &[Value]) -> Vec<String> {
+fn short(updates: &[Value]) -> Vec<String> {
     let text = |update: &Value, name: &str| update[name].as_str().unwrap_or_default().to_owned();
-    told.iter()
+    updates
+        .iter()
         .map(|update| {
             [text(update, "sessionUpdate"), text(update, "toolCallId"), text(update, "status")]
                 .join(" ")
@@ -100,7 +101,7 @@ async fn a_call_begins_and_ends_once_whichever_stream_is_first() {
         &["begin", "end", COMPLETED],
     ];
     for order in orders {
-        let told = told(async |session| {
+        let updates = updates_of(async |session| {
             let _ended = session.begin_turn();
             for step in order {
                 match *step {
@@ -112,28 +113,28 @@ async fn a_call_begins_and_ends_once_whichever_stream_is_first() {
         })
         .await;
         let expected = ["tool_call a pending", "tool_call_update a completed"];
-        assert_eq!(short(&told), expected, "{order:?}");
-        assert_eq!(told[0]["locations"][0]["path"], "/project/a", "{order:?}");
+        assert_eq!(short(&updates), expected, "{order:?}");
+        assert_eq!(updates[0]["locations"][0]["path"], "/project/a", "{order:?}");
     }
 }
 
 #[tokio::test]
 async fn a_call_that_codex_did_not_make_has_failed() {
-    let told = told(async |session| {
+    let updates = updates_of(async |session| {
         let _ended = session.begin_turn();
         item(session, "item/started", "thread", "a");
         item(session, "item/completed", "thread", "a");
         item(session, "item/completed", "thread", "a");
     })
     .await;
-    assert_eq!(short(&told), ["tool_call a pending", "tool_call_update a failed"]);
+    assert_eq!(short(&updates), ["tool_call a pending", "tool_call_update a failed"]);
 }
 
 #[tokio::test]
 async fn a_turn_ends_after_the_calls_that_are_at_work() {
-    let told = told(async |session| {
-        let Begins { number, mut ended } = session.begin_turn().expect("there is none yet");
-        assert!(!session.turn_is(number, "turn"));
+    let updates = updates_of(async |session| {
+        let StartedTurn { number, mut ended } = session.begin_turn().expect("there is none yet");
+        assert!(!session.set_turn_id(number, "turn"));
         begin(session, "a");
         item(session, "item/started", "thread", "b");
         session.cancel();
@@ -154,48 +155,51 @@ async fn a_turn_ends_after_the_calls_that_are_at_work() {
         "tool_call_update a completed",
         "tool_call_update b failed",
     ];
-    assert_eq!(short(&told), expected);
+    assert_eq!(short(&updates), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_does_not_end_is_given_up() {
-    let told = told(async |session| {
+    let updates = updates_of(async |session| {
         let ended = session.begin_turn().expect("there is none yet").ended;
         begin(session, "a");
         completed(session, "thread", "completed");
         assert_eq!(ended.await, Ok(Ok("end_turn")));
         let mut next = session.begin_turn().expect("the first is over").ended;
         begin(session, "b");
-        tokio::time::sleep(2 * SETTLING).await;
+        tokio::time::sleep(2 * RUNNING_CALLS_TIMEOUT).await;
         assert!(next.try_recv().is_err(), "the next is another");
     })
     .await;
-    assert_eq!(short(&told)[1], "tool_call_update a failed");
+    assert_eq!(short(&updates)[1], "tool_call_update a failed");
 }
 
 #[tokio::test]
 async fn what_a_sub_agent_does_is_told_and_what_it_says_is_not() {
-    let told = told(async |session| {
+    let updates = updates_of(async |session| {
         let mut ended = session.begin_turn().expect("there is none yet").ended;
         begin(session, "a");
         item(session, "item/started", "child", "a");
         end(session, "a");
         let said = json!({ "threadId": "child", "itemId": "m", "delta": "psst" });
-        session.hear("item/agentMessage/delta", &said);
+        session.handle_notification("item/agentMessage/delta", &said);
         let message = json!({ "type": "agentMessage", "id": "m", "text": "psst" });
-        session.hear("item/completed", &json!({ "threadId": "child", "item": message }));
+        session.handle_notification(
+            "item/completed",
+            &json!({ "threadId": "child", "item": message }),
+        );
         completed(session, "child", "completed");
         assert!(ended.try_recv().is_err(), "the turn is not the child's");
     })
     .await;
-    assert_eq!(short(&told), ["tool_call a pending", "tool_call_update a completed"]);
+    assert_eq!(short(&updates), ["tool_call a pending", "tool_call_update a completed"]);
 }
 
 #[tokio::test]
 async fn who_may_write() {
-    told(async |session| {
+    updates_of(async |session| {
         let writes = |mode| {
-            lock(&session.state).choices.mode = mode;
+            lock(&session.state).options.mode = mode;
             session.permission(&call("a"))
         };
         assert!(matches!(writes(Mode::FullAccess), Permission::Refused(_)), "there is no prompt");
@@ -214,22 +218,22 @@ async fn who_may_write() {
         completed(session, "thread", "interrupted");
         assert!(matches!(writes(Mode::FullAccess), Permission::Refused(_)), "the prompt is over");
         let failure = Failure::new(FailureKind::Cancelled, "");
-        session.end(&call("a"), Err(&failure), None);
+        session.end(&call("a"), Err(&failure), &[]);
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_prompt_at_a_time() {
-    told(async |session| {
+    updates_of(async |session| {
         let first = session.begin_turn();
         assert!(first.is_some() && session.begin_turn().is_none());
         completed(session, "thread", "completed");
         let second = session.begin_turn().expect("the first is over").number;
         // The end of an earlier turn does not end this one.
-        session.turn_is(second, "other");
+        session.set_turn_id(second, "other");
         completed(session, "thread", "completed");
-        session.end_turn(Which::Number(second - 1), Ok("cancelled"));
+        session.end_turn(TurnSelector::Number(second - 1), Ok("cancelled"));
         assert!(session.begin_turn().is_none());
     })
     .await;
@@ -237,19 +241,19 @@ async fn a_prompt_at_a_time() {
 
 #[tokio::test]
 async fn a_prompt_that_is_taken_back_before_codex_begins_is_stopped_when_it_does() {
-    told(async |session| {
-        let Begins { number, ended } = session.begin_turn().expect("there is none yet");
-        assert!(session.wants(number));
+    updates_of(async |session| {
+        let StartedTurn { number, ended } = session.begin_turn().expect("there is none yet");
+        assert!(session.is_running(number));
         assert_eq!(session.cancel(), Some((number, None)));
-        assert!(!session.wants(number));
-        assert_eq!(session.turn_began("turn"), Some(number));
-        assert!(session.turn_is(number, "turn"));
+        assert!(!session.is_running(number));
+        assert_eq!(session.turn_started("turn"), Some(number));
+        assert!(session.set_turn_id(number, "turn"));
         completed(session, "thread", "completed");
         assert_eq!(ended.await, Ok(Ok("cancelled")));
-        assert!(session.turn_is(number, "turn"), "nobody waits for it any more");
+        assert!(session.set_turn_id(number, "turn"), "nobody waits for it any more");
         let next = session.begin_turn().expect("it is over").number;
-        assert!(session.turn_is(number, "turn"));
-        assert!(session.wants(next) && !session.turn_is(next, "next"));
+        assert!(session.set_turn_id(number, "turn"));
+        assert!(session.is_running(next) && !session.set_turn_id(next, "next"));
     })
     .await;
 }

@@ -4,13 +4,20 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Shown;
-use super::said::{absolute, fenced, list, location, one_line, present, shortened, text, words};
-use super::streamed::Sent;
-use super::tool_call::{Phase, ToolCall};
+use super::DisplayCapabilities;
+use super::json::{
+    absolute, fenced, list, location, one_line, present, shortened, text, text_content,
+};
+use super::sent_updates::SentText;
+use super::tool_call::{ItemPhase, ToolCall};
 
 /// Converts a `commandExecution` item. A display-only terminal has the id of its tool call.
-pub fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> ToolCall {
+pub fn tool_call(
+    item: &Value,
+    phase: ItemPhase,
+    cwd: &Path,
+    display: DisplayCapabilities,
+) -> ToolCall {
     let id = text(item, "id").unwrap_or_default();
     let command = text(item, "command").unwrap_or_default();
     let folder = absolute(text(item, "cwd").unwrap_or_default(), cwd);
@@ -31,11 +38,11 @@ pub fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> ToolCa
         call.locations =
             paths.map(|path| location(&absolute(path, Path::new(&folder)), None)).collect();
     }
-    if shown.terminal_output && phase != Phase::Past {
-        call.shown = vec![json!({"type": "terminal", "terminalId": id})];
+    if display.terminal_output && phase != ItemPhase::Replayed {
+        call.content = vec![json!({"type": "terminal", "terminalId": id})];
         call.meta = json!({"terminal_info": {"terminal_id": id, "cwd": folder}});
     } else if let Some(output) = text(item, "aggregatedOutput") {
-        call.result = vec![words(fenced(&shortened(output)))];
+        call.final_content = vec![text_content(fenced(&shortened(output)))];
     }
     call
 }
@@ -43,7 +50,7 @@ pub fn tool_call(item: &Value, phase: Phase, cwd: &Path, shown: Shown) -> ToolCa
 /// Returns the `_meta` that closes a terminal: the output that was not sent as pieces, and the exit code.
 ///
 /// The first pieces can be missing. A terminal only grows, so they are appended with a note.
-pub fn closing_terminal(item: &Value, sent: &Sent) -> Value {
+pub fn closing_terminal(item: &Value, sent: &SentText) -> Value {
     let id = text(item, "id").unwrap_or_default();
     let (before, after) = sent.missing(text(item, "aggregatedOutput").unwrap_or_default());
     let data = match before {

@@ -6,19 +6,19 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::said::{absolute, fenced, list, location, one_line, relative, text, words};
+use super::json::{absolute, fenced, list, location, one_line, relative, text, text_content};
 use super::tool_call::ToolCall;
 
 /// The change of one file.
-pub struct Change<'a> {
+pub struct PatchedFile<'a> {
     /// Absolute path.
     path: String,
-    kind: Kind,
+    kind: PatchKind,
     /// The whole text of an added or deleted file, else the hunks.
     diff: &'a str,
 }
 
-enum Kind {
+enum PatchKind {
     Add,
     Delete,
     Update,
@@ -27,61 +27,62 @@ enum Kind {
 }
 
 /// Returns the changes of a `fileChange` item.
-pub fn changes<'a>(item: &'a Value, cwd: &Path) -> Vec<Change<'a>> {
+pub fn changes<'a>(item: &'a Value, cwd: &Path) -> Vec<PatchedFile<'a>> {
     let change = |change: &'a Value| {
         let diff = text(change, "diff").unwrap_or_default();
-        Some(Change::new(text(change, "path")?, &change["kind"], diff, cwd))
+        Some(PatchedFile::new(text(change, "path")?, &change["kind"], diff, cwd))
     };
     list(item, "changes").iter().filter_map(change).collect()
 }
 
-impl<'a> Change<'a> {
+impl<'a> PatchedFile<'a> {
     /// Makes a change. `kind` has a `type` and, for a rename, a `move_path`.
     pub fn new(path: &str, kind: &Value, diff: &'a str, cwd: &Path) -> Self {
         let kind = match (text(kind, "type"), text(kind, "move_path")) {
-            (Some("add"), _) => Kind::Add,
-            (Some("delete"), _) => Kind::Delete,
-            (_, Some(to)) => Kind::Move(absolute(to, cwd)),
-            _ => Kind::Update,
+            (Some("add"), _) => PatchKind::Add,
+            (Some("delete"), _) => PatchKind::Delete,
+            (_, Some(to)) => PatchKind::Move(absolute(to, cwd)),
+            _ => PatchKind::Update,
         };
         Self { path: absolute(path, cwd), kind, diff }
     }
 
     /// Returns the path after the change.
     fn at(&self) -> &str {
-        if let Kind::Move(to) = &self.kind { to } else { &self.path }
+        if let PatchKind::Move(to) = &self.kind { to } else { &self.path }
     }
 
     fn show(&self, call: &mut ToolCall) {
         let path = self.at();
         let (old, new) = match self.kind {
-            Kind::Add => (None, self.diff),
-            Kind::Delete => (Some(self.diff), ""),
-            Kind::Update | Kind::Move(_) => {
+            PatchKind::Add => (None, self.diff),
+            PatchKind::Delete => (Some(self.diff), ""),
+            PatchKind::Update | PatchKind::Move(_) => {
                 let hunks = hunks(self.diff);
                 call.locations.push(location(path, hunks.first().and_then(|hunk| hunk.line)));
                 if hunks.is_empty() && !self.diff.trim().is_empty() {
-                    call.shown.push(words(fenced(self.diff)));
+                    call.content.push(text_content(fenced(self.diff)));
                 }
-                call.shown.extend(hunks.iter().map(|hunk| diff(path, Some(&hunk.old), &hunk.new)));
+                call.content
+                    .extend(hunks.iter().map(|hunk| diff(path, Some(&hunk.old), &hunk.new)));
                 return;
             }
         };
         call.locations.push(location(path, None));
-        call.shown.push(diff(path, old, new));
+        call.content.push(diff(path, old, new));
     }
 }
 
 /// Makes the tool call of a patch, whose diffs are shown from the start.
-pub fn tool_call(id: &str, changes: &[Change<'_>], cwd: &Path) -> ToolCall {
-    let all = |is: fn(&Kind) -> bool| {
+pub fn tool_call(id: &str, changes: &[PatchedFile<'_>], cwd: &Path) -> ToolCall {
+    let all = |is: fn(&PatchKind) -> bool| {
         !changes.is_empty() && changes.iter().all(|change| is(&change.kind))
     };
-    let (verb, kind) = if all(|kind| matches!(kind, Kind::Add)) {
+    let (verb, kind) = if all(|kind| matches!(kind, PatchKind::Add)) {
         ("Create", "edit")
-    } else if all(|kind| matches!(kind, Kind::Delete)) {
+    } else if all(|kind| matches!(kind, PatchKind::Delete)) {
         ("Delete", "delete")
-    } else if all(|kind| matches!(kind, Kind::Move(_))) {
+    } else if all(|kind| matches!(kind, PatchKind::Move(_))) {
         ("Move", "move")
     } else {
         ("Edit", "edit")
@@ -91,7 +92,7 @@ pub fn tool_call(id: &str, changes: &[Change<'_>], cwd: &Path) -> ToolCall {
         [change] => {
             let name = relative(&change.path, cwd);
             match &change.kind {
-                Kind::Move(to) => format!("{verb} {name} to {}", relative(to, cwd)),
+                PatchKind::Move(to) => format!("{verb} {name} to {}", relative(to, cwd)),
                 _ => format!("{verb} {name}"),
             }
         }
@@ -120,7 +121,7 @@ struct Hunk {
 /// Parses the hunks of a unified diff. Lines beyond the counts of a header are ignored, whatever they begin with.
 fn hunks(diff: &str) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
-    let mut left = Left::default();
+    let mut left = RemainingLines::default();
     let mut last = ' ';
     for line in diff.split_terminator('\n') {
         if left.may_end()
@@ -155,9 +156,9 @@ fn hunks(diff: &str) -> Vec<Hunk> {
 
 /// Remaining lines of a hunk, old and new. `None` if its header has no counts.
 #[derive(Default)]
-struct Left(Option<(u64, u64)>);
+struct RemainingLines(Option<(u64, u64)>);
 
-impl Left {
+impl RemainingLines {
     fn may_end(&self) -> bool {
         self.0.is_none_or(|left| left == (0, 0))
     }
@@ -179,7 +180,7 @@ impl Left {
 }
 
 /// Parses `@@ -1,2 +3,4 @@`, or just `@@`, to the new line and the counts.
-fn header(line: &str) -> Option<(Option<u32>, Left)> {
+fn header(line: &str) -> Option<(Option<u32>, RemainingLines)> {
     let mut words = line.strip_prefix("@@")?.split_whitespace();
     let mut range = |sign| {
         let (start, count) = {
@@ -189,7 +190,9 @@ fn header(line: &str) -> Option<(Option<u32>, Left)> {
         Some((start.parse::<u32>().ok()?, count.parse::<u64>().ok()?))
     };
     Some(match (range('-'), range('+')) {
-        (Some((_, old)), Some((start, new))) => (Some(start.max(1)), Left(Some((old, new)))),
-        _ => (None, Left(None)),
+        (Some((_, old)), Some((start, new))) => {
+            (Some(start.max(1)), RemainingLines(Some((old, new))))
+        }
+        _ => (None, RemainingLines(None)),
     })
 }

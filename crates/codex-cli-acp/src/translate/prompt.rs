@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::said::{fenced, text};
+use super::json::{fenced, text};
 
 /// Converts the blocks of `session/prompt` to the `input` of a turn. An unsupported block is an error that says what to
 /// do instead.
@@ -16,7 +16,7 @@ pub fn prompt(blocks: &[Value]) -> Result<Vec<Value>, String> {
 fn input(block: &Value) -> Result<Value, String> {
     let kind = text(block, "type").unwrap_or_default();
     match kind {
-        "text" => Ok(words(block["text"].as_str().unwrap_or_default())),
+        "text" => Ok(text_content(block["text"].as_str().unwrap_or_default())),
         "image" => match (text(block, "data"), text(block, "mimeType"), text(block, "uri")) {
             (Some(data), mime, _) => Ok(image(mime.unwrap_or("image/png"), data)),
             (None, _, Some(uri)) if uri.starts_with("http") => {
@@ -27,7 +27,7 @@ fn input(block: &Value) -> Result<Value, String> {
         "resource_link" => {
             let uri =
                 text(block, "uri").ok_or("A resource link has no `uri`: say what it links")?;
-            Ok(words(&format!("[@{}]({uri})", text(block, "name").unwrap_or(uri))))
+            Ok(text_content(&format!("[@{}]({uri})", text(block, "name").unwrap_or(uri))))
         }
         "resource" => resource(&block["resource"]),
         "audio" => Err("Audio is not supported: send the words as text".into()),
@@ -38,7 +38,7 @@ fn input(block: &Value) -> Result<Value, String> {
 fn resource(resource: &Value) -> Result<Value, String> {
     let uri = text(resource, "uri").unwrap_or("a resource");
     if let Some(contents) = resource["text"].as_str() {
-        return Ok(words(&format!("Contents of {uri}:\n{}", fenced(contents))));
+        return Ok(text_content(&format!("Contents of {uri}:\n{}", fenced(contents))));
     }
     match (text(resource, "blob"), text(resource, "mimeType")) {
         (Some(blob), Some(mime)) if mime.starts_with("image/") => Ok(image(mime, blob)),
@@ -46,7 +46,7 @@ fn resource(resource: &Value) -> Result<Value, String> {
     }
 }
 
-fn words(text: &str) -> Value {
+fn text_content(text: &str) -> Value {
     json!({"type": "text", "text": text, "text_elements": []})
 }
 

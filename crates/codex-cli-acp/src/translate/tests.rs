@@ -3,9 +3,9 @@
 mod items;
 mod mangled;
 mod notifications;
-mod questions;
 mod samples;
 mod turns;
+mod user_requests;
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use agent_client_protocol::v1::schema::{
 use expect_test::Expect;
 use serde_json::{Value, json};
 
-use super::Shown;
-use super::asked::{Form, Question};
+use super::DisplayCapabilities;
+use super::user_request::{ChoiceRequest, FormRequest};
 
 /// Folder of the session.
 fn cwd() -> &'static Path {
@@ -24,8 +24,14 @@ fn cwd() -> &'static Path {
 }
 
 /// Capabilities of an editor that shows everything.
-fn everything() -> Shown {
-    Shown { terminal_output: true, notices: true, compaction: true, forms: true, urls: true }
+fn everything() -> DisplayCapabilities {
+    DisplayCapabilities {
+        terminal_output: true,
+        notices: true,
+        compaction: true,
+        forms: true,
+        urls: true,
+    }
 }
 
 fn lines(updates: &[Value]) -> String {
@@ -46,7 +52,7 @@ fn read(update: &Value) {
 }
 
 /// Checks that a client reads the whole question.
-fn read_question(question: &Question) {
+fn read_question(question: &ChoiceRequest) {
     let (call, options) = (&question.tool_call, question.options());
     let request = json!({"sessionId": "s", "toolCall": call, "options": options});
     let typed: RequestPermissionRequest =
@@ -66,7 +72,7 @@ fn read_question(question: &Question) {
 }
 
 /// Checks that a client reads the whole form.
-fn read_form(form: &Form) {
+fn read_form(form: &FormRequest) {
     let mut request = form.params.clone();
     request["sessionId"] = json!("s");
     let typed: CreateElicitationRequest =
@@ -99,6 +105,9 @@ fn capabilities_are_read() {
         "session": {"notices": {}, "compaction": {}},
         "elicitation": {"form": {}, "url": {}},
     });
-    assert_eq!(Shown::new(&capabilities), everything());
-    assert_eq!(Shown::new(&json!({"elicitation": {"form": null}})), Shown::default());
+    assert_eq!(DisplayCapabilities::new(&capabilities), everything());
+    assert_eq!(
+        DisplayCapabilities::new(&json!({"elicitation": {"form": null}})),
+        DisplayCapabilities::default()
+    );
 }

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::said::text;
+use super::json::text;
 
 /// Phase of an item that is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ItemPhase {
     /// The item begins.
-    Begun,
+    Started,
     /// The item ends, and its start was sent.
-    Ended,
+    Completed,
     /// The item ended long ago: start and end are sent at once.
-    Past,
+    Replayed,
 }
 
 /// Fields of a tool call. Null and empty ones are not sent.
@@ -25,9 +25,9 @@ pub struct ToolCall {
     pub kind: &'static str,
     pub status: &'static str,
     /// Content that is shown from the start on.
-    pub shown: Vec<Value>,
-    /// Content at the end. It replaces `shown`.
-    pub result: Vec<Value>,
+    pub content: Vec<Value>,
+    /// Content at the end. It replaces [`ToolCall::content`].
+    pub final_content: Vec<Value>,
     pub locations: Vec<Value>,
     pub input: Value,
     pub output: Value,
@@ -36,30 +36,30 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// Sets the id and the status of the item. An ended item is never left in progress.
-    pub fn in_phase(mut self, id: &str, item: &Value, phase: Phase) -> Self {
+    pub fn in_phase(mut self, id: &str, item: &Value, phase: ItemPhase) -> Self {
         self.id = id.into();
-        let said = text(item, "status").unwrap_or_default();
-        let failed = match said {
+        let status = text(item, "status").unwrap_or_default();
+        let failed = match status {
             "failed" | "declined" | "interrupted" | "incomplete" => true,
-            "inProgress" | "in_progress" => phase == Phase::Past,
+            "inProgress" | "in_progress" => phase == ItemPhase::Replayed,
             _ => item["failure"].is_object(),
         };
         self.status = match phase {
-            Phase::Begun => "in_progress",
-            Phase::Ended | Phase::Past if failed => "failed",
-            Phase::Ended | Phase::Past => "completed",
+            ItemPhase::Started => "in_progress",
+            ItemPhase::Completed | ItemPhase::Replayed if failed => "failed",
+            ItemPhase::Completed | ItemPhase::Replayed => "completed",
         };
         self
     }
 
     /// Returns the `tool_call` with all fields.
-    pub fn begun(mut self) -> Value {
-        let mut fields = self.about();
+    pub fn start_update(mut self) -> Value {
+        let mut fields = self.common_fields();
         if self.status == "in_progress" {
-            self.result.clear();
+            self.final_content.clear();
             self.output = Value::Null;
         }
-        let content = if self.result.is_empty() { self.shown } else { self.result };
+        let content = if self.final_content.is_empty() { self.content } else { self.final_content };
         fields.extend(members("content", content));
         fields.extend(member("rawInput", self.input));
         fields.extend(member("rawOutput", self.output));
@@ -67,31 +67,31 @@ impl ToolCall {
     }
 
     /// Returns the `tool_call_update` for the end. The name is repeated, since for some items only the end has it.
-    pub fn ended(self) -> Value {
-        let mut fields = self.about();
-        fields.extend(members("content", self.result));
+    pub fn end_update(self) -> Value {
+        let mut fields = self.common_fields();
+        fields.extend(members("content", self.final_content));
         fields.extend(member("rawOutput", self.output));
         update("tool_call_update", &self.id, fields, self.meta)
     }
 
     /// Returns the tool call for a permission request.
-    pub fn asked(mut self) -> Value {
+    pub fn permission_request(mut self) -> Value {
         self.status = "pending";
         let mut call = Map::from_iter([("toolCallId".into(), self.id.clone().into())]);
-        call.extend(self.about());
-        call.extend(members("content", self.shown));
+        call.extend(self.common_fields());
+        call.extend(members("content", self.content));
         call.extend(member("rawInput", self.input));
         call.into()
     }
 
-    fn about(&self) -> Map<String, Value> {
-        let mut about = Map::new();
-        about.insert("title".into(), self.title.clone().into());
-        about.extend(self.name.clone().and_then(|name| member("name", name.into())));
-        about.insert("kind".into(), self.kind.into());
-        about.insert("status".into(), self.status.into());
-        about.extend(members("locations", self.locations.clone()));
-        about
+    fn common_fields(&self) -> Map<String, Value> {
+        let mut common_fields = Map::new();
+        common_fields.insert("title".into(), self.title.clone().into());
+        common_fields.extend(self.name.clone().and_then(|name| member("name", name.into())));
+        common_fields.insert("kind".into(), self.kind.into());
+        common_fields.insert("status".into(), self.status.into());
+        common_fields.extend(members("locations", self.locations.clone()));
+        common_fields
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::message::image;
-use super::said::{absolute, list, location, one_line, present, relative, text, words};
+use super::item_text::image;
+use super::json::{absolute, list, location, one_line, present, relative, text, text_content};
 use super::tool_call::ToolCall;
 
 /// Converts an `mcpToolCall` of another MCP server.
@@ -13,12 +13,12 @@ pub fn mcp(item: &Value) -> ToolCall {
     let server = text(item, "server").unwrap_or("MCP");
     let tool = text(item, "tool").unwrap_or("tool");
     let mut result: Vec<_> = list(&item["result"], "content").iter().filter_map(block).collect();
-    result.extend(text(&item["error"], "message").map(words));
+    result.extend(text(&item["error"], "message").map(text_content));
     ToolCall {
         title: one_line(&format!("{server}: {tool}")),
         name: Some(tool.into()),
         kind: if item["readOnlyHint"] == true { "read" } else { "other" },
-        result,
+        final_content: result,
         input: item["arguments"].clone(),
         output: item["result"].clone(),
         ..ToolCall::default()
@@ -29,7 +29,7 @@ pub fn mcp(item: &Value) -> ToolCall {
 fn block(block: &Value) -> Option<Value> {
     let media = || Some((text(block, "data")?, text(block, "mimeType")?));
     let content = match text(block, "type")? {
-        "text" => return text(block, "text").map(words),
+        "text" => return text(block, "text").map(text_content),
         kind @ ("image" | "audio") => {
             let (data, mime) = media()?;
             json!({"type": kind, "data": data, "mimeType": mime})
@@ -39,7 +39,7 @@ fn block(block: &Value) -> Option<Value> {
             json!({"type": "resource_link", "name": text(block, "name").unwrap_or(uri), "uri": uri})
         }
         "resource" => {
-            return text(&block["resource"], "text").map(words);
+            return text(&block["resource"], "text").map(text_content);
         }
         _ => return None,
     };
@@ -51,7 +51,7 @@ pub fn dynamic(item: &Value) -> ToolCall {
     let tool = text(item, "tool").unwrap_or("tool");
     let namespace = text(item, "namespace").map(|name| format!("{name}: ")).unwrap_or_default();
     let block = |content: &Value| match text(content, "type")? {
-        "inputText" => text(content, "text").map(words),
+        "inputText" => text(content, "text").map(text_content),
         "inputImage" => text(content, "imageUrl").map(show_image),
         _ => None,
     };
@@ -59,7 +59,7 @@ pub fn dynamic(item: &Value) -> ToolCall {
         title: one_line(&format!("{namespace}{tool}")),
         name: Some(tool.into()),
         kind: "other",
-        result: list(item, "contentItems").iter().filter_map(block).collect(),
+        final_content: list(item, "contentItems").iter().filter_map(block).collect(),
         input: item["arguments"].clone(),
         output: present(json!({"success": item["success"]})),
         ..ToolCall::default()
@@ -111,7 +111,7 @@ pub fn image_view(item: &Value, cwd: &Path) -> ToolCall {
 /// Converts an `imageGeneration`.
 pub fn image_generation(item: &Value, cwd: &Path) -> ToolCall {
     let path = text(item, "savedPath").map(|path| absolute(path, cwd));
-    let mut result: Vec<_> = text(item, "revisedPrompt").map(words).into_iter().collect();
+    let mut result: Vec<_> = text(item, "revisedPrompt").map(text_content).into_iter().collect();
     if let Some(data) = text(item, "result") {
         let mime = match data.get(..4) {
             Some("/9j/") => "image/jpeg",
@@ -121,12 +121,12 @@ pub fn image_generation(item: &Value, cwd: &Path) -> ToolCall {
         result.push(show_image(&format!("data:{mime};base64,{data}")));
     }
     if item["failure"]["type"] == "usageLimitExceeded" {
-        result.push(words("The limit of generated images is used up"));
+        result.push(text_content("The limit of generated images is used up"));
     }
     ToolCall {
         title: "Generate an image".into(),
         kind: "other",
-        result,
+        final_content: result,
         locations: path.iter().map(|path| location(path, None)).collect(),
         output: present(json!({"savedPath": path, "failure": item["failure"]})),
         ..ToolCall::default()
@@ -153,14 +153,14 @@ pub fn collab(item: &Value) -> ToolCall {
     };
     let states = item["agentsStates"].as_object();
     let states: Vec<_> = states.into_iter().flatten().filter_map(state).collect();
-    let prompt = text(item, "prompt").map(words);
+    let prompt = text(item, "prompt").map(text_content);
     let mut result: Vec<_> = prompt.iter().cloned().collect();
-    result.extend((!states.is_empty()).then(|| words(states.join("\n\n"))));
+    result.extend((!states.is_empty()).then(|| text_content(states.join("\n\n"))));
     ToolCall {
         title: title.into(),
         kind: "other",
-        shown: prompt.into_iter().collect(),
-        result,
+        content: prompt.into_iter().collect(),
+        final_content: result,
         input: present(json!({
             "tool": item["tool"],
             "prompt": item["prompt"],

@@ -84,8 +84,8 @@ fn a_rehearsal_is_refused_as_the_edit_would_be_and_then_the_edit_is_not() {
     let call = super::call();
     let refused = session.run(&call, |cx| prepare().rehearse(cx)).err().unwrap();
     assert_eq!(refused.kind, FailureKind::Stale);
-    let seen = session.run(&call, |cx| prepare().rehearse(cx)).unwrap().seen;
-    session.run(&call, |cx| prepare().run_approved(cx, &seen)).unwrap();
+    let digest = session.run(&call, |cx| prepare().rehearse(cx)).unwrap().digest;
+    session.run(&call, |cx| prepare().run_approved(cx, &digest)).unwrap();
     assert_eq!(session.buffer("a.txt").unwrap(), "edited\n");
 }
 

@@ -86,7 +86,7 @@ fn nothing_that_is_typed_is_lost_silently() {
                     refused += 1;
                     assert_eq!(failure.kind, FailureKind::Stale, "{seed}");
                     assert!(failure.current.is_some());
-                    assert!(failure.hint.unwrap().contains("without a pause"));
+                    assert!(failure.hint.unwrap().contains("try again in a moment"));
                     assert_eq!(written, None, "{seed}");
                 }
             }

@@ -10,13 +10,13 @@ use crate::translate::*;
 
 /// Checks the start and end of an item in an editor without extras, and its replay.
 fn life(item: &Value, live: &Expect, past: &Expect) {
-    let mut streamed = Streamed::default();
-    let shown = Shown::default();
-    let mut updates = item_started(&begun(item.clone()), cwd(), shown, &mut streamed);
-    updates.extend(item_completed(item, cwd(), shown, &mut streamed));
+    let mut sent_updates = SentUpdates::default();
+    let display = DisplayCapabilities::default();
+    let mut updates = item_started(&begun(item.clone()), cwd(), display, &mut sent_updates);
+    updates.extend(item_completed(item, cwd(), display, &mut sent_updates));
     check(&updates, live);
-    check(&replayed(item, cwd(), shown), past);
-    assert!(streamed.abandon().is_empty(), "nothing is open");
+    check(&replayed(item, cwd(), display), past);
+    assert!(sent_updates.abandon().is_empty(), "nothing is open");
 }
 
 #[test]
@@ -196,16 +196,16 @@ fn output_of_a_terminal_is_sent_once() {
         ("tests", None),
     ];
     for (pieces, at_end) in rows {
-        let mut streamed = Streamed::default();
-        item_started(&begun(command()), cwd(), everything(), &mut streamed);
+        let mut sent_updates = SentUpdates::default();
+        item_started(&begun(command()), cwd(), everything(), &mut sent_updates);
         for piece in pieces.split_inclusive(' ') {
             let params = json!({"itemId": "call-1", "delta": piece});
             let method = "item/commandExecution/outputDelta";
-            let updates = notification(method, &params, cwd(), everything(), &mut streamed);
+            let updates = notification(method, &params, cwd(), everything(), &mut sent_updates);
             assert_eq!(updates[0]["_meta"]["terminal_output"]["data"], piece);
             updates.iter().for_each(read);
         }
-        let updates = item_completed(&command(), cwd(), everything(), &mut streamed);
+        let updates = item_completed(&command(), cwd(), everything(), &mut sent_updates);
         updates.iter().for_each(read);
         assert_eq!(updates[0]["_meta"]["terminal_output"]["data"].as_str(), at_end, "{pieces}");
         assert_eq!(updates[0]["_meta"]["terminal_exit"]["exit_code"], 0);
@@ -215,14 +215,17 @@ fn output_of_a_terminal_is_sent_once() {
 
 #[test]
 fn a_terminal_begins_and_is_closed_with_its_turn() {
-    let mut streamed = Streamed::default();
-    let mut updates = item_started(&begun(command()), cwd(), everything(), &mut streamed);
-    assert!(item_started(&begun(command()), cwd(), everything(), &mut streamed).is_empty(), "once");
+    let mut sent_updates = SentUpdates::default();
+    let mut updates = item_started(&begun(command()), cwd(), everything(), &mut sent_updates);
+    assert!(
+        item_started(&begun(command()), cwd(), everything(), &mut sent_updates).is_empty(),
+        "once"
+    );
     let compaction = json!({"type": "contextCompaction", "id": "comp-1"});
-    updates.extend(item_started(&compaction, cwd(), everything(), &mut streamed));
-    updates.extend(item_started(&begun(mcp()), cwd(), everything(), &mut streamed));
-    updates.extend(streamed.abandon());
-    updates.extend(streamed.abandon());
+    updates.extend(item_started(&compaction, cwd(), everything(), &mut sent_updates));
+    updates.extend(item_started(&begun(mcp()), cwd(), everything(), &mut sent_updates));
+    updates.extend(sent_updates.abandon());
+    updates.extend(sent_updates.abandon());
     check(
         &updates,
         &expect![[r#"
@@ -241,10 +244,21 @@ fn text_is_sent_once() {
     for (delta, rest) in
         [("", Some("Hello.")), ("Hel", Some("lo.")), ("Hello.", None), ("Other", None)]
     {
-        let mut streamed = Streamed::default();
+        let mut sent_updates = SentUpdates::default();
         let params = json!({"itemId": "msg-1", "delta": delta});
-        notification("item/agentMessage/delta", &params, cwd(), Shown::default(), &mut streamed);
-        let updates = item_completed(&message("Hello."), cwd(), Shown::default(), &mut streamed);
+        notification(
+            "item/agentMessage/delta",
+            &params,
+            cwd(),
+            DisplayCapabilities::default(),
+            &mut sent_updates,
+        );
+        let updates = item_completed(
+            &message("Hello."),
+            cwd(),
+            DisplayCapabilities::default(),
+            &mut sent_updates,
+        );
         assert_eq!(updates.first().and_then(|update| update["content"]["text"].as_str()), rest);
     }
 }
@@ -269,14 +283,25 @@ fn thoughts_are_their_summary_or_their_words() {
         (&[], &["**First**\n\n**Second**"]),
     ];
     for (deltas, sent) in rows {
-        let mut streamed = Streamed::default();
+        let mut sent_updates = SentUpdates::default();
         let mut updates = Vec::new();
         for (method, index, delta) in deltas {
             let params = json!({"itemId": "rs-1", "delta": delta, "summaryIndex": index, "contentIndex": index});
             let method = format!("item/reasoning/{method}");
-            updates.extend(notification(&method, &params, cwd(), Shown::default(), &mut streamed));
+            updates.extend(notification(
+                &method,
+                &params,
+                cwd(),
+                DisplayCapabilities::default(),
+                &mut sent_updates,
+            ));
         }
-        updates.extend(item_completed(&reasoning(), cwd(), Shown::default(), &mut streamed));
+        updates.extend(item_completed(
+            &reasoning(),
+            cwd(),
+            DisplayCapabilities::default(),
+            &mut sent_updates,
+        ));
         let texts: Vec<_> =
             updates.iter().map(|update| update["content"]["text"].as_str().unwrap()).collect();
         assert_eq!(texts, sent);
@@ -331,7 +356,7 @@ fn a_command_that_only_looks_is_a_read_or_a_search() {
 fn output_is_fenced_and_shortened() {
     let mut item = command();
     let text = |item: &Value| {
-        let update = &replayed(item, cwd(), Shown::default())[0];
+        let update = &replayed(item, cwd(), DisplayCapabilities::default())[0];
         update["content"][0]["content"]["text"].as_str().unwrap().to_owned()
     };
     item["aggregatedOutput"] = json!("a\n````\nb");
@@ -355,10 +380,10 @@ fn failed_and_declined_calls_fail() {
     unpaid["failure"] =
         json!({"type": "usageLimitExceeded", "limitId": "images", "resetsAt": null});
     for item in [&refused, &broken, &unpaid] {
-        assert_eq!(replayed(item, cwd(), Shown::default())[0]["status"], "failed");
+        assert_eq!(replayed(item, cwd(), DisplayCapabilities::default())[0]["status"], "failed");
     }
     assert_eq!(
-        replayed(&begun(mcp()), cwd(), Shown::default())[0]["status"],
+        replayed(&begun(mcp()), cwd(), DisplayCapabilities::default())[0]["status"],
         "failed",
         "never ended"
     );
@@ -440,7 +465,7 @@ fn patches() {
         ),
     ];
     for (item, expected) in rows {
-        check(&replayed(&item, cwd(), Shown::default()), &expected);
+        check(&replayed(&item, cwd(), DisplayCapabilities::default()), &expected);
     }
 }
 
@@ -456,14 +481,14 @@ fn searches_of_the_web() {
         ),
     ];
     for (action, (kind, title)) in rows {
-        let update = &replayed(&web_search(&action), cwd(), Shown::default())[0];
+        let update = &replayed(&web_search(&action), cwd(), DisplayCapabilities::default())[0];
         assert_eq!((&update["kind"], &update["title"]), (&json!(kind), &json!(title)));
     }
 }
 
 #[test]
 fn an_end_without_a_beginning_is_both() {
-    let updates = item_completed(&command(), cwd(), everything(), &mut Streamed::default());
+    let updates = item_completed(&command(), cwd(), everything(), &mut SentUpdates::default());
     assert_eq!(updates, replayed(&command(), cwd(), everything()));
     assert_eq!(updates[0]["sessionUpdate"], "tool_call");
     assert_eq!(updates[0]["content"][0]["type"], "content", "no terminal");
@@ -471,9 +496,9 @@ fn an_end_without_a_beginning_is_both() {
 
 #[test]
 fn a_beginning_always_has_an_end() {
-    let mut streamed = Streamed::default();
-    item_started(&command(), cwd(), everything(), &mut streamed);
+    let mut sent_updates = SentUpdates::default();
+    item_started(&command(), cwd(), everything(), &mut sent_updates);
     let unknown = json!({"type": "future", "id": "call-1"});
-    let updates = item_completed(&unknown, cwd(), everything(), &mut streamed);
+    let updates = item_completed(&unknown, cwd(), everything(), &mut sent_updates);
     assert_eq!(updates, [abandoned("call-1")]);
 }

@@ -43,13 +43,13 @@ fn mangled(sample: &Value) -> Vec<Value> {
 fn items_begin_and_end() {
     let mut seen = 0;
     for item in items().iter().flat_map(mangled) {
-        for shown in [Shown::default(), everything()] {
-            let mut streamed = Streamed::default();
+        for display in [DisplayCapabilities::default(), everything()] {
+            let mut sent_updates = SentUpdates::default();
             let updates = [
-                item_started(&item, cwd(), shown, &mut streamed),
-                item_completed(&item, cwd(), shown, &mut streamed),
-                item_completed(&item, cwd(), shown, &mut Streamed::default()),
-                replayed(&item, cwd(), shown),
+                item_started(&item, cwd(), display, &mut sent_updates),
+                item_completed(&item, cwd(), display, &mut sent_updates),
+                item_completed(&item, cwd(), display, &mut SentUpdates::default()),
+                replayed(&item, cwd(), display),
             ];
             updates.iter().flatten().for_each(read);
             seen += updates.iter().flatten().count();
@@ -63,13 +63,13 @@ fn notifications_of_open_items() {
     let mut seen = 0;
     for (method, params) in notifications() {
         for params in mangled(&params) {
-            for shown in [Shown::default(), everything()] {
-                let mut streamed = Streamed::default();
+            for display in [DisplayCapabilities::default(), everything()] {
+                let mut sent_updates = SentUpdates::default();
                 for item in items() {
-                    item_started(&item, cwd(), shown, &mut streamed);
+                    item_started(&item, cwd(), display, &mut sent_updates);
                 }
-                let mut updates = notification(method, &params, cwd(), shown, &mut streamed);
-                updates.extend(streamed.abandon());
+                let mut updates = notification(method, &params, cwd(), display, &mut sent_updates);
+                updates.extend(sent_updates.abandon());
                 updates.iter().for_each(read);
                 seen += updates.len();
             }
@@ -83,23 +83,25 @@ fn questions() {
     let mut seen = 0;
     for (method, params) in requests() {
         for params in mangled(&params) {
-            for (shown, item) in [(Shown::default(), None), (everything(), Some(&items()[6]))] {
-                match asked(method, &params, item, cwd(), shown) {
-                    Some(Asked::Choice(question)) => {
+            for (display, item) in
+                [(DisplayCapabilities::default(), None), (everything(), Some(&items()[6]))]
+            {
+                match user_request(method, &params, item, cwd(), display) {
+                    Some(UserRequest::Choice(question)) => {
                         read_question(&question);
                         assert!(question.closing(None).iter().all(|update| {
                             read(update);
                             true
                         }));
                     }
-                    Some(Asked::Form(form)) => {
+                    Some(UserRequest::Form(form)) => {
                         read_form(&form);
                         for answer in mangled(&json!({"action": "accept", "content": {"db": "x"}}))
                         {
                             assert!(form.answer(&answer).is_object());
                         }
                     }
-                    Some(Asked::Refuse(answer)) => assert!(answer.is_object()),
+                    Some(UserRequest::Unsupported(answer)) => assert!(answer.is_object()),
                     None => panic!("{method} is for a person"),
                 }
                 seen += 1;
@@ -114,7 +116,7 @@ fn turns_and_prompts() {
     let turn = json!({"id": "1", "status": "failed", "error": {"message": "m", "codexErrorInfo":
         {"httpConnectionFailed": {"httpStatusCode": 500}}, "additionalDetails": "d", "misalignment": null}});
     for turn in mangled(&turn) {
-        let _ = ended(&turn);
+        let _ = turn_outcome(&turn);
     }
     for params in mangled(&notifications()[11].1) {
         let _ = usage(&params);

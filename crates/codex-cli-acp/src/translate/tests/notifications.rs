@@ -7,14 +7,16 @@ use super::samples::{begun, items, notifications};
 use super::{check, cwd, everything};
 use crate::translate::*;
 
-fn told(shown: Shown) -> Vec<Value> {
-    let mut streamed = Streamed::default();
+fn told(display: DisplayCapabilities) -> Vec<Value> {
+    let mut sent_updates = SentUpdates::default();
     for item in items() {
-        item_started(&begun(item), cwd(), shown, &mut streamed);
+        item_started(&begun(item), cwd(), display, &mut sent_updates);
     }
     let each = notifications().into_iter();
-    each.flat_map(|(method, params)| notification(method, &params, cwd(), shown, &mut streamed))
-        .collect()
+    each.flat_map(|(method, params)| {
+        notification(method, &params, cwd(), display, &mut sent_updates)
+    })
+    .collect()
 }
 
 #[test]
@@ -45,8 +47,10 @@ fn in_an_editor_that_shows_everything() {
 #[test]
 fn in_an_editor_without_extras_output_waits_and_notices_are_thoughts() {
     let rich = told(everything());
-    let others: Vec<_> =
-        told(Shown::default()).into_iter().filter(|update| !rich.contains(update)).collect();
+    let others: Vec<_> = told(DisplayCapabilities::default())
+        .into_iter()
+        .filter(|update| !rich.contains(update))
+        .collect();
     check(
         &others,
         &expect![[r#"
@@ -57,15 +61,15 @@ fn in_an_editor_without_extras_output_waits_and_notices_are_thoughts() {
         {"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"MCP server `docs` did not start: no such file\n\n"}}
     "#]],
     );
-    assert_eq!(rich.len(), told(Shown::default()).len() + 1, "only the output waits");
+    assert_eq!(rich.len(), told(DisplayCapabilities::default()).len() + 1, "only the output waits");
 }
 
 #[test]
 fn tool_calls_that_have_not_begun_are_not_updated() {
     for (method, params) in &notifications()[6..10] {
-        let mut streamed = Streamed::default();
+        let mut sent_updates = SentUpdates::default();
         assert!(
-            notification(method, params, cwd(), everything(), &mut streamed).is_empty(),
+            notification(method, params, cwd(), everything(), &mut sent_updates).is_empty(),
             "{method}"
         );
     }
@@ -76,6 +80,6 @@ fn a_context_of_unknown_size_is_not_told() {
     let params = json!({"tokenUsage": {"last": {"totalTokens": 5}, "modelContextWindow": null}});
     let method = "thread/tokenUsage/updated";
     assert!(
-        notification(method, &params, cwd(), everything(), &mut Streamed::default()).is_empty()
+        notification(method, &params, cwd(), everything(), &mut SentUpdates::default()).is_empty()
     );
 }

@@ -109,9 +109,9 @@ fn ends() {
         (json!({}), expect!["-32603 Codex ended the turn without an answer {}"]),
     ];
     for (turn, expected) in rows {
-        let got = match ended(&turn) {
+        let got = match turn_outcome(&turn) {
             Ok(reason) => reason.to_owned(),
-            Err(Failed { code, message, data }) => format!("{code} {message} {data}"),
+            Err(TurnError { code, message, data }) => format!("{code} {message} {data}"),
         };
         expected.assert_eq(&got);
     }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choice, Form, Question, Reply};
-use crate::translate::Shown;
-use crate::translate::said::{list, one_line, text, words};
+use super::{ChoiceOption, ChoiceRequest, FormKind, FormRequest, UserRequest};
+use crate::translate::DisplayCapabilities;
+use crate::translate::json::{list, one_line, text, text_content};
 use crate::translate::tool_call::ToolCall;
 
 /// Prefix with which Codex marks free text beside the offered answers.
@@ -12,22 +12,22 @@ const NOTE: &str = "user_note: ";
 
 /// A question with the form fields that answer it.
 #[derive(Debug)]
-pub struct Field {
+pub struct FormField {
     id: String,
     /// Name of the field for free text, beside the offered answers.
     note: Option<String>,
 }
 
 /// Translates `item/tool/requestUserInput`. Free text and several questions need a form.
-pub fn asked(params: &Value, shown: Shown) -> Asked {
+pub fn user_request(params: &Value, display: DisplayCapabilities) -> UserRequest {
     let questions = list(params, "questions");
     let offered = |question| !list(question, "options").is_empty();
     match questions {
-        [one] if offered(one) && !(shown.forms && one["isOther"] == true) => {
-            Asked::Choice(question(params, one))
+        [one] if offered(one) && !(display.forms && one["isOther"] == true) => {
+            UserRequest::Choice(question(params, one))
         }
-        [_, ..] if shown.forms => Asked::Form(form(questions)),
-        _ => Asked::Refuse(unanswered()),
+        [_, ..] if display.forms => UserRequest::Form(form(questions)),
+        _ => UserRequest::Unsupported(unanswered()),
     }
 }
 
@@ -35,9 +35,9 @@ fn unanswered() -> Value {
     json!({"answers": {}})
 }
 
-fn question(params: &Value, question: &Value) -> Question {
-    let asked = text(question, "question").unwrap_or("Codex asks");
-    let header = text(question, "header").unwrap_or(asked);
+fn question(params: &Value, question: &Value) -> ChoiceRequest {
+    let wording = text(question, "question").unwrap_or("Codex asks");
+    let header = text(question, "header").unwrap_or(wording);
     let id = text(question, "id").unwrap_or_default();
     let options = list(question, "options");
     let offers = options.iter().filter_map(|option| {
@@ -48,28 +48,28 @@ fn question(params: &Value, question: &Value) -> Question {
         id: text(params, "itemId").unwrap_or_default().into(),
         title: one_line(header),
         kind: "other",
-        shown: vec![words(format!("{asked}\n\n{}", offers.join("\n")))],
+        content: vec![text_content(format!("{wording}\n\n{}", offers.join("\n")))],
         input: json!({"question": question}),
         ..ToolCall::default()
     };
     let choice = |(at, option): (usize, &Value)| {
         let label = text(option, "label")?;
         let answer = json!({"answers": {id: {"answers": [label]}}});
-        Some(Choice::new(&format!("option-{at}"), one_line(label), "allow_once", answer))
+        Some(ChoiceOption::new(&format!("option-{at}"), one_line(label), "allow_once", answer))
     };
     let mut choices: Vec<_> = options.iter().enumerate().filter_map(choice).collect();
-    choices.push(Choice::new("skip", "Skip", "reject_once", unanswered()));
-    Question { alone: true, ..Question::new(call, choices, unanswered()) }
+    choices.push(ChoiceOption::new("skip", "Skip", "reject_once", unanswered()));
+    ChoiceRequest { is_own_call: true, ..ChoiceRequest::new(call, choices, unanswered()) }
 }
 
-fn form(questions: &[Value]) -> Form {
+fn form(questions: &[Value]) -> FormRequest {
     let ids: Vec<_> = questions.iter().filter_map(|question| text(question, "id")).collect();
     let (mut properties, mut required, mut fields) = (Map::new(), Vec::new(), Vec::new());
     for question in questions {
         let Some(id) = text(question, "id") else { continue };
-        let asked = text(question, "question").unwrap_or(id);
-        let title = text(question, "header").unwrap_or(asked);
-        let mut property = json!({"type": "string", "title": title, "description": asked});
+        let wording = text(question, "question").unwrap_or(id);
+        let title = text(question, "header").unwrap_or(wording);
+        let mut property = json!({"type": "string", "title": title, "description": wording});
         let options: Vec<_> = list(question, "options").iter().filter_map(option).collect();
         let other = question["isOther"] == true && !options.is_empty();
         if !options.is_empty() {
@@ -88,16 +88,16 @@ fn form(questions: &[Value]) -> Form {
         if note.is_none() {
             required.push(id);
         }
-        fields.push(Field { id: id.into(), note });
+        fields.push(FormField { id: id.into(), note });
     }
-    Form {
+    FormRequest {
         params: json!({
             "mode": "form",
             "message": "Codex asks",
             "requestedSchema": {"type": "object", "properties": properties, "required": required},
         }),
-        otherwise: unanswered(),
-        reply: Reply::UserInput(fields),
+        default_answer: unanswered(),
+        reply: FormKind::UserInput(fields),
     }
 }
 
@@ -111,7 +111,7 @@ fn option(option: &Value) -> Option<Value> {
 }
 
 /// Converts the contents of a form to Codex's answers.
-pub fn answers(fields: &[Field], content: &Value) -> Value {
+pub fn answers(fields: &[FormField], content: &Value) -> Value {
     let mut answers = Map::new();
     for field in fields {
         let chosen = text(content, &field.id).map(str::to_owned);

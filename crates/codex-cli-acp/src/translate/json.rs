@@ -6,10 +6,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 /// Limit of the characters of a title.
-const TITLE: usize = 120;
+const TITLE_CHARS_MAX: usize = 120;
 
 /// Limit of the bytes of a command's output that are shown as text.
-const OUTPUT: usize = 16 * 1024;
+const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 
 /// Returns a string member that is not empty.
 pub fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -25,14 +25,14 @@ pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 pub fn one_line(text: &str) -> String {
     let mut words = String::new();
     // These words suffice to see that it is too long; the rest may be megabytes.
-    for word in text.split_whitespace().take(TITLE + 1) {
+    for word in text.split_whitespace().take(TITLE_CHARS_MAX + 1) {
         if !words.is_empty() {
             words.push(' ');
         }
-        words.extend(word.chars().take(TITLE + 1));
+        words.extend(word.chars().take(TITLE_CHARS_MAX + 1));
     }
-    match words.char_indices().nth(TITLE) {
-        Some(_) => words.chars().take(TITLE - 1).chain(['…']).collect(),
+    match words.char_indices().nth(TITLE_CHARS_MAX) {
+        Some(_) => words.chars().take(TITLE_CHARS_MAX - 1).chain(['…']).collect(),
         None => words,
     }
 }
@@ -47,11 +47,11 @@ pub fn fenced(text: &str) -> String {
 
 /// Cuts the middle of a long text and says how much was left out.
 pub fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= OUTPUT {
+    if text.len() <= OUTPUT_BYTES_MAX {
         return text.into();
     }
-    let head = &text[..text.floor_char_boundary(OUTPUT / 2)];
-    let tail = &text[text.ceil_char_boundary(text.len() - OUTPUT / 2)..];
+    let head = &text[..text.floor_char_boundary(OUTPUT_BYTES_MAX / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - OUTPUT_BYTES_MAX / 2)..];
     let left_out = text.len() - head.len() - tail.len();
     format!("{head}\n[… {left_out} bytes left out …]\n{tail}").into()
 }
@@ -70,7 +70,7 @@ pub fn relative<'a>(path: &'a str, cwd: &Path) -> Cow<'a, str> {
 }
 
 /// Returns a text block of a tool call.
-pub fn words(text: impl Into<String>) -> Value {
+pub fn text_content(text: impl Into<String>) -> Value {
     let text: String = text.into();
     json!({"type": "content", "content": {"type": "text", "text": text}})
 }

@@ -5,14 +5,19 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::permissions::wishes;
-use super::{Choice, Question};
-use crate::translate::Shown;
+use super::{ChoiceOption, ChoiceRequest};
+use crate::translate::DisplayCapabilities;
 use crate::translate::command::{is_shell, tool_call};
-use crate::translate::said::{fenced, list, one_line, text, words};
-use crate::translate::tool_call::Phase;
+use crate::translate::json::{fenced, list, one_line, text, text_content};
+use crate::translate::tool_call::ItemPhase;
 
 /// Translates `item/commandExecution/requestApproval`. Offers the decisions that Codex says it accepts.
-pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) -> Question {
+pub fn question(
+    params: &Value,
+    item: Option<&Value>,
+    cwd: &Path,
+    display: DisplayCapabilities,
+) -> ChoiceRequest {
     let typed = params["kind"] == "writeStdin";
     let known = item.unwrap_or(&Value::Null);
     // For input to a running command, the name is that of the command, not the input.
@@ -26,11 +31,11 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) 
         "cwd": latest("cwd"),
         "commandActions": latest("commandActions"),
     });
-    let mut call = tool_call(&about, Phase::Begun, cwd, shown);
+    let mut call = tool_call(&about, ItemPhase::Started, cwd, display);
     call.id = text(params, "itemId").unwrap_or_default().into();
     if item.is_none() {
         // The terminal does not exist yet.
-        call.shown.clear();
+        call.content.clear();
     }
     let mut lines: Vec<String> = text(params, "reason").map(str::to_owned).into_iter().collect();
     if typed {
@@ -49,13 +54,13 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) 
     let (wishes, _) = wishes(&params["additionalPermissions"], cwd);
     lines.extend((!wishes.is_empty()).then_some(wishes));
     lines.extend(text(&call.input, "cwd").map(|folder| format!("In `{folder}`")));
-    call.shown.insert(0, words(lines.join("\n\n")));
+    call.content.insert(0, text_content(lines.join("\n\n")));
 
     let decisions = match params["availableDecisions"].as_array() {
         Some(decisions) => decisions.clone(),
         None => vec![json!("accept"), json!("acceptForSession"), json!("decline")],
     };
-    let mut choices: Vec<Choice> = Vec::new();
+    let mut choices: Vec<ChoiceOption> = Vec::new();
     for decision in &decisions {
         let Some(mut choice) = offer(decision) else { continue };
         if choices.iter().any(|other| other.id == choice.id) {
@@ -63,11 +68,11 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path, shown: Shown) 
         }
         choices.push(choice);
     }
-    Question::new(call, choices, json!({"decision": "cancel"}))
+    ChoiceRequest::new(call, choices, json!({"decision": "cancel"}))
 }
 
 /// Converts a decision to a choice. `None` for an unknown one, which is not offered.
-fn offer(decision: &Value) -> Option<Choice> {
+fn offer(decision: &Value) -> Option<ChoiceOption> {
     let details = decision.as_object().and_then(|decision| decision.iter().next());
     let (id, name, kind) = match (decision.as_str(), details) {
         (Some("accept"), _) => ("accept", "Allow once".into(), "allow_once"),
@@ -100,11 +105,11 @@ fn offer(decision: &Value) -> Option<Choice> {
         }
         _ => return None,
     };
-    Some(Choice::new(id, name, kind, json!({"decision": decision})))
+    Some(ChoiceOption::new(id, name, kind, json!({"decision": decision})))
 }
 
 /// Translates `execCommandApproval`, which older versions of Codex send.
-pub fn legacy(params: &Value, cwd: &Path, shown: Shown) -> Question {
+pub fn legacy(params: &Value, cwd: &Path, display: DisplayCapabilities) -> ChoiceRequest {
     let argv: Vec<_> = list(params, "command").iter().filter_map(Value::as_str).collect();
     let about = json!({
         "itemId": params["callId"],
@@ -113,22 +118,26 @@ pub fn legacy(params: &Value, cwd: &Path, shown: Shown) -> Question {
         "commandActions": params["parsedCmd"],
         "reason": params["reason"],
     });
-    Question { choices: review(), otherwise: aborted(), ..question(&about, None, cwd, shown) }
+    ChoiceRequest {
+        choices: review(),
+        default_answer: aborted(),
+        ..question(&about, None, cwd, display)
+    }
 }
 
 /// Returns the choices for requests of older versions of Codex.
-pub fn review() -> Vec<Choice> {
+pub fn review() -> Vec<ChoiceOption> {
     let denied = json!({"denied": {"rejection": "rejected by the user"}});
     vec![
-        Choice::new("approved", "Allow once", "allow_once", json!({"decision": "approved"})),
-        Choice::new(
+        ChoiceOption::new("approved", "Allow once", "allow_once", json!({"decision": "approved"})),
+        ChoiceOption::new(
             "approved_for_session",
             "Allow for this session",
             "allow_always",
             json!({"decision": "approved_for_session"}),
         ),
-        Choice::new("denied", "Reject", "reject_once", json!({"decision": denied})),
-        Choice::new("abort", "Reject and stop", "reject_once", aborted()),
+        ChoiceOption::new("denied", "Reject", "reject_once", json!({"decision": denied})),
+        ChoiceOption::new("abort", "Reject and stop", "reject_once", aborted()),
     ]
 }
 

@@ -5,28 +5,32 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use agent_client_protocol::v1::schema::ElicitationPropertySchema;
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Choice, Form, Question, Reply};
-use crate::translate::Shown;
-use crate::translate::said::{fenced, list, one_line, shortened, text, words};
+use super::{ChoiceOption, ChoiceRequest, FormKind, FormRequest, UserRequest};
+use crate::translate::DisplayCapabilities;
+use crate::translate::json::{fenced, list, one_line, shortened, text, text_content};
 use crate::translate::tool_call::ToolCall;
 use crate::translate::tools;
 
 /// Translates `mcpServer/elicitation/request`.
-pub fn asked(params: &Value, item: Option<&Value>, shown: Shown) -> Asked {
+pub fn user_request(
+    params: &Value,
+    item: Option<&Value>,
+    display: DisplayCapabilities,
+) -> UserRequest {
     let wanted = &params["requestedSchema"];
     let nothing_to_fill = wanted["properties"].as_object().is_none_or(Map::is_empty);
     match text(params, "mode").unwrap_or_default() {
-        "url" if shown.urls => link(params),
-        "url" => Asked::Choice(question(params, item)),
+        "url" if display.urls => link(params),
+        "url" => UserRequest::Choice(question(params, item)),
         "form" | "openai/form" | "openaiForm" => {
             let approval = is_tool_approval(params);
-            match schema(wanted).filter(|_| shown.forms) {
+            match schema(wanted).filter(|_| display.forms) {
                 Some(schema) if !approval => form(params, &schema),
-                _ if approval || nothing_to_fill => Asked::Choice(question(params, item)),
-                _ => Asked::Refuse(declined()),
+                _ if approval || nothing_to_fill => UserRequest::Choice(question(params, item)),
+                _ => UserRequest::Unsupported(declined()),
             }
         }
-        _ => Asked::Refuse(declined()),
+        _ => UserRequest::Unsupported(declined()),
     }
 }
 
@@ -43,24 +47,24 @@ fn cancelled() -> Value {
     json!({"action": "cancel", "content": null, "_meta": null})
 }
 
-fn form(params: &Value, schema: &Value) -> Asked {
-    Asked::Form(Form {
+fn form(params: &Value, schema: &Value) -> UserRequest {
+    UserRequest::Form(FormRequest {
         params: json!({"mode": "form", "message": message(params), "requestedSchema": schema}),
-        otherwise: cancelled(),
-        reply: Reply::Elicitation,
+        default_answer: cancelled(),
+        reply: FormKind::Elicitation,
     })
 }
 
-fn link(params: &Value) -> Asked {
+fn link(params: &Value) -> UserRequest {
     let (Some(id), Some(url)) = (text(params, "elicitationId"), text(params, "url")) else {
-        return Asked::Refuse(declined());
+        return UserRequest::Unsupported(declined());
     };
-    Asked::Form(Form {
+    UserRequest::Form(FormRequest {
         params: json!({
             "mode": "url", "message": message(params), "elicitationId": id, "url": url,
         }),
-        otherwise: cancelled(),
-        reply: Reply::Elicitation,
+        default_answer: cancelled(),
+        reply: FormKind::Elicitation,
     })
 }
 
@@ -70,7 +74,7 @@ fn message(params: &Value) -> String {
 }
 
 /// Makes a question with accept and reject. Accepting can be remembered if Codex offers that.
-fn question(params: &Value, item: Option<&Value>) -> Question {
+fn question(params: &Value, item: Option<&Value>) -> ChoiceRequest {
     let meta = &params["_meta"];
     let mut call = item.map_or_else(|| unknown(params), known);
     let mut lines = vec![message(params)];
@@ -81,7 +85,7 @@ fn question(params: &Value, item: Option<&Value>) -> Question {
         lines.push(fenced(&shortened(&arguments)));
         call.input = meta["tool_params"].clone();
     }
-    call.shown = vec![words(lines.join("\n\n"))];
+    call.content = vec![text_content(lines.join("\n\n"))];
 
     let accepted = |meta: Value| json!({"action": "accept", "content": {}, "_meta": meta});
     let persist = |scope: &str| {
@@ -90,16 +94,17 @@ fn question(params: &Value, item: Option<&Value>) -> Question {
         (listed || offered == scope).then(|| accepted(json!({"persist": scope})))
     };
     let yes = if is_tool_approval(params) { "Allow once" } else { "Accept" };
-    let mut choices = vec![Choice::new("once", yes, "allow_once", accepted(Value::Null))];
+    let mut choices = vec![ChoiceOption::new("once", yes, "allow_once", accepted(Value::Null))];
+    choices
+        .extend(persist("session").map(|yes| {
+            ChoiceOption::new("session", "Allow for this session", "allow_always", yes)
+        }));
     choices.extend(
-        persist("session")
-            .map(|yes| Choice::new("session", "Allow for this session", "allow_always", yes)),
+        persist("always")
+            .map(|yes| ChoiceOption::new("always", "Always allow", "allow_always", yes)),
     );
-    choices.extend(
-        persist("always").map(|yes| Choice::new("always", "Always allow", "allow_always", yes)),
-    );
-    choices.push(Choice::new("decline", "Reject", "reject_once", declined()));
-    Question { alone: item.is_none(), ..Question::new(call, choices, cancelled()) }
+    choices.push(ChoiceOption::new("decline", "Reject", "reject_once", declined()));
+    ChoiceRequest { is_own_call: item.is_none(), ..ChoiceRequest::new(call, choices, cancelled()) }
 }
 
 /// Returns the tool call of the item.

@@ -3,36 +3,43 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::super::asked::{Choice, Form};
+use super::super::user_request::{ChoiceOption, FormRequest};
 use super::samples::*;
 use super::{cwd, everything, lines, read, read_form, read_question};
 use crate::translate::*;
 
 /// Checks a request as an editor without extras is asked it, and its answers.
 fn check(method: &str, params: &Value, item: Option<&Value>, expect: &Expect) {
-    expect.assert_eq(&put(asked(method, params, item, cwd(), Shown::default()).unwrap()));
+    expect.assert_eq(&put(user_request(
+        method,
+        params,
+        item,
+        cwd(),
+        DisplayCapabilities::default(),
+    )
+    .unwrap()));
 }
 
-fn put(asked: Asked) -> String {
+fn put(asked: UserRequest) -> String {
     match asked {
-        Asked::Choice(question) => {
+        UserRequest::Choice(question) => {
             read_question(&question);
-            let choice = |choice: &Choice| {
+            let choice = |choice: &ChoiceOption| {
                 format!("{} | {} | {} | {}\n", choice.kind, choice.id, choice.name, choice.answer)
             };
             let choices: String = question.choices.iter().map(choice).collect();
-            let alone = if question.alone { " | alone" } else { "" };
+            let alone = if question.is_own_call { " | alone" } else { "" };
             format!(
                 "{}{choices}otherwise {}{alone}\n",
                 lines(&[question.tool_call]),
-                question.otherwise
+                question.default_answer
             )
         }
-        Asked::Form(form) => {
+        UserRequest::Form(form) => {
             read_form(&form);
-            format!("form {}\notherwise {}\n", form.params, form.otherwise)
+            format!("form {}\notherwise {}\n", form.params, form.default_answer)
         }
-        Asked::Refuse(answer) => format!("refused {answer}\n"),
+        UserRequest::Unsupported(answer) => format!("refused {answer}\n"),
     }
 }
 
@@ -117,7 +124,7 @@ fn every_request() {
     for ((method, params), row) in requests().iter().zip(rows) {
         check(method, params, None, row);
     }
-    assert!(asked("currentTime/read", &json!({}), None, cwd(), everything()).is_none());
+    assert!(user_request("currentTime/read", &json!({}), None, cwd(), everything()).is_none());
 }
 
 #[test]
@@ -171,14 +178,14 @@ fn an_item_that_is_known_is_asked_about() {
 #[test]
 fn a_terminal_stays_where_it_is_asked_about() {
     let content = |item: Option<&Value>| {
-        let asked = asked(
+        let asked = user_request(
             "item/commandExecution/requestApproval",
             &command_request(),
             item,
             cwd(),
             everything(),
         );
-        let Some(Asked::Choice(question)) = asked else { panic!("a question") };
+        let Some(UserRequest::Choice(question)) = asked else { panic!("a question") };
         question.tool_call["content"].as_array().unwrap().clone()
     };
     let terminal = json!({"type": "terminal", "terminalId": "call-1"});
@@ -191,14 +198,14 @@ fn input_for_a_command_leaves_the_command_its_name() {
     let mut params = command_request();
     params["kind"] = json!("writeStdin");
     params["command"] = json!("yes\n");
-    let asked = asked(
+    let asked = user_request(
         "item/commandExecution/requestApproval",
         &params,
         Some(&command()),
         cwd(),
-        Shown::default(),
+        DisplayCapabilities::default(),
     );
-    let Some(Asked::Choice(question)) = asked else { panic!("a question") };
+    let Some(UserRequest::Choice(question)) = asked else { panic!("a question") };
     assert_eq!(question.tool_call["title"], "cargo test");
     let text = question.tool_call["content"][0]["content"]["text"].as_str().unwrap();
     assert!(text.contains("Input for the running command:\n\n```\nyes\n```"), "{text}");
@@ -244,35 +251,43 @@ fn forms_where_the_editor_shows_them() {
         ),
     ];
     for (method, params, expected) in rows {
-        expected.assert_eq(&put(asked(method, &params, None, cwd(), everything()).unwrap()));
+        expected.assert_eq(&put(user_request(method, &params, None, cwd(), everything()).unwrap()));
     }
     for (method, params) in [
         ("mcpServer/elicitation/request", tool_request()),
         ("item/tool/requestUserInput", input_request(&[choice_question()])),
     ] {
-        let asked = asked(method, &params, None, cwd(), everything());
-        assert!(matches!(asked, Some(Asked::Choice(_))), "a few answers need no form");
+        let asked = user_request(method, &params, None, cwd(), everything());
+        assert!(matches!(asked, Some(UserRequest::Choice(_))), "a few answers need no form");
     }
     let mut odd_approval = tool_request();
     odd_approval["requestedSchema"] = form_request()["requestedSchema"].clone();
     let mut other = choice_question();
     other["isOther"] = json!(true);
-    for shown in [Shown::default(), everything()] {
-        let approval = asked("mcpServer/elicitation/request", &odd_approval, None, cwd(), shown);
-        assert!(matches!(approval, Some(Asked::Choice(_))), "whether a tool may run is a choice");
+    for display in [DisplayCapabilities::default(), everything()] {
+        let approval =
+            user_request("mcpServer/elicitation/request", &odd_approval, None, cwd(), display);
+        assert!(
+            matches!(approval, Some(UserRequest::Choice(_))),
+            "whether a tool may run is a choice"
+        );
         let input = input_request(std::slice::from_ref(&other));
-        let input = asked("item/tool/requestUserInput", &input, None, cwd(), shown);
-        assert_eq!(matches!(input, Some(Asked::Form(_))), shown.forms, "free words need a form");
+        let input = user_request("item/tool/requestUserInput", &input, None, cwd(), display);
+        assert_eq!(
+            matches!(input, Some(UserRequest::Form(_))),
+            display.forms,
+            "free words need a form"
+        );
     }
     let mut odd = form_request();
     odd["requestedSchema"]["properties"]["mail"] = json!({"type": "object"});
-    let asked = asked("mcpServer/elicitation/request", &odd, None, cwd(), everything());
-    assert!(matches!(asked, Some(Asked::Refuse(_))), "no editor can show it");
+    let asked = user_request("mcpServer/elicitation/request", &odd, None, cwd(), everything());
+    assert!(matches!(asked, Some(UserRequest::Unsupported(_))), "no editor can show it");
 }
 
-fn form(method: &str, params: &Value) -> Form {
-    match asked(method, params, None, cwd(), everything()) {
-        Some(Asked::Form(form)) => form,
+fn form(method: &str, params: &Value) -> FormRequest {
+    match user_request(method, params, None, cwd(), everything()) {
+        Some(UserRequest::Form(form)) => form,
         other => panic!("{other:?}"),
     }
 }
@@ -286,7 +301,7 @@ fn answers_of_forms() {
     for action in ["decline", "cancel"] {
         assert_eq!(account.answer(&json!({"action": action}))["action"], action);
     }
-    assert_eq!(account.answer(&json!({"action": "_odd"})), account.otherwise);
+    assert_eq!(account.answer(&json!({"action": "_odd"})), account.default_answer);
 
     let mut other = choice_question();
     other["isOther"] = json!(true);
@@ -299,9 +314,14 @@ fn answers_of_forms() {
 
 #[test]
 fn what_was_chosen() {
-    let alone =
-        asked("mcpServer/elicitation/request", &tool_request(), None, cwd(), Shown::default());
-    let Some(Asked::Choice(question)) = alone else { panic!("a question") };
+    let alone = user_request(
+        "mcpServer/elicitation/request",
+        &tool_request(),
+        None,
+        cwd(),
+        DisplayCapabilities::default(),
+    );
+    let Some(UserRequest::Choice(question)) = alone else { panic!("a question") };
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});
     let always = question.chosen(&selected("always")).unwrap();
     assert_eq!(
@@ -320,14 +340,14 @@ fn what_was_chosen() {
     assert_eq!(status(question.chosen(&selected("decline"))), "failed");
     assert_eq!(status(None), "failed");
 
-    let of_item = asked(
+    let item_update = user_request(
         "mcpServer/elicitation/request",
         &tool_request(),
         Some(&mcp()),
         cwd(),
-        Shown::default(),
+        DisplayCapabilities::default(),
     );
-    let Some(Asked::Choice(question)) = of_item else { panic!("a question") };
+    let Some(UserRequest::Choice(question)) = item_update else { panic!("a question") };
     assert_eq!(question.closing(None), None, "its item ends it");
 }
 
@@ -338,8 +358,8 @@ fn what_is_not_asked_for_is_not_granted() {
         json!({"network": null, "fileSystem": {"read": ["/r"], "write": ["w"]}});
     let request = |params: &Value| {
         let method = "item/permissions/requestApproval";
-        let asked = asked(method, params, None, cwd(), Shown::default());
-        let Some(Asked::Choice(question)) = asked else { panic!("a question") };
+        let asked = user_request(method, params, None, cwd(), DisplayCapabilities::default());
+        let Some(UserRequest::Choice(question)) = asked else { panic!("a question") };
         question
     };
     let question = request(&params);

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Choice, Question, command};
-use crate::translate::patch::{Change, changes, tool_call};
-use crate::translate::said::{absolute, location, text, words};
+use super::{ChoiceOption, ChoiceRequest, command};
+use crate::translate::json::{absolute, location, text, text_content};
+use crate::translate::patch::{PatchedFile, changes, tool_call};
 use crate::translate::tool_call::ToolCall;
 
 /// Translates `item/fileChange/requestApproval`. The changes are in the item.
-pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
+pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceRequest {
     let id = text(params, "itemId").unwrap_or_default();
     let mut call = tool_call(id, &changes(item.unwrap_or(&Value::Null), cwd), cwd);
     let root = reasons(&mut call, params, cwd);
@@ -20,26 +20,26 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     };
     let answer = |decision: &str| json!({"decision": decision});
     let choices = vec![
-        Choice::new("accept", "Allow once", "allow_once", answer("accept")),
-        Choice::new("acceptForSession", session, "allow_always", answer("acceptForSession")),
-        Choice::new("decline", "Reject", "reject_once", answer("decline")),
-        Choice::new("cancel", "Reject and stop", "reject_once", answer("cancel")),
+        ChoiceOption::new("accept", "Allow once", "allow_once", answer("accept")),
+        ChoiceOption::new("acceptForSession", session, "allow_always", answer("acceptForSession")),
+        ChoiceOption::new("decline", "Reject", "reject_once", answer("decline")),
+        ChoiceOption::new("cancel", "Reject and stop", "reject_once", answer("cancel")),
     ];
-    Question::new(call, choices, answer("cancel"))
+    ChoiceRequest::new(call, choices, answer("cancel"))
 }
 
 /// Translates `applyPatchApproval`, which older versions of Codex send.
-pub fn legacy(params: &Value, cwd: &Path) -> Question {
+pub fn legacy(params: &Value, cwd: &Path) -> ChoiceRequest {
     let files = params["fileChanges"].as_object();
     let change = |(path, change)| {
         let diff = text(change, "unified_diff").or(text(change, "content"));
-        Change::new(path, change, diff.unwrap_or_default(), cwd)
+        PatchedFile::new(path, change, diff.unwrap_or_default(), cwd)
     };
     let changes: Vec<_> =
         files.into_iter().flatten().map(|(path, file)| change((path.as_str(), file))).collect();
     let mut call = tool_call(text(params, "callId").unwrap_or_default(), &changes, cwd);
     reasons(&mut call, params, cwd);
-    Question::new(call, command::review(), command::aborted())
+    ChoiceRequest::new(call, command::review(), command::aborted())
 }
 
 /// Adds the reason to the tool call. Returns the folder in which changes would be allowed for the session, if any.
@@ -49,8 +49,8 @@ fn reasons(call: &mut ToolCall, params: &Value, cwd: &Path) -> Option<String> {
         call.locations.push(location(root, None));
     }
     let why = text(params, "reason");
-    if why.is_some() || call.shown.is_empty() {
-        call.shown.insert(0, words(why.unwrap_or("Codex wants to change files")));
+    if why.is_some() || call.content.is_empty() {
+        call.content.insert(0, text_content(why.unwrap_or("Codex wants to change files")));
     }
     root
 }

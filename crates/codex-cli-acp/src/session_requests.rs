@@ -16,41 +16,42 @@ use files::Root;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::bridge::{Answer, Bridge, failed, typed};
+use crate::bridge::{AcpResult, Bridge, acp_error, from_json};
 use crate::codex::CodexError;
 use crate::commands;
 use crate::lock;
-use crate::modes::{Mode, Model, Setting, modes};
+use crate::mcp_servers::{ThreadServers, thread_servers};
+use crate::modes::{Mode, modes};
 use crate::open_session::OpenSession;
-use crate::servers::{Servers, servers};
-use crate::session::{Session, State, Which};
+use crate::session::{Session, SessionState, TurnSelector};
+use crate::session_options::{Model, Setting};
+use crate::session_tools::{self, SessionTools};
 use crate::translate;
-use crate::workplace::{self, Workplace};
 
 /// Sessions in a page of `session/list`.
-const PAGE: usize = 50;
+const SESSIONS_PER_PAGE: usize = 50;
 /// Sources of threads that a person can continue.
-const SOURCES: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
+const THREAD_SOURCES: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
 /// Features by which Codex runs commands. They are switched off, since a thread that is loaded again does not remember
 /// that it has no environments.
-const RUNNING: [&str; 2] = ["features.shell_tool", "features.unified_exec"];
+const COMMAND_FEATURES: [&str; 2] = ["features.shell_tool", "features.unified_exec"];
 const SHELL: &str = "The shell and `apply_patch` see only what is saved; use them for what is not text, for searching \
 and for running things.";
 const NO_SHELL: &str =
     "There is no shell here, and `apply_patch` does not work: nothing can be run.";
 
 /// Parameters of a session that the editor asks for.
-struct Wanted {
+struct SessionParams {
     roots: Vec<Arc<Root>>,
     servers: Vec<McpServer>,
     /// Mode of the session that was open before, if any.
     mode: Option<Mode>,
 }
 
-impl Wanted {
+impl SessionParams {
     /// Opens the folders first: if one is missing, neither Codex nor a session that is already open is touched.
-    fn of(cwd: &Path, more: &[PathBuf], servers: Vec<McpServer>) -> Answer<Self> {
-        let roots = workplace::folders(cwd, more).map_err(invalid)?;
+    fn of(cwd: &Path, more: &[PathBuf], servers: Vec<McpServer>) -> AcpResult<Self> {
+        let roots = session_tools::open_folders(cwd, more).map_err(invalid)?;
         Ok(Self { roots, servers, mode: None })
     }
 }
@@ -59,91 +60,92 @@ impl Bridge {
     pub async fn new_session(
         self: Arc<Self>,
         request: NewSessionRequest,
-    ) -> Answer<NewSessionResponse> {
+    ) -> AcpResult<NewSessionResponse> {
         let (cwd, more) = (&request.cwd, &request.additional_directories);
-        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
-        let (open, _) = self.begin("thread/start", json!({}), wanted).await?;
-        described(&open)
+        let params = SessionParams::of(cwd, more, request.mcp_servers)?;
+        let (open, _) = self.begin_thread("thread/start", json!({}), params).await?;
+        session_answer(&open)
     }
 
     pub async fn load_session(
         self: Arc<Self>,
         request: LoadSessionRequest,
-    ) -> Answer<LoadSessionResponse> {
+    ) -> AcpResult<LoadSessionResponse> {
         let (cwd, more) = (&request.cwd, &request.additional_directories);
-        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
-        let (open, thread) = self.come_back(&request.session_id, json!({}), wanted).await?;
+        let params = SessionParams::of(cwd, more, request.mcp_servers)?;
+        let (open, thread) = self.reopen(&request.session_id, json!({}), params).await?;
         for turn in thread["turns"].as_array().map(Vec::as_slice).unwrap_or_default() {
             for item in turn["items"].as_array().map(Vec::as_slice).unwrap_or_default() {
-                self.link.wait_until_read().await;
+                self.connection.wait_until_read().await;
                 open.session.replay(item);
                 tokio::task::yield_now().await;
             }
         }
-        described(&open)
+        session_answer(&open)
     }
 
     pub async fn resume_session(
         self: Arc<Self>,
         request: ResumeSessionRequest,
-    ) -> Answer<ResumeSessionResponse> {
+    ) -> AcpResult<ResumeSessionResponse> {
         let (cwd, more) = (&request.cwd, &request.additional_directories);
-        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
+        let params = SessionParams::of(cwd, more, request.mcp_servers)?;
         let quietly = json!({ "excludeTurns": true });
-        let (open, _) = self.come_back(&request.session_id, quietly, wanted).await?;
-        described(&open)
+        let (open, _) = self.reopen(&request.session_id, quietly, params).await?;
+        session_answer(&open)
     }
 
     pub async fn fork_session(
         self: Arc<Self>,
         request: ForkSessionRequest,
-    ) -> Answer<ForkSessionResponse> {
+    ) -> AcpResult<ForkSessionResponse> {
         let (cwd, more) = (&request.cwd, &request.additional_directories);
-        let wanted = Wanted::of(cwd, more, request.mcp_servers)?;
-        let which = json!({ "threadId": request.session_id.to_string(), "excludeTurns": true });
-        let (open, _) = self.begin("thread/fork", which, wanted).await?;
-        described(&open)
+        let params = SessionParams::of(cwd, more, request.mcp_servers)?;
+        let thread_selection =
+            json!({ "threadId": request.session_id.to_string(), "excludeTurns": true });
+        let (open, _) = self.begin_thread("thread/fork", thread_selection, params).await?;
+        session_answer(&open)
     }
 
     pub async fn list_sessions(
         self: Arc<Self>,
         request: ListSessionsRequest,
-    ) -> Answer<ListSessionsResponse> {
+    ) -> AcpResult<ListSessionsResponse> {
         let params = json!({
-            "cwd": request.cwd, "cursor": request.cursor, "limit": PAGE, "sourceKinds": SOURCES,
+            "cwd": request.cwd, "cursor": request.cursor, "limit": SESSIONS_PER_PAGE, "sourceKinds": THREAD_SOURCES,
             "sortKey": "updated_at",
         });
         let answer = self.ask("thread/list", params).await?;
         let threads = answer["data"].as_array().into_iter().flatten();
-        let sessions: Vec<Value> = threads.map(listed).collect();
-        typed(json!({ "sessions": sessions, "nextCursor": answer["nextCursor"] }))
+        let sessions: Vec<Value> = threads.map(session_entry).collect();
+        from_json(json!({ "sessions": sessions, "nextCursor": answer["nextCursor"] }))
     }
 
     pub async fn close_session(
         self: Arc<Self>,
         request: CloseSessionRequest,
-    ) -> Answer<CloseSessionResponse> {
+    ) -> AcpResult<CloseSessionResponse> {
         let id = request.session_id.to_string();
-        self.open(&id)?;
-        self.forget(&id).await;
-        typed(json!({}))
+        self.open_session(&id)?;
+        self.close_open(&id).await;
+        from_json(json!({}))
     }
 
     pub async fn delete_session(
         self: Arc<Self>,
         request: DeleteSessionRequest,
-    ) -> Answer<DeleteSessionResponse> {
+    ) -> AcpResult<DeleteSessionResponse> {
         let id = request.session_id.to_string();
-        self.forget(&id).await;
-        let codex = self.codex().await.map_err(|error| failed(&error))?;
+        self.close_open(&id).await;
+        let codex = self.codex().await.map_err(|error| acp_error(&error))?;
         match codex.request("thread/delete", json!({ "threadId": id })).await {
             Err(CodexError::Refused { message, .. }) => Err(not_found(&id.into(), &message)),
-            answer => answer.map_err(|error| failed(&error)).and(typed(json!({}))),
+            answer => answer.map_err(|error| acp_error(&error)).and(from_json(json!({}))),
         }
     }
 
     /// Closes an open session and returns its mode. Its thread stays.
-    async fn forget(self: &Arc<Self>, id: &str) -> Option<Mode> {
+    async fn close_open(self: &Arc<Self>, id: &str) -> Option<Mode> {
         let open = {
             let mut threads = lock(&self.threads);
             let open = threads.remove(id)?;
@@ -152,39 +154,41 @@ impl Bridge {
         };
         // A turn that Codex has not begun yet is stopped when it begins.
         if let Some((_, Some(turn))) = open.session.cancel() {
-            self.stop(id, &turn).await;
+            self.stop_turn(id, &turn).await;
         }
-        open.session.end_turn(Which::Any, Ok("cancelled"));
+        open.session.end_turn(TurnSelector::Any, Ok("cancelled"));
         let _ = self.ask("thread/unsubscribe", json!({ "threadId": id })).await;
-        let mode = lock(&open.session.state).choices.mode;
+        let mode = lock(&open.session.state).options.mode;
         Some(mode)
     }
 
     /// Begins a session for an existing thread. If the session is open it is closed first, and its mode is kept.
-    async fn come_back(
+    async fn reopen(
         self: &Arc<Self>,
         id: &SessionId,
-        mut which: Value,
-        wanted: Wanted,
-    ) -> Answer<(Arc<OpenSession>, Value)> {
-        which["threadId"] = id.to_string().into();
-        let mode = self.forget(&id.to_string()).await;
-        let begun = self.begin("thread/resume", which, Wanted { mode, ..wanted }).await?;
+        mut thread_selection: Value,
+        params: SessionParams,
+    ) -> AcpResult<(Arc<OpenSession>, Value)> {
+        thread_selection["threadId"] = id.to_string().into();
+        let mode = self.close_open(&id.to_string()).await;
+        let begun = self
+            .begin_thread("thread/resume", thread_selection, SessionParams { mode, ..params })
+            .await?;
         self.welcome(id);
         Ok(begun)
     }
 
     /// Begins a new or an existing thread. Returns the session, and the thread as Codex described it.
-    async fn begin(
+    async fn begin_thread(
         self: &Arc<Self>,
         method: &str,
-        which: Value,
-        wanted: Wanted,
-    ) -> Answer<(Arc<OpenSession>, Value)> {
-        let Wanted { roots, servers: brought, mode } = wanted;
-        let codex = self.codex().await.map_err(|error| failed(&error))?;
+        thread_selection: Value,
+        params: SessionParams,
+    ) -> AcpResult<(Arc<OpenSession>, Value)> {
+        let SessionParams { roots, servers: editor_servers, mode } = params;
+        let codex = self.codex().await.map_err(|error| acp_error(&error))?;
         let ask = async |method: &str, params: Value| {
-            codex.request(method, params).await.map_err(|error| failed(&error))
+            codex.request(method, params).await.map_err(|error| acp_error(&error))
         };
         let account = ask("account/read", json!({})).await?;
         self.check_configuration().await?;
@@ -194,14 +198,19 @@ impl Bridge {
         let config = ask("config/read", json!({ "cwd": roots[0].path() })).await?["config"].take();
         let mode = mode.unwrap_or_else(|| Mode::configured(&config));
         let session = self.session(&roots, mode);
-        let workplace = Workplace::open(&self.hosted, &session, roots, self.editor().through);
-        let terms = self.terms(&session, &workplace, &brought, &config)?;
-        let answer = match codex.request(method, merged(which.clone(), &terms)).await {
+        let session_tools =
+            SessionTools::open(&self.loopback, &session, roots, self.editor().file_source);
+        let thread_params =
+            self.thread_params(&session, &session_tools, &editor_servers, &config)?;
+        let answer = match codex
+            .request(method, merged(thread_selection.clone(), &thread_params))
+            .await
+        {
             // Codex does not know the thread.
-            Err(CodexError::Refused { message, .. }) if !which["threadId"].is_null() => {
-                return Err(not_found(&which["threadId"], &message));
+            Err(CodexError::Refused { message, .. }) if !thread_selection["threadId"].is_null() => {
+                return Err(not_found(&thread_selection["threadId"], &message));
             }
-            answer => answer.map_err(|error| failed(&error))?,
+            answer => answer.map_err(|error| acp_error(&error))?,
         };
         let thread = &answer["thread"];
         let id = thread["id"].as_str().unwrap_or_default().to_owned();
@@ -210,12 +219,12 @@ impl Bridge {
             let models = ask("model/list", json!({})).await?;
             let models = models["data"].as_array().into_iter().flatten().filter_map(Model::of);
             let state = &mut *lock(&session.state);
-            state.choices.models = models.collect();
+            state.options.models = models.collect();
             let model = answer["model"].as_str().unwrap_or_default();
-            state.choices.begin(model, answer["reasoningEffort"].as_str());
+            state.options.begin(model, answer["reasoningEffort"].as_str());
             state.auto_sandbox = Some(answer["sandbox"].clone()).filter(|_| mode == Mode::Auto);
         }
-        let open = Arc::new(OpenSession::new(session, workplace, terms, codex.number));
+        let open = Arc::new(OpenSession::new(session, session_tools, thread_params, codex.number));
         lock(&self.threads).insert(id, Arc::clone(&open));
         Ok((open, answer["thread"].clone()))
     }
@@ -226,30 +235,31 @@ impl Bridge {
             id: Arc::default(),
             cwd: roots[0].path().to_owned(),
             folders,
-            link: Arc::clone(&self.link),
-            events: self.cli.events,
-            shown: self.editor().shown,
+            connection: Arc::clone(&self.connection),
+            event_format: self.cli.events,
+            display: self.editor().display,
             server: OnceLock::new(),
-            state: Mutex::new(State::new(mode)),
+            state: Mutex::new(SessionState::new(mode)),
             command_periods: Arc::default(),
         })
     }
 
     /// Returns the parameters of a thread. `config` is Codex's own configuration.
-    fn terms(
+    fn thread_params(
         &self,
         session: &Session,
-        workplace: &Workplace,
-        brought: &[McpServer],
+        session_tools: &SessionTools,
+        editor_servers: &[McpServer],
         config: &Value,
-    ) -> Answer<Value> {
+    ) -> AcpResult<Value> {
         let named = config["mcp_servers"].as_object().into_iter().flatten();
         let taken: BTreeSet<String> = named.map(|(name, _)| name.clone()).collect();
-        let Servers { ours, config: mut injected } =
-            servers(&self.hosted.url(), &workplace.token, brought, taken).map_err(invalid)?;
+        let ThreadServers { ours, config: mut injected } =
+            thread_servers(&self.loopback.url(), &session_tools.token, editor_servers, taken)
+                .map_err(invalid)?;
         injected.insert("tools.update_plan".into(), json!({ "enabled": true }));
-        let mode = lock(&session.state).choices.mode;
-        let mut terms = json!({
+        let mode = lock(&session.state).options.mode;
+        let mut thread_params = json!({
             "cwd": session.cwd,
             "runtimeWorkspaceRoots": session.folders,
             "approvalPolicy": mode.approval_policy(),
@@ -258,23 +268,23 @@ impl Bridge {
         let mut shell = SHELL;
         if self.cli.editor_only {
             shell = NO_SHELL;
-            terms["environments"] = json!([]);
-            injected.extend(RUNNING.map(|feature| (feature.into(), false.into())));
+            thread_params["environments"] = json!([]);
+            injected.extend(COMMAND_FEATURES.map(|feature| (feature.into(), false.into())));
         }
-        terms["developerInstructions"] = instructions(&ours, shell, config).into();
-        terms["config"] = injected.into();
+        thread_params["developerInstructions"] = instructions(&ours, shell, config).into();
+        thread_params["config"] = injected.into();
         let _ = session.server.set(ours);
-        Ok(terms)
+        Ok(thread_params)
     }
 
     /// Has Codex load the thread again, if a new Codex was started since.
-    pub async fn keep_loaded(&self, open: &OpenSession) -> Answer<()> {
-        let codex = self.codex().await.map_err(|error| failed(&error))?;
+    pub async fn keep_loaded(&self, open: &OpenSession) -> AcpResult<()> {
+        let codex = self.codex().await.map_err(|error| acp_error(&error))?;
         if open.is_loaded_in(codex.number) {
             return Ok(());
         }
-        let which = json!({ "threadId": open.session.id(), "excludeTurns": true });
-        match codex.request("thread/resume", merged(which, &open.terms)).await {
+        let thread_selection = json!({ "threadId": open.session.id(), "excludeTurns": true });
+        match codex.request("thread/resume", merged(thread_selection, &open.thread_params)).await {
             // Codex stores nothing of a thread before its first turn.
             Err(CodexError::Refused { message, .. }) => {
                 let lost = format!(
@@ -282,7 +292,7 @@ impl Bridge {
                 );
                 return Err(Error::new(-32002, lost));
             }
-            answer => answer.map_err(|error| failed(&error))?,
+            answer => answer.map_err(|error| acp_error(&error))?,
         };
         for setting in [Setting::Mode, Setting::Model] {
             self.send_setting(open, setting).await?;
@@ -293,12 +303,12 @@ impl Bridge {
 
     /// Sends the updates that follow the start of a session.
     pub fn welcome(&self, id: &SessionId) {
-        self.link.update(&id.to_string(), &commands::available());
+        self.connection.update(&id.to_string(), &commands::available());
     }
 }
 
 /// Converts a thread of Codex to an entry of `session/list`.
-fn listed(thread: &Value) -> Value {
+fn session_entry(thread: &Value) -> Value {
     let named = |name: &str| thread[name].as_str().filter(|name| !name.is_empty());
     let title = named("name").or(named("preview")).map(translate::one_line);
     let seconds = thread["updatedAt"].as_u64().unwrap_or_default();
@@ -307,12 +317,12 @@ fn listed(thread: &Value) -> Value {
 }
 
 /// Returns the answer that describes a session which has begun.
-fn described<T: DeserializeOwned>(open: &OpenSession) -> Answer<T> {
-    let choices = lock(&open.session.state).choices.clone();
-    typed(json!({
+fn session_answer<T: DeserializeOwned>(open: &OpenSession) -> AcpResult<T> {
+    let options = lock(&open.session.state).options.clone();
+    from_json(json!({
         "sessionId": open.session.id(),
-        "modes": modes(choices.mode),
-        "configOptions": choices.options(),
+        "modes": modes(options.mode),
+        "configOptions": options.to_json(),
     }))
 }
 

@@ -2,38 +2,40 @@
 
 use serde_json::{Value, json};
 
-use super::Shown;
-use super::said::{list, text};
+use super::DisplayCapabilities;
+use super::json::{list, text};
 
 /// Text of a message or thought.
 #[derive(Debug)]
-pub struct Told {
+pub struct ItemText {
     chunk: &'static str,
-    words: String,
+    text: String,
     /// The full text of a thought, besides its summary.
     pub details: String,
 }
 
-impl Told {
+impl ItemText {
     /// Returns the text that is shown: for a thought the summary, if there is one.
-    pub fn whole(&self) -> &str {
-        if self.words.is_empty() { &self.details } else { &self.words }
+    pub fn shown(&self) -> &str {
+        if self.text.is_empty() { &self.details } else { &self.text }
     }
 }
 
 /// Returns the text of an item, if it has any. Not for `exitedReviewMode`, since a message with the same text follows.
-pub fn told(item: &Value) -> Option<Told> {
+pub fn item_text(item: &Value) -> Option<ItemText> {
     const MESSAGE: &str = "agent_message_chunk";
     const THOUGHT: &str = "agent_thought_chunk";
-    let words = |key| text(item, key).unwrap_or_default().to_owned();
+    let member = |key| text(item, key).unwrap_or_default().to_owned();
     let parts = |key| {
         let parts: Vec<_> = list(item, key).iter().filter_map(Value::as_str).collect();
         parts.join("\n\n")
     };
-    let (chunk, words, details) = match text(item, "type")? {
-        "agentMessage" | "plan" => (MESSAGE, words("text"), String::new()),
+    let (chunk, text, details) = match text(item, "type")? {
+        "agentMessage" | "plan" => (MESSAGE, member("text"), String::new()),
         "reasoning" => (THOUGHT, parts("summary"), parts("content")),
-        "enteredReviewMode" => (THOUGHT, format!("Review: {}\n\n", words("review")), String::new()),
+        "enteredReviewMode" => {
+            (THOUGHT, format!("Review: {}\n\n", member("review")), String::new())
+        }
         "hookPrompt" => {
             let fragments = list(item, "fragments").iter();
             let fragments: Vec<_> = fragments.filter_map(|hook| text(hook, "text")).collect();
@@ -41,12 +43,13 @@ pub fn told(item: &Value) -> Option<Told> {
         }
         _ => return None,
     };
-    Some(Told { chunk, words, details })
+    Some(ItemText { chunk, text, details })
 }
 
 /// Returns the update with a piece of such an item. Empty pieces are not sent.
-pub fn chunk(told: &Told, id: &str, piece: &str) -> Option<Value> {
-    (!piece.is_empty()).then(|| chunk_of(told.chunk, id, json!({"type": "text", "text": piece})))
+pub fn chunk(text_item: &ItemText, id: &str, piece: &str) -> Option<Value> {
+    (!piece.is_empty())
+        .then(|| chunk_of(text_item.chunk, id, json!({"type": "text", "text": piece})))
 }
 
 /// Returns the update with a piece of the message or thought of this id.
@@ -60,7 +63,7 @@ pub fn chunk_of(kind: &str, id: &str, content: Value) -> Value {
 }
 
 /// Returns the updates of a message that the user sent earlier.
-pub fn of_user(item: &Value) -> Vec<Value> {
+pub fn user_message(item: &Value) -> Vec<Value> {
     let id = text(item, "id").unwrap_or_default();
     let contents = list(item, "content").iter().filter_map(|input| {
         let named = |sign: &str| text(input, "name").map(|name| plain(&format!("{sign}{name}")));
@@ -94,19 +97,24 @@ pub fn image(url: &str) -> Value {
 }
 
 /// Returns the update of a compaction of the context.
-pub fn compaction(item: &Value, status: &str, shown: Shown) -> Option<Value> {
+pub fn compaction(item: &Value, status: &str, display: DisplayCapabilities) -> Option<Value> {
     let id = text(item, "id")?;
-    if shown.compaction {
+    if display.compaction {
         return Some(
             json!({"sessionUpdate": "compaction_update", "compactionId": id, "status": status}),
         );
     }
-    (status == "completed").then(|| notice("info", "The context was compacted", None, shown))
+    (status == "completed").then(|| notice("info", "The context was compacted", None, display))
 }
 
 /// Returns a notice. Editors without notices get a thought, since a message would be mixed with the answer.
-pub fn notice(severity: &str, title: &str, description: Option<&str>, shown: Shown) -> Value {
-    if !shown.notices {
+pub fn notice(
+    severity: &str,
+    title: &str,
+    description: Option<&str>,
+    display: DisplayCapabilities,
+) -> Value {
+    if !display.notices {
         let more = description.map(|more| format!(": {more}")).unwrap_or_default();
         return chunk_of("agent_thought_chunk", "", plain(&format!("{title}{more}\n\n")));
     }

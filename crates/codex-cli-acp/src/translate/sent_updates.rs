@@ -6,41 +6,41 @@ use std::hash::{DefaultHasher, Hasher};
 use serde_json::{Value, json};
 
 use super::abandoned;
-use super::message::Told;
+use super::item_text::ItemText;
 use super::tool_call::ToolCall;
 
 /// Limit of the messages and thoughts that are sent in pieces at a time. Others are sent whole when they end.
-const MAX_TEXTS: usize = 1000;
+const TEXTS_MAX: usize = 1000;
 
 /// Text and output sent for the items of a turn, so that nothing is sent twice and nothing stays open.
 #[derive(Debug, Default)]
-pub struct Streamed {
-    texts: HashMap<String, Sent>,
+pub struct SentUpdates {
+    texts: HashMap<String, SentText>,
     /// Open tool calls, in the order in which they began.
-    calls: Vec<(String, Sent)>,
+    calls: Vec<(String, SentText)>,
     /// Id of the running compaction.
     compaction: Option<String>,
 }
 
 /// Length and hash of the text that was sent; not the text, since it may be large.
 #[derive(Debug, Default)]
-pub struct Sent {
+pub struct SentText {
     bytes: usize,
     hash: DefaultHasher,
     /// The last part that was sent, of a text that comes in parts.
-    part: Option<Part>,
+    part: Option<ThoughtPart>,
     /// True if the tool call shows a terminal.
     terminal: bool,
 }
 
 /// A part of a thought. Summary and full text come in numbered parts, and only one of the two is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ThoughtPart {
     pub summary: bool,
     pub index: u64,
 }
 
-impl Sent {
+impl SentText {
     fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.hash.write(text.as_bytes());
@@ -67,13 +67,13 @@ impl Sent {
     }
 }
 
-impl Streamed {
+impl SentUpdates {
     /// Records the start of a tool call. True if it had not begun yet.
     pub(super) fn begin(&mut self, call: &ToolCall) -> bool {
         let new = !self.is_open(&call.id);
         if new {
             let terminal = call.meta["terminal_info"].is_object();
-            self.calls.push((call.id.clone(), Sent { terminal, ..Sent::default() }));
+            self.calls.push((call.id.clone(), SentText { terminal, ..SentText::default() }));
         }
         new
     }
@@ -90,19 +90,19 @@ impl Streamed {
     }
 
     /// Records the running compaction, or its end.
-    pub(super) fn compacts(&mut self, id: Option<String>) {
+    pub(super) fn set_compaction(&mut self, id: Option<String>) {
         self.compaction = id;
     }
 
     /// Records the end of a tool call and returns the output that was sent. `None` if it never began.
-    pub(super) fn finish_call(&mut self, id: &str) -> Option<Sent> {
+    pub(super) fn finish_call(&mut self, id: &str) -> Option<SentText> {
         let at = self.calls.iter().position(|(open, _)| open == id)?;
         Some(self.calls.remove(at).1)
     }
 
     /// Returns the record of a text. `None` if there are too many.
-    fn sent(&mut self, id: &str) -> Option<&mut Sent> {
-        let is_known = self.texts.contains_key(id) || self.texts.len() < MAX_TEXTS;
+    fn sent(&mut self, id: &str) -> Option<&mut SentText> {
+        let is_known = self.texts.contains_key(id) || self.texts.len() < TEXTS_MAX;
         is_known.then(|| self.texts.entry(id.into()).or_default())
     }
 
@@ -113,7 +113,7 @@ impl Streamed {
     }
 
     /// Records the next piece of a thought and returns it for sending, with a blank line between parts.
-    pub(super) fn thought(&mut self, id: &str, part: Part, delta: &str) -> Option<String> {
+    pub(super) fn thought(&mut self, id: &str, part: ThoughtPart, delta: &str) -> Option<String> {
         let sent = self.sent(id)?;
         let last = *sent.part.get_or_insert(part);
         if last.summary != part.summary {
@@ -127,11 +127,11 @@ impl Streamed {
     }
 
     /// Records the end of a message or thought and returns the text missing at its end.
-    pub(super) fn finish_text<'a>(&mut self, id: &str, told: &'a Told) -> &'a str {
+    pub(super) fn finish_text<'a>(&mut self, id: &str, text_item: &'a ItemText) -> &'a str {
         let sent = self.texts.remove(id).unwrap_or_default();
         match sent.part {
-            Some(part) if !part.summary => sent.missing(&told.details).1,
-            _ => sent.missing(told.whole()).1,
+            Some(part) if !part.summary => sent.missing(&text_item.details).1,
+            _ => sent.missing(text_item.shown()).1,
         }
     }
 
@@ -144,7 +144,7 @@ impl Streamed {
             })
         });
         let calls = std::mem::take(&mut self.calls).into_iter();
-        let close = |(id, sent): (String, Sent)| {
+        let close = |(id, sent): (String, SentText)| {
             let mut update = abandoned(&id);
             if sent.terminal {
                 update["_meta"] = json!({

@@ -8,25 +8,25 @@ use server::error_codes;
 use server::observer::{CallInfo, FileChange};
 use tools::{Effect, Failure, ToolOutput};
 
-use crate::cli::Events;
+use crate::cli::EventFormat;
 
 /// Bytes of a text in `rawInput` before it is cut.
-const LONGEST_INPUT: usize = 10 * 1024;
+const INPUT_TEXT_BYTES_MAX: usize = 10 * 1024;
 /// Bytes of a file, old and new together, up to which a diff shows it whole. Of a larger file only the changed part is
 /// shown.
-const LARGEST_WHOLE: usize = 256 * 1024;
+const WHOLE_DIFF_BYTES_MAX: usize = 256 * 1024;
 /// Lines of context around the changed part of a large file.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Fields of each tool's answer that the contracts name.
-const READ: [&str; 4] = ["total_lines", "returned_lines", "has_more", "next_line"];
-const WRITTEN: [&str; 3] = ["success", "bytes_written", "created"];
-const EDITED: [&str; 4] = ["success", "diff", "applied_count", "line_ranges"];
-const RANGE: [&str; 3] = ["edit_index", "start", "end"];
+const READ_FIELDS: [&str; 4] = ["total_lines", "returned_lines", "has_more", "next_line"];
+const WRITTEN_FIELDS: [&str; 3] = ["success", "bytes_written", "created"];
+const EDITED_FIELDS: [&str; 4] = ["success", "diff", "applied_count", "line_ranges"];
+const RANGE_FIELDS: [&str; 3] = ["edit_index", "start", "end"];
 
-impl Events {
+impl EventFormat {
     /// Returns the update that announces a call.
-    pub fn begin(self, id: &str, tool: &str, arguments: &Value) -> Value {
+    pub fn started(self, id: &str, tool: &str, arguments: &Value) -> Value {
         let mut fields = json!({
             "kind": self.kind(tool),
             "status": "pending",
@@ -34,36 +34,41 @@ impl Events {
             "locations": self.locations(arguments),
             "rawInput": shortened(arguments),
         });
-        self.name(&mut fields, "toolCall", "tool_call", id);
+        self.add_names(&mut fields, "toolCall", "tool_call", id);
         fields
     }
 
     /// Returns the update for the end of a call.
-    pub fn end(
+    pub fn ended(
         self,
         id: &str,
         call: &CallInfo,
         outcome: Result<&ToolOutput, &Failure>,
         changes: &[FileChange],
     ) -> Value {
-        self.finish(id, shown(outcome, changes), contracted(call, outcome))
+        self.end_update(id, acp_fields(outcome, changes), contract_fields(call, outcome))
     }
 
     /// Returns the update for the end of a call whose outcome is not known.
     pub fn abandoned(self, id: &str, reason: &str) -> Value {
-        let contracted =
+        let contract =
             json!({ "status": "failed", "rawOutput": { "error": { "message": reason } } });
-        let mut shown = contracted.clone();
-        shown["content"] = json!([words(reason)]);
-        self.finish(id, shown, contracted)
+        let mut acp = contract.clone();
+        acp["content"] = json!([text_content(reason)]);
+        self.end_update(id, acp, contract)
     }
 
     /// Returns the update for the end of a call in a loaded thread, for which Codex kept only what the model was told.
-    pub fn remembered(self, id: &str, item: &Value) -> Value {
+    pub fn replayed(self, id: &str, item: &Value) -> Value {
         let status = if item["status"] == "completed" { "completed" } else { "failed" };
         let told = item["result"]["content"].as_array().into_iter().flatten();
-        let told: Vec<Value> = told.filter_map(|block| block["text"].as_str()).map(words).collect();
-        self.finish(id, json!({ "status": status, "content": told }), json!({ "status": status }))
+        let told: Vec<Value> =
+            told.filter_map(|block| block["text"].as_str()).map(text_content).collect();
+        self.end_update(
+            id,
+            json!({ "status": status, "content": told }),
+            json!({ "status": status }),
+        )
     }
 
     /// Returns the tool kind. ACP has none for writing but `edit`.
@@ -85,17 +90,17 @@ impl Events {
     }
 
     /// Builds an end in the configured shape: the fields at the top level, or below `fields`.
-    fn finish(self, id: &str, shown: Value, contracted: Value) -> Value {
-        let mut update = if self == Self::Contract { json!({}) } else { shown };
-        self.name(&mut update, "toolCallUpdate", "tool_call_update", id);
+    fn end_update(self, id: &str, acp: Value, contract: Value) -> Value {
+        let mut update = if self == Self::Contract { json!({}) } else { acp };
+        self.add_names(&mut update, "toolCallUpdate", "tool_call_update", id);
         if self != Self::Acp {
-            update["fields"] = contracted;
+            update["fields"] = contract;
         }
         update
     }
 
     /// Adds the type of the update and the id of the call, before all other fields.
-    fn name(self, update: &mut Value, contract: &str, acp: &str, id: &str) {
+    fn add_names(self, update: &mut Value, contract: &str, acp: &str, id: &str) {
         let mut named = Map::new();
         if self != Self::Contract {
             named.insert("sessionUpdate".into(), acp.into());
@@ -113,7 +118,7 @@ impl Events {
 }
 
 /// Returns the tool call for a permission request.
-pub fn question(id: &str, changes: &[FileChange]) -> Value {
+pub fn permission_request(id: &str, changes: &[FileChange]) -> Value {
     let titles: Vec<_> = changes.iter().map(described).collect();
     json!({
         "toolCallId": id,
@@ -145,8 +150,8 @@ fn title(tool: &str, arguments: &Value) -> String {
 /// Returns the arguments with every long text cut.
 fn shortened(arguments: &Value) -> Value {
     match arguments {
-        Value::String(text) if text.len() > LONGEST_INPUT => {
-            let mut cut = text[..text.floor_char_boundary(LONGEST_INPUT)].to_owned();
+        Value::String(text) if text.len() > INPUT_TEXT_BYTES_MAX => {
+            let mut cut = text[..text.floor_char_boundary(INPUT_TEXT_BYTES_MAX)].to_owned();
             let _ = write!(cut, "... ({} bytes in all)", text.len());
             cut.into()
         }
@@ -159,13 +164,13 @@ fn shortened(arguments: &Value) -> Value {
 }
 
 /// Returns the end of a call in the shape of ACP: the whole answer of the tool, and the change.
-fn shown(outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]) -> Value {
+fn acp_fields(outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]) -> Value {
     let reply = match outcome {
         Ok(reply) => reply,
         Err(failure) => {
             let hint = failure.hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
             let text = format!("{}{hint}", failure.message);
-            return json!({ "status": "failed", "rawOutput": error(failure), "content": [words(&text)] });
+            return json!({ "status": "failed", "rawOutput": error(failure), "content": [text_content(&text)] });
         }
     };
     let output = match &reply.data {
@@ -181,7 +186,7 @@ fn shown(outcome: Result<&ToolOutput, &Failure>, changes: &[FileChange]) -> Valu
 }
 
 /// Returns the end of a call in the shape of the contract: only the fields that it names.
-fn contracted(call: &CallInfo, outcome: Result<&ToolOutput, &Failure>) -> Value {
+fn contract_fields(call: &CallInfo, outcome: Result<&ToolOutput, &Failure>) -> Value {
     let pick = |from: Option<&Map<String, Value>>, names: &[&str]| -> Value {
         let members = from.into_iter().flatten().filter(|(name, _)| names.contains(&name.as_str()));
         members.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -193,14 +198,16 @@ fn contracted(call: &CallInfo, outcome: Result<&ToolOutput, &Failure>) -> Value 
     let (data, meta) = (reply.data.as_ref(), reply.meta.as_ref());
     match call.effect {
         Effect::Reads => {
-            let output = json!({ "content": text(reply), "_meta": pick(meta, &READ) });
+            let output = json!({ "content": text(reply), "_meta": pick(meta, &READ_FIELDS) });
             json!({ "status": "completed", "rawOutput": output })
         }
-        Effect::Overwrites => json!({ "status": "completed", "rawOutput": pick(data, &WRITTEN) }),
+        Effect::Overwrites => {
+            json!({ "status": "completed", "rawOutput": pick(data, &WRITTEN_FIELDS) })
+        }
         Effect::Edits | Effect::Rewrites => {
-            let mut output = pick(data, &EDITED);
+            let mut output = pick(data, &EDITED_FIELDS);
             for range in output["line_ranges"].as_array_mut().into_iter().flatten() {
-                *range = pick(range.as_object(), &RANGE);
+                *range = pick(range.as_object(), &RANGE_FIELDS);
             }
             let content = json!([{ "type": "text", "text": output["diff"] }]);
             json!({ "status": "completed", "rawOutput": output, "content": content })
@@ -221,7 +228,7 @@ fn text(reply: &ToolOutput) -> String {
     reply.blocks.first().map(ToString::to_string).unwrap_or_default()
 }
 
-fn words(text: &str) -> Value {
+fn text_content(text: &str) -> Value {
     json!({ "type": "content", "content": { "type": "text", "text": text } })
 }
 
@@ -234,7 +241,7 @@ fn diff(change: &FileChange) -> Value {
     let text = |bytes| String::from_utf8_lossy(bytes);
     let before = change.before.as_deref().map(|bytes| text(bytes));
     let after = change.after.as_deref().map(|bytes| text(bytes)).unwrap_or_default();
-    let large = before.as_deref().map_or(0, str::len) + after.len() > LARGEST_WHOLE;
+    let large = before.as_deref().map_or(0, str::len) + after.len() > WHOLE_DIFF_BYTES_MAX;
     let (old, new) = match before.as_deref() {
         Some(before) if large => {
             let (old, new) = changed_part(before, &after);
@@ -248,9 +255,10 @@ fn diff(change: &FileChange) -> Value {
 /// Returns the lines of two texts that differ, with a few lines around them.
 fn changed_part<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let same = common(before.bytes(), after.bytes());
-    let start = back_lines(before, before.floor_char_boundary(same), AROUND);
+    let start = back_lines(before, before.floor_char_boundary(same), CONTEXT_LINES);
     let rest = common(before[start..].bytes().rev(), after[start..].bytes().rev());
-    let end = |text: &str| forward_lines(text, text.ceil_char_boundary(text.len() - rest), AROUND);
+    let end =
+        |text: &str| forward_lines(text, text.ceil_char_boundary(text.len() - rest), CONTEXT_LINES);
     (&before[start..end(before)], &after[start..end(after)])
 }
 
@@ -305,7 +313,7 @@ mod tests {
         let long = "ä".repeat(10_000);
         let cut =
             shortened(&json!({ "path": "/a", "content": long, "edits": [{ "new_string": long }] }));
-        let expected = "ä".repeat(LONGEST_INPUT / 2) + "... (20000 bytes in all)";
+        let expected = "ä".repeat(INPUT_TEXT_BYTES_MAX / 2) + "... (20000 bytes in all)";
         assert_eq!(cut["content"], *expected);
         assert_eq!(cut["edits"][0]["new_string"], *expected);
         assert_eq!(cut["path"], "/a");

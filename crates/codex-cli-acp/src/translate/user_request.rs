@@ -10,36 +10,36 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Shown;
-use super::said::text;
+use super::DisplayCapabilities;
+use super::json::text;
 use super::tool_call::ToolCall;
 
 /// The form in which a request of Codex is put to a person.
 #[derive(Debug)]
-pub enum Asked {
+pub enum UserRequest {
     /// `session/request_permission`.
-    Choice(Question),
+    Choice(ChoiceRequest),
     /// `elicitation/create`.
-    Form(Form),
+    Form(FormRequest),
     /// The request cannot be shown; the answer that declines it.
-    Refuse(Value),
+    Unsupported(Value),
 }
 
 /// A question with a few answers.
 #[derive(Debug)]
-pub struct Question {
+pub struct ChoiceRequest {
     /// The `ToolCallUpdate` that is asked about.
     pub tool_call: Value,
-    pub choices: Vec<Choice>,
+    pub choices: Vec<ChoiceOption>,
     /// Codex's answer if the person does not choose.
-    pub otherwise: Value,
+    pub default_answer: Value,
     /// True if the tool call exists only for the question, so that nothing else ends it.
-    pub alone: bool,
+    pub is_own_call: bool,
 }
 
 /// An answer to choose.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct ChoiceOption {
     pub id: String,
     pub name: String,
     /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
@@ -50,40 +50,40 @@ pub struct Choice {
 
 /// A form or a link.
 #[derive(Debug)]
-pub struct Form {
+pub struct FormRequest {
     /// Parameters of `elicitation/create` without the `sessionId`.
     pub params: Value,
     /// Codex's answer if the form is not filled in.
-    pub otherwise: Value,
-    reply: Reply,
+    pub default_answer: Value,
+    reply: FormKind,
 }
 
 #[derive(Debug)]
-enum Reply {
+enum FormKind {
     Elicitation,
-    UserInput(Vec<user_input::Field>),
+    UserInput(Vec<user_input::FormField>),
 }
 
-impl Choice {
+impl ChoiceOption {
     fn new(id: &str, name: impl Into<String>, kind: &'static str, answer: Value) -> Self {
         Self { id: id.into(), name: name.into(), kind, answer }
     }
 }
 
-impl Question {
-    fn new(call: ToolCall, choices: Vec<Choice>, otherwise: Value) -> Self {
-        Self { tool_call: call.asked(), choices, otherwise, alone: false }
+impl ChoiceRequest {
+    fn new(call: ToolCall, choices: Vec<ChoiceOption>, default_answer: Value) -> Self {
+        Self { tool_call: call.permission_request(), choices, default_answer, is_own_call: false }
     }
 
     /// Returns the `options` of `session/request_permission`.
     pub fn options(&self) -> Value {
-        let option = |choice: &Choice| json!({"optionId": choice.id, "name": choice.name, "kind": choice.kind});
+        let option = |choice: &ChoiceOption| json!({"optionId": choice.id, "name": choice.name, "kind": choice.kind});
         self.choices.iter().map(option).collect()
     }
 
     /// Returns the choice in the result of `session/request_permission`. `None` if there is none, or it was not
     /// offered.
-    pub fn chosen(&self, result: &Value) -> Option<&Choice> {
+    pub fn chosen(&self, result: &Value) -> Option<&ChoiceOption> {
         let outcome = &result["outcome"];
         let id = text(outcome, "optionId").filter(|_| outcome["outcome"] == "selected")?;
         self.choices.iter().find(|choice| choice.id == id)
@@ -91,7 +91,7 @@ impl Question {
 
     /// Gives the tool call an id of its own, if it exists only for the question. Returns the update that begins it.
     pub fn open(&mut self, number: &str) -> Option<Value> {
-        if !self.alone {
+        if !self.is_own_call {
             return None;
         }
         let id = text(&self.tool_call, "toolCallId").unwrap_or_default();
@@ -102,9 +102,9 @@ impl Question {
     }
 
     /// Returns the update that ends the tool call, if it exists only for the question.
-    pub fn closing(&self, chosen: Option<&Choice>) -> Option<Value> {
+    pub fn closing(&self, chosen: Option<&ChoiceOption>) -> Option<Value> {
         let allowed = chosen.is_some_and(|choice| choice.kind.starts_with("allow"));
-        self.alone.then(|| {
+        self.is_own_call.then(|| {
             json!({
                 "sessionUpdate": "tool_call_update",
                 "toolCallId": self.tool_call["toolCallId"],
@@ -114,44 +114,46 @@ impl Question {
     }
 }
 
-impl Form {
+impl FormRequest {
     /// Converts the result of `elicitation/create` to Codex's answer.
     pub fn answer(&self, result: &Value) -> Value {
         match (&self.reply, text(result, "action")) {
-            (Reply::Elicitation, Some("accept")) => {
+            (FormKind::Elicitation, Some("accept")) => {
                 let content = &result["content"];
                 let content = if content.is_object() { content.clone() } else { json!({}) };
                 json!({"action": "accept", "content": content, "_meta": null})
             }
-            (Reply::Elicitation, Some("decline")) => elicitation::declined(),
-            (Reply::UserInput(fields), Some("accept")) => {
+            (FormKind::Elicitation, Some("decline")) => elicitation::declined(),
+            (FormKind::UserInput(fields), Some("accept")) => {
                 user_input::answers(fields, &result["content"])
             }
-            _ => self.otherwise.clone(),
+            _ => self.default_answer.clone(),
         }
     }
 }
 
 /// Translates a request of Codex. `item` is the item it is about, if known. `None` if it is not for a person.
-pub fn asked(
+pub fn user_request(
     method: &str,
     params: &Value,
     item: Option<&Value>,
     cwd: &Path,
-    shown: Shown,
-) -> Option<Asked> {
+    display: DisplayCapabilities,
+) -> Option<UserRequest> {
     Some(match method {
         "item/commandExecution/requestApproval" => {
-            Asked::Choice(command::question(params, item, cwd, shown))
+            UserRequest::Choice(command::question(params, item, cwd, display))
         }
-        "execCommandApproval" => Asked::Choice(command::legacy(params, cwd, shown)),
-        "item/fileChange/requestApproval" => Asked::Choice(patch::question(params, item, cwd)),
-        "applyPatchApproval" => Asked::Choice(patch::legacy(params, cwd)),
+        "execCommandApproval" => UserRequest::Choice(command::legacy(params, cwd, display)),
+        "item/fileChange/requestApproval" => {
+            UserRequest::Choice(patch::question(params, item, cwd))
+        }
+        "applyPatchApproval" => UserRequest::Choice(patch::legacy(params, cwd)),
         "item/permissions/requestApproval" => {
-            Asked::Choice(permissions::question(params, item, cwd))
+            UserRequest::Choice(permissions::question(params, item, cwd))
         }
-        "mcpServer/elicitation/request" => elicitation::asked(params, item, shown),
-        "item/tool/requestUserInput" => user_input::asked(params, shown),
+        "mcpServer/elicitation/request" => elicitation::user_request(params, item, display),
+        "item/tool/requestUserInput" => user_input::user_request(params, display),
         _ => return None,
     })
 }

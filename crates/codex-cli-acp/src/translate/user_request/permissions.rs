@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{Choice, Question};
-use crate::translate::said::{absolute, list, location, text, words};
+use super::{ChoiceOption, ChoiceRequest};
+use crate::translate::json::{absolute, list, location, text, text_content};
 use crate::translate::tool_call::ToolCall;
 
 /// Translates `item/permissions/requestApproval`. All requested permissions are granted, or none.
-pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
+pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceRequest {
     let wanted = &params["permissions"];
     let (wishes, locations) = wishes(wanted, cwd);
     let mut lines: Vec<String> = text(params, "reason").map(str::to_owned).into_iter().collect();
@@ -18,7 +18,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
         id: text(params, "itemId").unwrap_or_default().into(),
         title: "More permissions for Codex".into(),
         kind: "other",
-        shown: vec![words(lines.join("\n\n"))],
+        content: vec![text_content(lines.join("\n\n"))],
         locations,
         input: json!({"permissions": wanted, "cwd": params["cwd"]}),
         ..ToolCall::default()
@@ -31,11 +31,11 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> Question {
     let grant = |scope: &str| json!({"permissions": granted, "scope": scope});
     let nothing = json!({"permissions": {}, "scope": "turn"});
     let choices = vec![
-        Choice::new("turn", "Allow for this turn", "allow_once", grant("turn")),
-        Choice::new("session", "Allow for this session", "allow_always", grant("session")),
-        Choice::new("reject", "Reject", "reject_once", nothing.clone()),
+        ChoiceOption::new("turn", "Allow for this turn", "allow_once", grant("turn")),
+        ChoiceOption::new("session", "Allow for this session", "allow_always", grant("session")),
+        ChoiceOption::new("reject", "Reject", "reject_once", nothing.clone()),
     ];
-    Question { alone: item.is_none(), ..Question::new(call, choices, nothing) }
+    ChoiceRequest { is_own_call: item.is_none(), ..ChoiceRequest::new(call, choices, nothing) }
 }
 
 /// Describes a permission profile as a list in words, with the locations it names.

@@ -10,24 +10,26 @@ use agent_client_protocol::{Channel, Error, TransportFrame};
 use server::terminal::{self, Stream};
 use tokio::sync::oneshot;
 
-use super::Link;
+use super::EditorConnection;
 
 /// Limit of the bytes of a line from the editor.
-const MAX_LINE_BYTES: usize = 64 << 20;
+const LINE_BYTES_MAX: usize = 64 << 20;
 /// Time for the editor to read more of the output, once its input has ended.
-const FAREWELL: Duration = Duration::from_secs(2);
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The writing side of the transport after the connection has ended: lines that are not written yet.
-pub struct Transport {
-    link: Arc<Link>,
+pub struct UnwrittenOutput {
+    connection: Arc<EditorConnection>,
     written: oneshot::Receiver<()>,
 }
 
 /// Starts the threads. Returns the connection's end of the transport first.
-pub fn open(editor: &Arc<Link>) -> (Channel, Transport) {
+pub fn open(editor: &Arc<EditorConnection>) -> (Channel, UnwrittenOutput) {
     let (ours, theirs) = Channel::duplex();
     let (mut outgoing, incoming) = theirs.into_parts();
-    thread::spawn(move || read(io::stdin().lock(), |frame| incoming.unbounded_send(frame).is_ok()));
+    thread::spawn(move || {
+        read_lines(io::stdin().lock(), |frame| incoming.unbounded_send(frame).is_ok())
+    });
     let (lines, waiting) = mpsc::channel::<String>();
     let (is_written, written) = oneshot::channel();
     let writer = Arc::clone(editor);
@@ -51,15 +53,16 @@ pub fn open(editor: &Arc<Link>) -> (Channel, Transport) {
             }
         }
     });
-    (ours, Transport { link: Arc::clone(editor), written })
+    (ours, UnwrittenOutput { connection: Arc::clone(editor), written })
 }
 
-impl Transport {
+impl UnwrittenOutput {
     /// Waits until all lines are written, but not for an editor that has stopped reading.
     pub async fn finish(self) {
-        let mut unwritten = self.link.unwritten.subscribe();
-        let progress =
-            async { while tokio::time::timeout(FAREWELL, unwritten.changed()).await.is_ok() {} };
+        let mut unwritten = self.connection.unwritten.subscribe();
+        let progress = async {
+            while tokio::time::timeout(READ_TIMEOUT, unwritten.changed()).await.is_ok() {}
+        };
         tokio::select! {
             _ = self.written => {}
             () = progress => {}
@@ -68,31 +71,31 @@ impl Transport {
 }
 
 /// Reads lines until the input ends or `take` returns false.
-fn read(mut stdin: impl BufRead, take: impl Fn(TransportFrame) -> bool) {
+fn read_lines(mut stdin: impl BufRead, take: impl Fn(TransportFrame) -> bool) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        line.shrink_to(MAX_LINE_BYTES / 64);
-        match (&mut stdin).take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line) {
+        line.shrink_to(LINE_BYTES_MAX / 64);
+        match (&mut stdin).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line) {
             Err(_) | Ok(0) => return,
             Ok(_) => {}
         }
-        let is_whole = line.ends_with(b"\n") || line.len() < MAX_LINE_BYTES;
+        let is_whole = line.ends_with(b"\n") || line.len() < LINE_BYTES_MAX;
         if !is_whole && stdin.skip_until(b'\n').is_err() {
             return;
         }
-        let frame = if is_whole { parsed(&line) } else { too_long() };
+        let frame = if is_whole { parse(&line) } else { too_long() };
         if !take(frame) {
             return;
         }
     }
 }
 
-fn parsed(line: &[u8]) -> TransportFrame {
+fn parse(line: &[u8]) -> TransportFrame {
     TransportFrame::parse_json(String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']))
 }
 
 fn too_long() -> TransportFrame {
-    let message = format!("a message of more than {} MB cannot be taken", MAX_LINE_BYTES >> 20);
+    let message = format!("a message of more than {} MB cannot be taken", LINE_BYTES_MAX >> 20);
     TransportFrame::Malformed { raw: String::new(), error: Error::new(-32600, message) }
 }

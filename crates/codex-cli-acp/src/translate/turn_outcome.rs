@@ -2,34 +2,34 @@
 
 use serde_json::{Value, json};
 
-use super::said::{present, text};
+use super::json::{present, text};
 
 /// ACP's error code for a missing login.
 const AUTH_REQUIRED: i32 = -32000;
-const INTERNAL: i32 = -32603;
+const INTERNAL_ERROR: i32 = -32603;
 
 /// The JSON-RPC error that answers a prompt.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
-pub struct Failed {
+pub struct TurnError {
     pub code: i32,
     pub message: String,
     pub data: Value,
 }
 
 /// Returns the stop reason of a turn, or the error for its prompt.
-pub fn ended(turn: &Value) -> Result<&'static str, Failed> {
+pub fn turn_outcome(turn: &Value) -> Result<&'static str, TurnError> {
     let error = &turn["error"];
     match text(turn, "status").unwrap_or_default() {
         "completed" => Ok("end_turn"),
         "interrupted" => Ok("cancelled"),
-        "failed" if refused(error) => Ok("refusal"),
-        _ => Err(failed(error)),
+        "failed" if is_refusal(error) => Ok("refusal"),
+        _ => Err(turn_error(error)),
     }
 }
 
 /// True if the model or its provider refused, rather than failed.
-pub fn refused(error: &Value) -> bool {
+pub fn is_refusal(error: &Value) -> bool {
     matches!(reason(error), "cyberPolicy" | "misalignmentPolicyViolation")
 }
 
@@ -40,7 +40,7 @@ fn reason(error: &Value) -> &str {
     name.or(info.as_str()).unwrap_or_default()
 }
 
-fn failed(error: &Value) -> Failed {
+fn turn_error(error: &Value) -> TurnError {
     let info = &error["codexErrorInfo"];
     let reason = reason(error);
     let unauthorized = reason == "unauthorized" || info[reason]["httpStatusCode"] == 401;
@@ -54,8 +54,8 @@ fn failed(error: &Value) -> Failed {
         "modelNotFound" => "; choose another model",
         _ => "",
     };
-    Failed {
-        code: if unauthorized { AUTH_REQUIRED } else { INTERNAL },
+    TurnError {
+        code: if unauthorized { AUTH_REQUIRED } else { INTERNAL_ERROR },
         message: format!("{}{advice}", said.trim_end_matches('.')),
         data: present(json!({
             "codexErrorInfo": info,

@@ -10,13 +10,13 @@ use server::{Calls, Confirm, Level, Log, LoopbackServer, Options, Structured, To
 use tokio::runtime::Handle;
 use tools::Limits;
 
+use crate::connection::ConnectedFiles;
 use crate::editor::EditorStore;
-use crate::link::Buffers;
 use crate::session::Session;
 
 /// Limit of the bytes of a file.
-const MAX_SIZE: u64 = 10 << 20;
-const TIMEOUT: Duration = Duration::from_secs(10);
+const FILE_BYTES_MAX: u64 = 10 << 20;
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// MCP `instructions`, which Codex passes on to the model.
 const INSTRUCTIONS: &str = "The text files that the user has open in the editor, with all that is not saved yet, and \
@@ -27,27 +27,27 @@ would work.";
 
 /// Store of files: the editor's, if it can read and write them, else the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Through {
+pub enum FileSource {
     Editor,
     #[default]
     Disk,
 }
 
 /// The tools of a session, removed when this is dropped.
-pub struct Workplace {
-    hosted: Arc<LoopbackServer>,
+pub struct SessionTools {
+    loopback: Arc<LoopbackServer>,
     pub token: String,
 }
 
-impl Drop for Workplace {
+impl Drop for SessionTools {
     fn drop(&mut self) {
-        self.hosted.dismiss(&self.token);
+        self.loopback.dismiss(&self.token);
     }
 }
 
 /// Opens the folders of a session: `cwd` and the additional ones. Each must exist. A relative one is taken from the
 /// folder in which this program was started.
-pub fn folders(cwd: &Path, more: &[PathBuf]) -> Result<Vec<Arc<Root>>, String> {
+pub fn open_folders(cwd: &Path, more: &[PathBuf]) -> Result<Vec<Arc<Root>>, String> {
     let folders = std::iter::once(cwd).chain(more.iter().map(PathBuf::as_path));
     let open = |folder: &Path| std::path::absolute(folder).and_then(|folder| Root::open(&folder));
     let open = |folder: &Path| {
@@ -58,33 +58,40 @@ pub fn folders(cwd: &Path, more: &[PathBuf]) -> Result<Vec<Arc<Root>>, String> {
     folders.map(open).collect()
 }
 
-impl Workplace {
+impl SessionTools {
     pub fn open(
-        hosted: &Arc<LoopbackServer>,
+        loopback: &Arc<LoopbackServer>,
         session: &Arc<Session>,
         roots: Vec<Arc<Root>>,
-        through: Through,
+        file_source: FileSource,
     ) -> Self {
-        let disk = DiskOptions { max_size: MAX_SIZE, durability: Durability::Data };
+        let disk = DiskOptions { max_size: FILE_BYTES_MAX, durability: Durability::Data };
         let store = |root: &Arc<Root>| -> Box<dyn Store> {
             let disk = DiskStore::open(Arc::clone(root), disk);
-            match through {
-                Through::Disk => Box::new(disk),
-                Through::Editor => {
-                    let buffers = Buffers {
-                        link: Arc::clone(&session.link),
+            match file_source {
+                FileSource::Disk => Box::new(disk),
+                FileSource::Editor => {
+                    let editor = ConnectedFiles {
+                        connection: Arc::clone(&session.connection),
                         session: Arc::clone(&session.id),
                         runtime: Handle::current(),
                     };
                     let root = Arc::clone(root);
                     let periods = Arc::clone(&session.command_periods);
-                    let paths_in_use = session.link.paths_in_use.clone();
-                    Box::new(EditorStore::new(root, buffers, disk, MAX_SIZE, periods, paths_in_use))
+                    let paths_in_use = session.connection.paths_in_use.clone();
+                    Box::new(EditorStore::new(
+                        root,
+                        editor,
+                        disk,
+                        FILE_BYTES_MAX,
+                        periods,
+                        paths_in_use,
+                    ))
                 }
             }
         };
-        let mut places = roots.into_iter().map(|root| (Arc::clone(&root), store(&root)));
-        let (root, first) = places.next().expect("a session has a folder");
+        let mut folders = roots.into_iter().map(|root| (Arc::clone(&root), store(&root)));
+        let (root, first) = folders.next().expect("a session has a folder");
         let observer: Arc<Session> = Arc::clone(session);
         let options = Options {
             tools: tools::TEXT.iter().collect(),
@@ -100,9 +107,15 @@ impl Workplace {
                 session.folders.join(", ")
             )),
         };
-        let limits = Limits::new(MAX_SIZE, TIMEOUT);
-        let calls =
-            Calls::with_more(root, first, places.collect(), limits, options, Log::new(Level::Warn));
-        Self { hosted: Arc::clone(hosted), token: hosted.admit(calls) }
+        let limits = Limits::new(FILE_BYTES_MAX, CALL_TIMEOUT);
+        let calls = Calls::with_more(
+            root,
+            first,
+            folders.collect(),
+            limits,
+            options,
+            Log::new(Level::Warn),
+        );
+        Self { loopback: Arc::clone(loopback), token: loopback.admit(calls) }
     }
 }

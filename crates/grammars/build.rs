@@ -5,7 +5,7 @@
 //! - `build/lexers.rs`: the functions that find tokens, as tables
 //! - `build/pack.rs`: the bytes packed; `build/parser.rs`: the rest, as it is compiled
 //!
-//! Of what is built, `languages.rs` is included by the library.
+//! The library includes the generated `languages.rs`.
 
 #[path = "build/cut.rs"]
 mod cut;
@@ -39,7 +39,7 @@ use list::{LANGUAGES, LanguageSource};
 use sources::Sources;
 use unpack::{Automaton, Layout, Tokens};
 
-/// What went wrong, for whoever builds. Of what several threads do.
+/// An error of the build; errors come from several threads.
 type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), BuildError> {
@@ -73,7 +73,7 @@ fn main() -> Result<(), BuildError> {
     Ok(())
 }
 
-/// As many at a time as cargo allows.
+/// Builds all languages, as many at a time as cargo allows.
 fn build_all(sources: &Sources, out: &Path) -> Result<Vec<String>, BuildError> {
     let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
     let next = AtomicUsize::new(0);
@@ -143,7 +143,7 @@ fn compile(name: &str, headers: &Path, files: &[(PathBuf, String)]) -> Result<()
     Ok(compiler.try_compile(&format!("grammars_{name}"))?)
 }
 
-/// As C includes it, on every system.
+/// Returns a path as C includes it, on every system.
 fn slashed(path: &Path) -> Result<String, BuildError> {
     Ok(path.to_str().ok_or("a path that is not text")?.replace('\\', "/"))
 }
@@ -155,12 +155,12 @@ struct Tables {
     layout: Layout,
     offsets: parser::TableOffsets,
     texts: Vec<u8>,
-    /// How many names there are.
+    /// Number of names.
     names: usize,
 }
 
 impl Tables {
-    /// Each begins where the largest element could.
+    /// Alignment of each table: that of the largest element.
     const ALIGNED: usize = 8;
 
     fn lay_out(parser: &ParserSource, dumped: &[DumpedTable]) -> Result<Self, BuildError> {
@@ -185,7 +185,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// What was said of each character, of the end, and of what is none.
+    /// Adds the tables that find tokens: for each character, for the end, and for bytes that are no character.
     fn add_lexers(&mut self, characters: &[i32], lexers: &[DumpedTable]) -> Result<(), BuildError> {
         let width = characters.len() + 2;
         let asked: Vec<_> =

@@ -1,4 +1,4 @@
-//! How much of what universal-ctags finds our outlines have at the same line.
+//! Compares our outlines with universal-ctags: the share of its names that they have at the same line.
 //!
 //! `cargo run --release -p code --example against_ctags -- <folder>…` goes through the files below the folders and
 //! tells, for each language, how many of the functions, methods and types that ctags names are in our outline under the
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use code::language::{self, Language};
 use code::outline::outline;
 
-/// So many files of a language are enough.
-const MOST_FILES: usize = 1_500;
+/// Most files of a language.
+const FILES_MAX: usize = 1_500;
 /// Larger ones are mostly generated, or not parsed anyway.
-const LARGEST: u64 = 1 << 20;
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut folders = Vec::new();
@@ -55,10 +55,10 @@ fn collect(folder: &Path, files: &mut BTreeMap<String, Vec<PathBuf>>) {
         let Ok(metadata) = path.symlink_metadata() else { continue };
         if metadata.is_dir() {
             collect(&path, files);
-        } else if metadata.is_file() && metadata.len() <= LARGEST {
+        } else if metadata.is_file() && metadata.len() <= FILE_BYTES_MAX {
             let Some(language) = path.to_str().and_then(language_name) else { continue };
             let files = files.entry(language).or_default();
-            if files.len() < MOST_FILES {
+            if files.len() < FILES_MAX {
                 files.push(path);
             }
         }
@@ -78,7 +78,7 @@ fn language_name(path: &str) -> Option<String> {
     guessed.contains(&extension).then(|| format!("(.{extension})"))
 }
 
-/// What ctags says of one name.
+/// A name that ctags found.
 struct Tag {
     path: String,
     name: String,

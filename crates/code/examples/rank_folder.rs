@@ -1,4 +1,4 @@
-//! What processor time it takes to rank the files of a folder, once they are in memory: `rank_folder <folder>
+//! Measures the processor time of ranking the files of a folder, once they are in memory: `rank_folder <folder>
 //! <query>...`, Linux only.
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
@@ -9,8 +9,8 @@ use std::path::Path;
 
 use code::rank::{RankQuery, Scan};
 
-/// Each query is asked so often; the quickest counts, since whatever else the machine does only adds to it.
-const TURNS: usize = 7;
+/// Runs of each query; the quickest counts, since other work of the machine only adds to it.
+const RUNS: usize = 7;
 const SHOWN: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     for text in arguments {
         let mut quickest = f64::INFINITY;
-        for _ in 0..TURNS {
+        for _ in 0..RUNS {
             let start = processor_time()?;
             let query = RankQuery::new(&text, []);
             let scan = Scan::new(&query);
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What this thread has had of the processor, in milliseconds: others may work on this machine too.
+/// Processor time of this thread in milliseconds: others may work on this machine too.
 fn processor_time() -> Result<f64, Box<dyn Error>> {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds: f64 = told.split(' ').next().unwrap_or_default().parse()?;

@@ -92,7 +92,7 @@ struct Token<'a> {
 #[derive(Clone)]
 struct Tokens<'a> {
     rest: &'a str,
-    /// True if the line had nothing but blanks so far.
+    /// True if the line had only whitespace so far.
     begins_line: bool,
 }
 

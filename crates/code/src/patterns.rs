@@ -1,7 +1,7 @@
 //! Patterns of syntax trees: a subset of the query language of tree-sitter, with a matcher of our own.
 //!
-//! `tree_sitter::Query` takes 56 ms to compile for a language, since it reads all tables of the grammar first. Here only
-//! the pattern is read.
+//! `tree_sitter::Query` takes 56 ms to compile for a language, since it reads all tables of the grammar first. Here
+//! only the pattern is read.
 //!
 //! - `(kind …)`, `(_ …)`: a named node with these children, in this order, with others in between; `"text"`: a node of
 //!   this text; `_`: any node
@@ -139,7 +139,7 @@ impl TreePatterns {
     pub(crate) fn read(grammar: &Arc<Grammar>, text: &str) -> Result<Self, String> {
         let mut reader = PatternParser { grammar, rest: text, captures: Vec::new() };
         let mut patterns: Vec<TreePattern> = Vec::new();
-        while reader.skip_blanks() {
+        while reader.skip_whitespace() {
             patterns.push(reader.match_pattern()?);
         }
         let mut by_kind: HashMap<u16, Vec<usize>> = HashMap::new();
@@ -327,8 +327,8 @@ struct PatternParser<'a> {
 }
 
 impl<'a> PatternParser<'a> {
-    /// Skips blanks and comments. True if anything is left.
-    fn skip_blanks(&mut self) -> bool {
+    /// Skips whitespace and comments. True if anything is left.
+    fn skip_whitespace(&mut self) -> bool {
         loop {
             self.rest = self.rest.trim_start();
             match self.rest.strip_prefix(';') {
@@ -339,7 +339,7 @@ impl<'a> PatternParser<'a> {
     }
 
     fn take(&mut self, mark: &str) -> bool {
-        self.skip_blanks();
+        self.skip_whitespace();
         let rest = self.rest.strip_prefix(mark);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
@@ -412,7 +412,7 @@ impl<'a> PatternParser<'a> {
     }
 
     fn step(&mut self) -> Result<NodePattern, String> {
-        self.skip_blanks();
+        self.skip_whitespace();
         let mut field = None;
         if self.rest.starts_with(|c: char| c.is_alphabetic()) {
             let name = self.word()?;

@@ -120,7 +120,7 @@ pub fn new_errors(
         (language, is) = (other, in_other);
     }
     let was = errors_in(language, before, stop)?;
-    let change = ChangedRange::between(before, after);
+    let change = EditedLines::between(before, after);
     let was_there: HashSet<_> =
         was.iter().map(|error| (change.offset_after(&error.bytes), &error.message)).collect();
     let is_old =
@@ -136,12 +136,12 @@ pub fn new_errors(
 }
 
 /// The one range in which two texts differ, in whole lines.
-struct ChangedRange {
+struct EditedLines {
     before: Range<usize>,
     after: Range<usize>,
 }
 
-impl ChangedRange {
+impl EditedLines {
     fn between(before: &str, after: &str) -> Self {
         let (old, new) = (before.as_bytes(), after.as_bytes());
         let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();

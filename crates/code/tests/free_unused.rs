@@ -1,5 +1,5 @@
-//! Tables that are given back, and unpacked again when they are needed. One process of its own, since they are shared
-//! by all that is in it.
+//! Tables that are freed, and unpacked again when they are needed. A test program of its own, since all tests of a
+//! process share them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,18 +19,18 @@ fn outlines() -> Vec<Outline> {
 }
 
 #[test]
-fn what_nobody_uses_is_given_back_and_comes_again() {
+fn unused_tables_are_freed_and_unpacked_again() {
     assert_eq!(code::free_unused(), 0, "nothing was loaded yet");
     let first = outlines();
     assert!(first.iter().all(|outline| outline.origin == code::outline::OutlineOrigin::Parsed));
     assert_eq!(code::free_unused(), TEXTS.len());
-    assert_eq!(code::free_unused(), 0, "it was given back already");
+    assert_eq!(code::free_unused(), 0, "freed already");
     assert_eq!(outlines(), first);
 
-    // What is on loan stays.
-    let loan = code::language::of_path("a.rs").expect("a language").loaded();
+    // Tables in use stay.
+    let in_use = code::language::of_path("a.rs").expect("a language").loaded();
     assert_eq!(code::free_unused(), TEXTS.len() - 1);
-    drop(loan);
+    drop(in_use);
     assert_eq!(code::free_unused(), 1);
 
     // Whoever comes in between finds them there, or unpacks them.

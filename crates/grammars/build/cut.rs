@@ -1,20 +1,20 @@
 //! `parser.c`, cut into its tables and the rest.
 //!
-//! It is generated, always in the same form: a definition begins and ends at the beginning of a line.
+//! Such files are generated, always in the same form: a definition begins and ends at the beginning of a line.
 
 use crate::BuildError;
 
-/// How a function that finds tokens begins, behind its name.
+/// Start of a function that finds tokens, after its name.
 const LEXER: &str = "(TSLexer *lexer, TSStateId state) {";
 
-/// What a `parser.c` consists of.
+/// The parts of a `parser.c`.
 pub struct ParserSource {
-    /// What tables are made of: constants, enumerations.
+    /// Constants and enumerations that tables use.
     pub head: String,
     pub tables: Vec<Table>,
     /// The functions that find tokens, with what only they need.
     pub lexers: String,
-    /// What is between the braces of the language itself: a value for each of its fields.
+    /// The fields of the language: the text between its braces.
     pub language: String,
     /// The name of the function that gives the language.
     pub function: String,
@@ -23,11 +23,11 @@ pub struct ParserSource {
 /// A constant array.
 pub struct Table {
     pub name: String,
-    /// Of one of its elements, with what comes before it.
+    /// Type of an element, with its qualifiers.
     pub kind: String,
     /// The length of each row, if there are rows.
     pub row: Option<String>,
-    /// As it is defined.
+    /// Its definition in C.
     pub text: String,
 }
 
@@ -40,7 +40,7 @@ impl ParserSource {
 }
 
 impl Table {
-    /// Its elements are names, and so point to elsewhere.
+    /// True if its elements are names, which are pointers.
     pub fn is_names(&self) -> bool {
         self.kind.contains('*')
     }

@@ -14,7 +14,7 @@ use crate::unpack::{NONE, SKIP};
 /// A table as it is in memory.
 pub struct DumpedTable {
     pub bytes: Vec<u8>,
-    /// How many bytes an element has, to be compared with what the compiler of the parser thinks.
+    /// Size of an element in bytes, compared with the size that the compiler of the parser uses.
     pub element: usize,
 }
 

@@ -69,14 +69,14 @@ fn number(word: &str) -> Option<i32> {
     }
 }
 
-/// What one function does: for each state the token that ends there, and a step for each that was asked about.
+/// Behaviour of one function: for each state the token that ends there, and a step for each character asked about.
 pub struct LexerTable {
     pub ends: Vec<u16>,
     pub steps: Vec<Vec<u16>>,
 }
 
 impl LexerTable {
-    /// Each row begins with the token.
+    /// Reads rows that begin with the token.
     pub fn read(words: &[u16], width: usize) -> Self {
         let rows = words.chunks_exact(width + 1);
         Self {
@@ -85,7 +85,7 @@ impl LexerTable {
         }
     }
 
-    /// With one step for each class.
+    /// Returns one step for each class.
     pub fn steps(&self, firsts: &[usize]) -> Vec<u16> {
         self.steps.iter().flat_map(|row| firsts.iter().map(|first| row[*first])).collect()
     }

@@ -2,7 +2,7 @@
 
 /// A parser, and where its source is.
 pub struct LanguageSource {
-    /// As `grammars` names it.
+    /// Name in this crate.
     pub name: &'static str,
     /// The package, which is among the dev-dependencies.
     pub package: &'static str,

@@ -10,17 +10,17 @@ use crate::unpack::{
     FAR_DISTANCE, Layout, RECENT_DISTANCES, REPETITION_MIN, ROW_DISTANCE, STREAMS,
 };
 
-/// As good as it gets.
+/// Highest level of compression.
 const DEFLATE_LEVEL: u8 = 10;
-/// So many earlier places are tried.
+/// Most earlier places that are tried.
 const PLACES_TRIED_MAX: usize = 512;
 /// A repetition of this length is taken without a look at others.
 const LONG_REPETITION: usize = 1024;
-/// What a literal costs, about, in the unit of [`price`].
+/// Approximate cost of a literal, in the unit of [`price`].
 const LITERAL_COST: usize = 8;
-/// So many bits a place is remembered by.
+/// Bits of the hash that a place is found by.
 const HASH_BITS: u32 = 18;
-/// So many numbers it is remembered by.
+/// Numbers that are hashed.
 const HASHED_WORDS: usize = 3;
 const NOWHERE: u32 = u32::MAX;
 
@@ -50,7 +50,7 @@ pub fn pack(layout: &Layout, words: &[u16], texts: &[u8]) -> Vec<u8> {
 struct Repetition {
     length: usize,
     distance: usize,
-    /// What it saves, against literals.
+    /// Saving against literals.
     gain: usize,
 }
 
@@ -60,7 +60,7 @@ struct Packer<'a> {
     streams: [Vec<u8>; STREAMS],
     /// The distances used last, the last one first.
     recent: [usize; RECENT_DISTANCES],
-    /// Where the numbers were last that begin with this, and where before.
+    /// Last place of numbers with this hash, and the place before each place.
     last: Vec<u32>,
     before: Vec<u32>,
 }
@@ -129,7 +129,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// What it costs, about, to name a distance. `None`: there is no way to.
+    /// Approximate cost of naming a distance; `None` if it cannot be named.
     fn price(&self, distance: usize) -> Option<usize> {
         if let Some(kept) = self.recent.iter().position(|kept| *kept == distance) {
             return Some(6 + kept);

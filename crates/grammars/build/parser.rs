@@ -7,7 +7,7 @@ use crate::BuildError;
 use crate::cut::{ParserSource, Table};
 use crate::dump::DumpedTable;
 
-/// Where a table begins once it is unpacked: in bytes, or for names in pointers.
+/// Offset of each unpacked table: in bytes, or for names in pointers.
 pub type TableOffsets = Vec<usize>;
 
 /// The source of a function that makes the language, given where its tables and names are and what finds its tokens,

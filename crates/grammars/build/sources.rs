@@ -1,4 +1,4 @@
-//! Where the packages are that the parsers come from: cargo knows, and fetches what is not there yet.
+//! Folders of the packages that the parsers come from: cargo knows them, and fetches those that are missing.
 
 use std::collections::HashMap;
 use std::env;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::BuildError;
 
-/// What cargo knows of our packages.
+/// Metadata of our packages from cargo.
 pub struct Sources {
     pub lock_file: PathBuf,
     folders: HashMap<String, PathBuf>,

@@ -1,4 +1,4 @@
-//! What a packed parser costs, beside the plain one: the first use, and the time to parse the files that are named.
+//! Measures packed parsers beside plain ones: the first use, and the time to parse the given files.
 //!
 //! `cargo run --release -p grammars --example measure -- <file>...`
 
@@ -40,7 +40,7 @@ fn plain(name: &str) -> Option<Language> {
     })
 }
 
-/// What most of the names of its files end with.
+/// The usual extension of its files.
 fn extension(name: &str) -> &str {
     match name {
         "bash" => "sh",

@@ -7,7 +7,7 @@ use text::lines;
 /// Length of the shortest fence.
 const FENCE_LENGTH_MIN: usize = 3;
 
-/// Length of the run of `mark` that a line begins with, after blanks.
+/// Length of the run of `mark` that a line begins with, after whitespace.
 pub(crate) fn run_at_start(line: &str, mark: char) -> usize {
     let rest = line.trim_start();
     rest.len() - rest.trim_start_matches(mark).len()
@@ -50,7 +50,7 @@ struct OpeningFence {
 }
 
 impl OpeningFence {
-    /// Parses an opening fence: up to three blanks, backticks, and a word that may name the language.
+    /// Parses an opening fence: up to three spaces, backticks, and a word that may name the language.
     fn of(line: &str) -> Option<Self> {
         let rest = line.trim_start_matches(' ');
         let indent = line.len() - rest.len();
@@ -72,8 +72,8 @@ impl OpeningFence {
 
     /// Removes the indent of the fence, since blocks in a list are indented as a whole.
     fn without_indent<'a>(&self, line: &'a str) -> &'a str {
-        let blanks = line.len() - line.trim_start_matches(' ').len();
-        &line[blanks.min(self.indent)..]
+        let spaces = line.len() - line.trim_start_matches(' ').len();
+        &line[spaces.min(self.indent)..]
     }
 }
 

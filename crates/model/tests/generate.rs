@@ -34,7 +34,7 @@ fn request() -> GenerationRequest<'static> {
     }
 }
 
-/// What comes of these turns, and the server that did them.
+/// The result of these replies, and the server that sent them.
 fn play(turns: Vec<ScriptedReply>) -> (Result<GeneratedText, Error>, ScriptedModel) {
     let server = ScriptedModel::start(turns).unwrap();
     let outcome =
@@ -188,7 +188,7 @@ fn settings_a_model_does_not_take_are_left_out() {
     check(vec![unknown(), unknown(), says(RIGHT)], Err(Error::Rejected { status: 400 }), 2);
 }
 
-/// As servers say it: llama.cpp, vLLM, a hosted one.
+/// Bodies of real servers: llama.cpp, vLLM, a hosted one.
 #[test]
 fn a_text_that_is_too_long_is_told_from_what_else_is_wrong() {
     let objects = |body: &str| ScriptedReply::Answers {
@@ -287,7 +287,7 @@ fn nobody_is_followed_elsewhere() {
 #[test]
 fn an_answer_that_is_no_completion_is_refused() {
     let body = |body: &str, error: Error| {
-        check(vec![ScriptedReply::answers(body), says(RIGHT)], Err(error), 1)
+        check(vec![ScriptedReply::answers(body), says(RIGHT)], Err(error), 1);
     };
     body("<!DOCTYPE html><title>Welcome</title>", Error::NotJson);
     body("{\"choices\": nothing}", Error::NotJson);
@@ -302,7 +302,7 @@ fn an_answer_that_is_no_completion_is_refused() {
     body("{\"choices\": [{\"message\": {}}]}", Error::NoText);
     body("{\"choices\": [{\"message\": {\"content\": null}}]}", Error::NoText);
     body("{\"choices\": [{\"message\": {\"content\": \" \\n\"}}]}", Error::NoText);
-    body("{\"choices\": [{\"message\": {\"reason\": \"no\"}}]}", Error::Declined);
+    body("{\"choices\": [{\"message\": {\"refusal\": \"no\"}}]}", Error::Declined);
     body(
         "{\"choices\": [{\"finish_reason\": \"content_filter\", \"message\": {\"content\": \"x\"}}]}",
         Error::Declined,

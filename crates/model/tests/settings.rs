@@ -1,4 +1,4 @@
-//! What is read of the variables, and what is told of them.
+//! Settings from variables, and their errors.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

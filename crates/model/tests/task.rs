@@ -1,4 +1,4 @@
-//! What a model is told, and what of its answers is used: pure, so no server is asked.
+//! Prompts, and the use of answers: pure, so no server is asked.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::needless_raw_string_hashes, reason = "`expect-test` writes them")]
@@ -32,7 +32,7 @@ fn read(text: &str, scope: EditScope, answer: &str) -> Result<GeneratedText, Ans
     GenerationTask::new(&request(text, scope)).unwrap().read(answer)
 }
 
-/// So many lines, each of its own.
+/// Returns that many lines, all different.
 fn numbered(count: usize) -> String {
     (1..=count).fold(String::new(), |text, line| text + &format!("line {line}\n"))
 }

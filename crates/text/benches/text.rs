@@ -195,7 +195,7 @@ mod string_edits {
         staged
     }
 
-    /// What is made before the first edit: a copy, and an index of its lines.
+    /// The preparation before the first edit: a copy, and byte frequencies.
     #[divan::bench(args = SIZES)]
     fn stage_none(bencher: Bencher, size: usize) {
         let text = decoded(&source(size));

@@ -65,7 +65,7 @@ fn render(
         let between = &old.as_bytes()[above.old.end..below.old.start];
         memchr_iter(b'\n', between).nth(2 * CONTEXT_LINES).is_none()
     };
-    let (mut old, mut new, mut passed) = (LineCounter::of(old), LineCounter::of(new), 0);
+    let (mut old, mut new, mut passed) = (NumberedText::of(old), NumberedText::of(new), 0);
     for regions in regions.chunk_by(near) {
         passed = hunk(&mut old, &mut new, passed, regions, &mut out);
     }
@@ -74,8 +74,8 @@ fn render(
 
 /// Writes `changes`, at least one, and the lines around them. Takes and returns how much of the old text was passed.
 fn hunk(
-    old: &mut LineCounter<'_>,
-    new: &mut LineCounter<'_>,
+    old: &mut NumberedText<'_>,
+    new: &mut NumberedText<'_>,
     passed: usize,
     changes: &[ChangedRange],
     out: &mut DiffWriter,
@@ -126,12 +126,12 @@ fn count_line_feeds(text: &str) -> usize {
 }
 
 /// One of the two texts, and how many lines of it were passed.
-struct LineCounter<'a> {
+struct NumberedText<'a> {
     text: &'a str,
     lines: usize,
 }
 
-impl<'a> LineCounter<'a> {
+impl<'a> NumberedText<'a> {
     fn of(text: &'a str) -> Self {
         Self { text, lines: 0 }
     }

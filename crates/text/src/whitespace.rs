@@ -1,6 +1,6 @@
 //! Matches lines with whitespace ignored, and computes how the replacement must be indented then.
 //!
-//! Blanks are spaces and tabs only. A run of them inside a line matches any other run; at the ends of a line it also
+//! Whitespace is spaces and tabs only. A run of them inside a line matches any other run; at the ends of a line it also
 //! matches none. No line is left out and no other character is ignored.
 
 use std::ops::Range;
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_fit_blanks_aside() {
+    fn lines_match_with_whitespace_ignored() {
         let check = |text: &str, old: &str, expected: &[usize]| {
             let found: Vec<_> = find_lines(text, old).map(|lines| lines.start).collect();
             assert_eq!(found, expected, "{old:?} in {text:?}");

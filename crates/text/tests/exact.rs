@@ -198,7 +198,7 @@ fn a_caller_who_writes_carriage_returns_means_every_byte() {
     refused("a\rb\r", &[replace("a\r\nb", "c")], &StringError::NoMatch { edit: 0 });
 }
 
-/// As if each edit were a call of its own.
+/// Applies each edit as a call of its own.
 #[test]
 fn an_edit_goes_by_the_style_that_the_ones_before_it_leave() {
     let converted = all("\r\n", "\n");
@@ -398,7 +398,7 @@ proptest! {
         prop_assert_eq!(diff.is_empty(), text == new);
     }
 
-    /// Whatever comes, an answer goes.
+    /// Any edits of any text give a result.
     #[test]
     fn any_strings_do(
         text: String,

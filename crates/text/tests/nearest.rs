@@ -677,7 +677,7 @@ fn misquoted(text: &str, mistakes: usize, chance: &mut Chance) -> String {
     lines.join("\n") + ["", "\n"][chance.below(2)]
 }
 
-/// What is told of each of many quotes that went wrong. Nobody promises it to the letter: it is here so that whoever
+/// The hint for each of many quotes that went wrong. Nobody promises it to the letter: it is here so that whoever
 /// changes how lines are weighed sees what that does.
 #[test]
 fn many_misquotes() {

@@ -1,14 +1,14 @@
-//! What was found, counted.
+//! Counts and averages of the results.
 
 use std::collections::BTreeSet;
 
 use crate::history::Task;
 use crate::rankings::Found;
 
-/// How often the commits are drawn again, to see how far chance goes.
+/// Number of bootstrap draws of the commits.
 const DRAWS: usize = 10_000;
 
-/// What one ranking is worth for one commit: recall@5, recall@10, block hit@10.
+/// Scores of one ranking for one commit: recall@5, recall@10, block hit@10.
 type Scores = [f64; 3];
 
 struct Row {
@@ -44,7 +44,7 @@ impl Figures {
         });
     }
 
-    /// As Markdown.
+    /// Prints a table in Markdown.
     pub fn print(&self) {
         println!(
             "| repository | source files | commits | | plain grep | ours | difference, 95 % |"
@@ -107,7 +107,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() * ratio(1, count)
 }
 
-/// Where the mean is in 95 of 100 draws of as many commits: what is left of chance, since every commit is a pair.
+/// Range of the mean in 95 of 100 bootstrap draws: the influence of chance, since every commit is a pair.
 fn interval(differences: &[f64]) -> (f64, f64) {
     if differences.is_empty() {
         return (0.0, 0.0);

@@ -10,17 +10,17 @@ use code::words;
 
 use crate::Outcome;
 
-/// What counts as source.
+/// Extensions that count as source.
 const SOURCES: &[&str] = &[
     "c", "cc", "cpp", "cs", "css", "cts", "go", "h", "hpp", "html", "java", "js", "jsx", "kt",
     "mjs", "mts", "php", "py", "pyi", "rb", "rs", "scala", "scss", "sh", "svelte", "swift", "ts",
     "tsx", "vue",
 ];
 /// Commits that changed more than this are about everything.
-const MAX_CHANGED: usize = 10;
+const CHANGED_FILES_MAX: usize = 10;
 /// Subjects with fewer words than this, not counting the usual ones, do not say what they are about.
-const LEAST_WORDS: usize = 3;
-const MAX_BLOB: usize = 2 << 20;
+const SUBJECT_WORDS_MIN: usize = 3;
+const BLOB_BYTES_MAX: usize = 2 << 20;
 
 /// A question with its answer.
 pub struct Task {
@@ -92,11 +92,11 @@ impl History {
             else {
                 continue;
             };
-            if words::terms(subject).len() < LEAST_WORDS {
+            if words::terms(subject).len() < SUBJECT_WORDS_MIN {
                 continue;
             }
             let changed = self.changed(parent, commit)?;
-            if (1..=MAX_CHANGED).contains(&changed.len()) {
+            if (1..=CHANGED_FILES_MAX).contains(&changed.len()) {
                 tasks.push(Task {
                     subject: subject.to_owned(),
                     parent: parent.to_owned(),
@@ -118,7 +118,7 @@ impl History {
             commit,
         ])?;
         let sources = names.lines().filter(|path| is_source(path)).count();
-        if !(1..=MAX_CHANGED).contains(&sources) {
+        if !(1..=CHANGED_FILES_MAX).contains(&sources) {
             return Ok(BTreeMap::new());
         }
         let diff = self.git(&[
@@ -184,7 +184,7 @@ impl History {
             vec![0; size.parse::<usize>().map_err(|_| format!("git says {header}"))? + 1];
         self.answers.read_exact(&mut text)?;
         text.pop();
-        text.truncate(MAX_BLOB);
+        text.truncate(BLOB_BYTES_MAX);
         let text: Rc<[u8]> = text.into();
         self.blobs.insert(name.to_owned(), text.clone());
         Ok(text)

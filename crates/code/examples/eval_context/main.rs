@@ -1,7 +1,8 @@
-//! How well the files of a tree are ranked, measured on the history of real repositories: `cargo xtask eval context`.
+//! Measures the ranking of files on the history of real repositories: `cargo xtask eval context`.
 //!
 //! A commit's subject is the question, its parent's tree is what is searched, and the source files that it modified are
-//! the answer. A plain grep is ranked on the same questions: by how many of the words a file contains, then by how often.
+//! the answer. A plain grep is ranked on the same questions: by how many of the words a file contains, then by how
+//! often.
 
 #![allow(clippy::print_stdout, reason = "a command talks to its user")]
 

@@ -8,9 +8,9 @@ use code::words::{self, TermKind};
 
 use crate::history::File;
 
-/// How many files are shown.
+/// Number of files that are shown.
 const SHOWN: usize = 10;
-/// How many lines are shown of each.
+/// Number of lines that are shown of each.
 const WINDOW: usize = 60;
 
 /// A file that is shown, with the lines that are.
@@ -38,7 +38,7 @@ pub fn ours(query: &str, tree: &[File]) -> Vec<Found> {
     found.collect()
 }
 
-/// What `grep` for the same words, as they are written, in any case, suggests: files with the most of them first, then
+/// Ranking by `grep` for the same words, as written, in any case: files with the most of them first, then
 /// those with the most matches. The lines are those with the most of them.
 pub fn plain(query: &str, tree: &[File]) -> Vec<Found> {
     let needles: Vec<Vec<u8>> = words::terms(query)

@@ -190,7 +190,9 @@ fn note_undefined(
         if of_it.peek().is_none() {
             context.notes.push(undefined_note(mentions));
         } else if of_it.all(|(definition, _)| !definition.is_exact) {
-            context.notes.push(format!("no exact match for `{name}`; definitions with the same last name are shown"));
+            context.notes.push(format!(
+                "no exact match for `{name}`; definitions with the same last name are shown"
+            ));
         }
     }
 }

@@ -115,7 +115,7 @@ fn strip_marks(line: &str) -> &str {
     if bare.len() == line.len() { line } else { bare.trim() }
 }
 
-/// Joins the words with blanks, cut with `…` at `most` characters.
+/// Joins the words with spaces, cut with `…` at `most` characters.
 fn in_one_line<'a>(words: impl Iterator<Item = &'a str>, most: usize) -> String {
     let mut line = String::new();
     let mut left = most;

@@ -166,8 +166,8 @@ impl LineOutliner<'_> {
     }
 }
 
-fn width(blanks: &str) -> usize {
-    blanks.bytes().map(|blank| if blank == b'\t' { 4 } else { 1 }).sum()
+fn width(indent: &str) -> usize {
+    indent.bytes().map(|byte| if byte == b'\t' { 4 } else { 1 }).sum()
 }
 
 fn is_comment(content: &str) -> bool {

@@ -467,7 +467,7 @@ fn name_of(node: Node<'_>) -> Range<usize> {
     }
 }
 
-/// True if only blanks and at most one line break are between the two.
+/// True if only whitespace with at most one line break is between the two.
 fn touches(text: &str, end: usize, start: usize) -> bool {
     if end > start || text[..start].trim_end().len() > end {
         return false;

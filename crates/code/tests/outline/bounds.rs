@@ -1,4 +1,4 @@
-//! Whatever the text, there is an answer, soon.
+//! Outlines of any text are made, and soon.
 
 use std::cell::Cell;
 use std::thread;
@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::outline;
 use code::outline::{
-    DOC_CHARS_MAX, NAME_CHARS_MAX, Outline, PARTS_MAX, SCOPE_DEPTH_MAX, SIGNATURE_CHARS_MAX, Source,
+    DOC_CHARS_MAX, NAME_CHARS_MAX, Outline, OutlineOrigin, PARTS_MAX, SCOPE_DEPTH_MAX,
+    SIGNATURE_CHARS_MAX,
 };
 use code::references::references;
 use code::syntax::{errors, new_errors};
@@ -19,7 +20,7 @@ const PATHS: [&str; 21] = [
     "a.html", "a.css", "a.txt", "a.cpp", "A.cs", "a.rb", "a.php", "a.sh", "A.kt", "A.swift",
 ];
 
-/// What holds of every outline.
+/// Checks what holds of every outline.
 fn verify(outline: &Outline, text: &str) {
     let lines = text::lines::count(text);
     assert!(outline.parts.len() <= PARTS_MAX);
@@ -181,7 +182,7 @@ fn what_scanners_keep_is_answered() {
 fn large_texts_are_guessed() {
     let text = format!("fn a() {{}}\n{}", " ".repeat(PARSED_BYTES_MAX));
     let found = outline("a.rs", &text);
-    assert_eq!(found.source, OutlineOrigin::Guessed);
+    assert_eq!(found.origin, OutlineOrigin::Guessed);
     assert_eq!(found.parts[0].name, "a");
     assert_eq!(errors("a.rs", &text, &|| false), None);
 
@@ -201,7 +202,7 @@ fn many_parts_and_long_names_are_cut() {
     let name = "n".repeat(100_000);
     let text = format!("/// {name}\nstruct {name} {{ a: {name} }}\n");
     let found = outline("a.rs", &text);
-    assert_eq!(found.source, OutlineOrigin::Parsed);
+    assert_eq!(found.origin, OutlineOrigin::Parsed);
     verify(&found, &text);
     assert!(found.parts[0].name.ends_with("n…"));
 
@@ -220,7 +221,7 @@ fn a_parse_that_is_stopped_leaves_a_guess() {
         asked.get() > 3
     };
     let found = code::outline::outline("a.rs", &text, &stop);
-    assert_eq!(found.source, OutlineOrigin::Guessed);
+    assert_eq!(found.origin, OutlineOrigin::Guessed);
     assert!(found.cut);
 }
 

@@ -1,4 +1,4 @@
-//! What headers of C and C++ declare, and which of the two they are.
+//! Declarations in headers of C and C++, and the language of a header.
 
 use code::syntax::{errors, new_errors};
 

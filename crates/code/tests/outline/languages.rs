@@ -1,4 +1,4 @@
-//! What is a part in each language.
+//! Parts in each language.
 
 use expect_test::{Expect, expect};
 

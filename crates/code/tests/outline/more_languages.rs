@@ -1,4 +1,4 @@
-//! What is a part in each of the other languages.
+//! Parts in each of the other languages.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! What is a part in a text without a grammar.
+//! Parts in a text without a grammar.
 
 use expect_test::{Expect, expect};
 

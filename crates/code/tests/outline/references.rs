@@ -1,4 +1,4 @@
-//! Where a name is used.
+//! Uses of a name.
 
 use super::outline;
 use code::references::references;

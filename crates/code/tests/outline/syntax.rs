@@ -1,4 +1,4 @@
-//! Where a text does not parse, and what of it is new.
+//! Syntax errors, and those that a change adds.
 
 use code::syntax::{SyntaxError, errors, new_errors};
 

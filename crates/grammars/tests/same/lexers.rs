@@ -21,7 +21,7 @@ struct Reader {
     /// The other way round.
     rest: Vec<i32>,
     is_over: bool,
-    /// What was called: 0 and 1 to go on, 2 for the end of a token.
+    /// Calls: 0 and 1 to advance, 2 to mark the end of a token.
     calls: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ unsafe extern "C" fn never(_: *const Reader) -> bool {
     false
 }
 
-/// Whether there is a token, which, and what was called to find it.
+/// Result of a search for a token: the token, and the calls that were made.
 #[expect(unsafe_code, reason = "a function of C")]
 fn find(lex: Lex, state: u16, text: &[i32]) -> (bool, u16, Vec<u8>) {
     let mut reader = Reader {

@@ -9,7 +9,7 @@ mod trees;
 use grammars::PackedGrammar;
 use tree_sitter::Language;
 
-/// Each packed parser beside the plain one, and what the names of its files end with.
+/// Packed parsers beside the plain ones, and the extensions of their files.
 fn pairs() -> Vec<(&'static PackedGrammar, Language, &'static [&'static str])> {
     vec![
         (&grammars::BASH, tree_sitter_bash::LANGUAGE.into(), &["sh", "bash"]),

@@ -7,11 +7,11 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const LARGEST: u64 = 100 << 10;
-/// No more files and folders are looked at.
-const MOST: usize = 200_000;
+const FILE_BYTES_MAX: u64 = 100 << 10;
+/// Most files and folders that are visited.
+const VISITED_MAX: usize = 200_000;
 
-/// How many of each language.
+/// Most files of each language.
 pub fn each() -> usize {
     env::var("SOURCES_EACH").ok().and_then(|each| each.parse().ok()).unwrap_or(150)
 }
@@ -26,7 +26,7 @@ pub fn files<'a>(
     known.into_iter().step_by(step)
 }
 
-/// Every file of a moderate size, by what its name ends with.
+/// Files of a moderate size, by their extension.
 pub fn all() -> HashMap<String, Vec<PathBuf>> {
     let named = env::var_os("SOURCES").unwrap_or_default();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -47,7 +47,7 @@ pub fn all() -> HashMap<String, Vec<PathBuf>> {
 
 fn look(folder: &Path, found: &mut HashMap<String, Vec<PathBuf>>) {
     let mut waiting = vec![folder.to_owned()];
-    let mut left = MOST;
+    let mut left = VISITED_MAX;
     while let Some(folder) = waiting.pop() {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
@@ -59,7 +59,7 @@ fn look(folder: &Path, found: &mut HashMap<String, Vec<PathBuf>>) {
                 return;
             } else if about.is_dir() {
                 waiting.push(path);
-            } else if about.is_file() && about.len() <= LARGEST {
+            } else if about.is_file() && about.len() <= FILE_BYTES_MAX {
                 let extension = path.extension().and_then(|extension| extension.to_str());
                 if let Some(extension) = extension {
                     found.entry(extension.to_owned()).or_default().push(path);

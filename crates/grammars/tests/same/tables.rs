@@ -1,4 +1,4 @@
-//! What a language points to, as the library that parses declares it.
+//! The tables of a language, as the tree-sitter library declares them.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;

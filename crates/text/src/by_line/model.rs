@@ -7,7 +7,7 @@ use crate::EditError;
 type Line = (String, String);
 
 /// The end of a text: with a line break or without.
-#[derive(PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum TextEnd {
     Terminated,
     Open,

@@ -80,9 +80,9 @@ impl Comparison {
         if ours != theirs && (typographic(&ours) || typographic(&theirs)) {
             self.note(Difference::Typography { file: ours.into(), needle: theirs.into() });
         } else if ours != theirs {
-            let without_blanks =
+            let without_whitespace =
                 |text: &str| text.chars().filter(|c| !is_dropped(*c)).collect::<String>();
-            let (ours, theirs) = (without_blanks(&ours), without_blanks(&theirs));
+            let (ours, theirs) = (without_whitespace(&ours), without_whitespace(&theirs));
             if ours.nfd().ne(theirs.nfd()) {
                 self.note(Difference::Case);
             }

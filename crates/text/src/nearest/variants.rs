@@ -38,11 +38,11 @@ pub(super) fn variants(needle: &str) -> Vec<NeedleVariant<'_>> {
 
 /// Returns the needle without the first or last of several words, if that leaves most of it.
 pub(super) fn without_outer_word<'a>(needle: &'a str) -> Vec<NeedleVariant<'a>> {
-    let blanks = [' ', '\t'];
-    let first = needle.trim_start().split_once(blanks);
-    let first = first.map(|(word, rest)| (word, rest.trim_start_matches(blanks), true));
-    let last = needle.trim_end().rsplit_once(blanks);
-    let last = last.map(|(rest, word)| (word, rest.trim_end_matches(blanks), false));
+    let whitespace = [' ', '\t'];
+    let first = needle.trim_start().split_once(whitespace);
+    let first = first.map(|(word, rest)| (word, rest.trim_start_matches(whitespace), true));
+    let last = needle.trim_end().rsplit_once(whitespace);
+    let last = last.map(|(rest, word)| (word, rest.trim_end_matches(whitespace), false));
     let shortest = REST_BYTES_MIN.max(fold(needle).len() / 2);
     let variants = first.into_iter().chain(last).filter(|(word, rest, at_start)| {
         // A whole line that is missing is left to the comparison by lines.

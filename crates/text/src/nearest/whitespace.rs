@@ -112,10 +112,10 @@ impl Comparison {
             match indent_depth(file, needle) {
                 Some(depth) => depths.push(depth),
                 None if tabs == (true, false) => {
-                    self.note(Difference::TabsForSpaces { side: TextSide::File })
+                    self.note(Difference::TabsForSpaces { side: TextSide::File });
                 }
                 None if tabs == (false, true) => {
-                    self.note(Difference::TabsForSpaces { side: TextSide::Needle })
+                    self.note(Difference::TabsForSpaces { side: TextSide::Needle });
                 }
                 None => self.note(Difference::Indentation),
             }

@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::{Definition, PartKind, display};
 
-/// What is known of the text around a definition.
+/// Knowledge of the text around a definition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Surroundings {
     Known,

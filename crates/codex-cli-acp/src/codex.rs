@@ -235,7 +235,7 @@ fn spawn(program: &OsStr) -> Result<Child, CodexError> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // The keeper must not be killed: then it could not end Codex.
+        // The supervisor must not be killed: then it could not end Codex.
         .kill_on_drop(cfg!(not(target_os = "linux")));
     let names = ["NO_PROXY", "no_proxy"];
     let given = names.map(|name| std::env::var(name).unwrap_or_default());

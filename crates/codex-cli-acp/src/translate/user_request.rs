@@ -55,7 +55,7 @@ pub struct FormRequest {
     pub params: Value,
     /// Codex's answer if the form is not filled in.
     pub default_answer: Value,
-    reply: FormKind,
+    kind: FormKind,
 }
 
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl ChoiceRequest {
 impl FormRequest {
     /// Converts the result of `elicitation/create` to Codex's answer.
     pub fn answer(&self, result: &Value) -> Value {
-        match (&self.reply, text(result, "action")) {
+        match (&self.kind, text(result, "action")) {
             (FormKind::Elicitation, Some("accept")) => {
                 let content = &result["content"];
                 let content = if content.is_object() { content.clone() } else { json!({}) };
@@ -142,15 +142,15 @@ pub fn user_request(
 ) -> Option<UserRequest> {
     Some(match method {
         "item/commandExecution/requestApproval" => {
-            UserRequest::Choice(command::question(params, item, cwd, display))
+            UserRequest::Choice(command::choice_request(params, item, cwd, display))
         }
-        "execCommandApproval" => UserRequest::Choice(command::legacy(params, cwd, display)),
+        "execCommandApproval" => UserRequest::Choice(command::legacy_request(params, cwd, display)),
         "item/fileChange/requestApproval" => {
-            UserRequest::Choice(patch::question(params, item, cwd))
+            UserRequest::Choice(patch::choice_request(params, item, cwd))
         }
-        "applyPatchApproval" => UserRequest::Choice(patch::legacy(params, cwd)),
+        "applyPatchApproval" => UserRequest::Choice(patch::legacy_request(params, cwd)),
         "item/permissions/requestApproval" => {
-            UserRequest::Choice(permissions::question(params, item, cwd))
+            UserRequest::Choice(permissions::choice_request(params, item, cwd))
         }
         "mcpServer/elicitation/request" => elicitation::user_request(params, item, display),
         "item/tool/requestUserInput" => user_input::user_request(params, display),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::permissions::wishes;
+use super::permissions::described;
 use super::{ChoiceOption, ChoiceRequest};
 use crate::translate::DisplayCapabilities;
 use crate::translate::command::{is_shell, tool_call};
@@ -12,7 +12,7 @@ use crate::translate::json::{fenced, list, one_line, text, text_content};
 use crate::translate::tool_call::ItemPhase;
 
 /// Translates `item/commandExecution/requestApproval`. Offers the decisions that Codex says it accepts.
-pub fn question(
+pub fn choice_request(
     params: &Value,
     item: Option<&Value>,
     cwd: &Path,
@@ -51,7 +51,7 @@ pub fn question(
             call.title = one_line(&format!("Network access to {host}"));
         }
     }
-    let (wishes, _) = wishes(&params["additionalPermissions"], cwd);
+    let (wishes, _) = described(&params["additionalPermissions"], cwd);
     lines.extend((!wishes.is_empty()).then_some(wishes));
     lines.extend(text(&call.input, "cwd").map(|folder| format!("In `{folder}`")));
     call.content.insert(0, text_content(lines.join("\n\n")));
@@ -62,7 +62,7 @@ pub fn question(
     };
     let mut choices: Vec<ChoiceOption> = Vec::new();
     for decision in &decisions {
-        let Some(mut choice) = offer(decision) else { continue };
+        let Some(mut choice) = choice(decision) else { continue };
         if choices.iter().any(|other| other.id == choice.id) {
             choice.id = format!("{}-{}", choice.id, choices.len());
         }
@@ -72,7 +72,7 @@ pub fn question(
 }
 
 /// Converts a decision to a choice. `None` for an unknown one, which is not offered.
-fn offer(decision: &Value) -> Option<ChoiceOption> {
+fn choice(decision: &Value) -> Option<ChoiceOption> {
     let details = decision.as_object().and_then(|decision| decision.iter().next());
     let (id, name, kind) = match (decision.as_str(), details) {
         (Some("accept"), _) => ("accept", "Allow once".into(), "allow_once"),
@@ -109,7 +109,7 @@ fn offer(decision: &Value) -> Option<ChoiceOption> {
 }
 
 /// Translates `execCommandApproval`, which older versions of Codex send.
-pub fn legacy(params: &Value, cwd: &Path, display: DisplayCapabilities) -> ChoiceRequest {
+pub fn legacy_request(params: &Value, cwd: &Path, display: DisplayCapabilities) -> ChoiceRequest {
     let argv: Vec<_> = list(params, "command").iter().filter_map(Value::as_str).collect();
     let about = json!({
         "itemId": params["callId"],
@@ -119,14 +119,14 @@ pub fn legacy(params: &Value, cwd: &Path, display: DisplayCapabilities) -> Choic
         "reason": params["reason"],
     });
     ChoiceRequest {
-        choices: review(),
+        choices: legacy_choices(),
         default_answer: aborted(),
-        ..question(&about, None, cwd, display)
+        ..choice_request(&about, None, cwd, display)
     }
 }
 
 /// Returns the choices for requests of older versions of Codex.
-pub fn review() -> Vec<ChoiceOption> {
+pub fn legacy_choices() -> Vec<ChoiceOption> {
     let denied = json!({"denied": {"rejection": "rejected by the user"}});
     vec![
         ChoiceOption::new("approved", "Allow once", "allow_once", json!({"decision": "approved"})),

@@ -21,12 +21,14 @@ pub fn user_request(
     let nothing_to_fill = wanted["properties"].as_object().is_none_or(Map::is_empty);
     match text(params, "mode").unwrap_or_default() {
         "url" if display.urls => link(params),
-        "url" => UserRequest::Choice(question(params, item)),
+        "url" => UserRequest::Choice(choice_request(params, item)),
         "form" | "openai/form" | "openaiForm" => {
             let approval = is_tool_approval(params);
             match schema(wanted).filter(|_| display.forms) {
                 Some(schema) if !approval => form(params, &schema),
-                _ if approval || nothing_to_fill => UserRequest::Choice(question(params, item)),
+                _ if approval || nothing_to_fill => {
+                    UserRequest::Choice(choice_request(params, item))
+                }
                 _ => UserRequest::Unsupported(declined()),
             }
         }
@@ -51,7 +53,7 @@ fn form(params: &Value, schema: &Value) -> UserRequest {
     UserRequest::Form(FormRequest {
         params: json!({"mode": "form", "message": message(params), "requestedSchema": schema}),
         default_answer: cancelled(),
-        reply: FormKind::Elicitation,
+        kind: FormKind::Elicitation,
     })
 }
 
@@ -64,7 +66,7 @@ fn link(params: &Value) -> UserRequest {
             "mode": "url", "message": message(params), "elicitationId": id, "url": url,
         }),
         default_answer: cancelled(),
-        reply: FormKind::Elicitation,
+        kind: FormKind::Elicitation,
     })
 }
 
@@ -74,9 +76,9 @@ fn message(params: &Value) -> String {
 }
 
 /// Makes a question with accept and reject. Accepting can be remembered if Codex offers that.
-fn question(params: &Value, item: Option<&Value>) -> ChoiceRequest {
+fn choice_request(params: &Value, item: Option<&Value>) -> ChoiceRequest {
     let meta = &params["_meta"];
-    let mut call = item.map_or_else(|| unknown(params), known);
+    let mut call = item.map_or_else(|| own_call(params), call_of_item);
     let mut lines = vec![message(params)];
     lines.extend(text(meta, "tool_description").map(str::to_owned));
     lines.extend(text(params, "url").map(str::to_owned));
@@ -108,13 +110,13 @@ fn question(params: &Value, item: Option<&Value>) -> ChoiceRequest {
 }
 
 /// Returns the tool call of the item.
-fn known(item: &Value) -> ToolCall {
+fn call_of_item(item: &Value) -> ToolCall {
     let id = text(item, "id").unwrap_or_default().into();
     ToolCall { id, ..tools::mcp(item) }
 }
 
 /// Makes a tool call that exists only for the question. Its id is a hash of the parameters.
-fn unknown(params: &Value) -> ToolCall {
+fn own_call(params: &Value) -> ToolCall {
     let mut hash = DefaultHasher::new();
     params.to_string().hash(&mut hash);
     ToolCall {

@@ -10,10 +10,10 @@ use crate::translate::patch::{PatchedFile, changes, tool_call};
 use crate::translate::tool_call::ToolCall;
 
 /// Translates `item/fileChange/requestApproval`. The changes are in the item.
-pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceRequest {
+pub fn choice_request(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceRequest {
     let id = text(params, "itemId").unwrap_or_default();
     let mut call = tool_call(id, &changes(item.unwrap_or(&Value::Null), cwd), cwd);
-    let root = reasons(&mut call, params, cwd);
+    let root = add_reason(&mut call, params, cwd);
     let session = match root {
         Some(root) => format!("Allow changes in `{root}` for this session"),
         None => "Allow for this session".into(),
@@ -29,7 +29,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceReque
 }
 
 /// Translates `applyPatchApproval`, which older versions of Codex send.
-pub fn legacy(params: &Value, cwd: &Path) -> ChoiceRequest {
+pub fn legacy_request(params: &Value, cwd: &Path) -> ChoiceRequest {
     let files = params["fileChanges"].as_object();
     let change = |(path, change)| {
         let diff = text(change, "unified_diff").or(text(change, "content"));
@@ -38,12 +38,12 @@ pub fn legacy(params: &Value, cwd: &Path) -> ChoiceRequest {
     let changes: Vec<_> =
         files.into_iter().flatten().map(|(path, file)| change((path.as_str(), file))).collect();
     let mut call = tool_call(text(params, "callId").unwrap_or_default(), &changes, cwd);
-    reasons(&mut call, params, cwd);
-    ChoiceRequest::new(call, command::review(), command::aborted())
+    add_reason(&mut call, params, cwd);
+    ChoiceRequest::new(call, command::legacy_choices(), command::aborted())
 }
 
 /// Adds the reason to the tool call. Returns the folder in which changes would be allowed for the session, if any.
-fn reasons(call: &mut ToolCall, params: &Value, cwd: &Path) -> Option<String> {
+fn add_reason(call: &mut ToolCall, params: &Value, cwd: &Path) -> Option<String> {
     let root = text(params, "grantRoot").map(|root| absolute(root, cwd));
     if let Some(root) = root.as_deref().filter(|_| call.locations.is_empty()) {
         call.locations.push(location(root, None));

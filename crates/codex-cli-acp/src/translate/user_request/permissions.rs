@@ -9,9 +9,9 @@ use crate::translate::json::{absolute, list, location, text, text_content};
 use crate::translate::tool_call::ToolCall;
 
 /// Translates `item/permissions/requestApproval`. All requested permissions are granted, or none.
-pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceRequest {
+pub fn choice_request(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceRequest {
     let wanted = &params["permissions"];
-    let (wishes, locations) = wishes(wanted, cwd);
+    let (wishes, locations) = described(wanted, cwd);
     let mut lines: Vec<String> = text(params, "reason").map(str::to_owned).into_iter().collect();
     lines.extend(["Codex asks for more permissions:".into(), wishes]);
     let call = ToolCall {
@@ -39,7 +39,7 @@ pub fn question(params: &Value, item: Option<&Value>, cwd: &Path) -> ChoiceReque
 }
 
 /// Describes a permission profile as a list in words, with the locations it names.
-pub fn wishes(profile: &Value, cwd: &Path) -> (String, Vec<Value>) {
+pub fn described(profile: &Value, cwd: &Path) -> (String, Vec<Value>) {
     let (mut lines, mut places) = (Vec::<String>::new(), Vec::new());
     if profile["network"]["enabled"] == true {
         lines.push("- network access".into());

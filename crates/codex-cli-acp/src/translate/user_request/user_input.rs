@@ -24,7 +24,7 @@ pub fn user_request(params: &Value, display: DisplayCapabilities) -> UserRequest
     let offered = |question| !list(question, "options").is_empty();
     match questions {
         [one] if offered(one) && !(display.forms && one["isOther"] == true) => {
-            UserRequest::Choice(question(params, one))
+            UserRequest::Choice(choice_request(params, one))
         }
         [_, ..] if display.forms => UserRequest::Form(form(questions)),
         _ => UserRequest::Unsupported(unanswered()),
@@ -35,7 +35,7 @@ fn unanswered() -> Value {
     json!({"answers": {}})
 }
 
-fn question(params: &Value, question: &Value) -> ChoiceRequest {
+fn choice_request(params: &Value, question: &Value) -> ChoiceRequest {
     let wording = text(question, "question").unwrap_or("Codex asks");
     let header = text(question, "header").unwrap_or(wording);
     let id = text(question, "id").unwrap_or_default();
@@ -97,7 +97,7 @@ fn form(questions: &[Value]) -> FormRequest {
             "requestedSchema": {"type": "object", "properties": properties, "required": required},
         }),
         default_answer: unanswered(),
-        reply: FormKind::UserInput(fields),
+        kind: FormKind::UserInput(fields),
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tools::tool::arguments_memory;
+use tools::arguments_memory;
 
 use crate::cli::EventFormat;
 use crate::connection::EditorConnection;

@@ -140,7 +140,7 @@ impl Calls {
         let is_tool = tool.dialect != Dialect::Resource;
         let observer = self.options.observer.as_ref().filter(|_| is_tool);
         let asks = self.options.asks(tool) || (!reads && observer.is_some());
-        let memory_bytes = if asks { tools::tool::arguments_memory(&arguments) } else { 0 };
+        let memory_bytes = if asks { tools::arguments_memory(&arguments) } else { 0 };
         let copy = (reads || asks).then(|| arguments.clone());
         let prepared = tool.prepare(arguments).and_then(|prepared| self.check(prepared, asks));
 

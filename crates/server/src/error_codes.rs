@@ -130,7 +130,7 @@ pub fn json_rpc(tool: &ToolSpec, failure: &Failure) -> (i32, String, Value) {
     let mut data = Map::new();
     data.insert("tool".into(), tool.name.into());
     let message = if failure.kind == FailureKind::Invalid {
-        data.insert("validation_errors".into(), json!(failure.faults));
+        data.insert("validation_errors".into(), json!(failure.argument_errors));
         "Invalid params".into()
     } else {
         failure.message.clone()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use files::Access;
-use tools::flat::{Flat, plain::Plain};
+use tools::flat::{Flat, plain::PlainMethods};
 use tools::{Dialect, Effect, ToolSpec, Toolset as _};
 
 use crate::observer::CallObserver;
@@ -80,7 +80,7 @@ impl Options {
 
     /// The plain method of that name, if it is served.
     pub fn method(&self, name: &str) -> Option<&'static ToolSpec> {
-        tools::find(Plain::NAME, name).filter(|method| self.serves(method))
+        tools::find(PlainMethods::NAME, name).filter(|method| self.serves(method))
     }
 
     /// True if the flat tool of the same name is offered.
@@ -90,7 +90,7 @@ impl Options {
 
     /// Why a plain method is not served. `None` if there is none of that name.
     pub fn unserved_reason(&self, name: &str) -> Option<&'static str> {
-        tools::find(Plain::NAME, name).map(|_| {
+        tools::find(PlainMethods::NAME, name).map(|_| {
             if self.tools.iter().any(|tool| is_flat(tool, name)) {
                 "the server was started with --read-only"
             } else {

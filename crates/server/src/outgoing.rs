@@ -141,12 +141,12 @@ impl Outgoing {
                 }
                 continue;
             };
-            if let Some((piece, seen)) = block.piece(seen) {
+            if let Some((chunk, seen)) = block.chunk(seen) {
                 self.at.seen = Some(seen);
                 if block.is_json() {
-                    buffer.extend_from_slice(piece.as_bytes());
+                    buffer.extend_from_slice(chunk.as_bytes());
                 } else {
-                    text::escape(piece, buffer);
+                    text::escape(chunk, buffer);
                 }
             } else {
                 self.at = Progress { json: self.at.json, block: self.at.block + 1, seen: None };

@@ -12,8 +12,8 @@ pub struct Failure {
     pub message: String,
     /// A hint on what would work instead.
     pub hint: Option<String>,
-    /// Each fault of the arguments by itself, if there were any.
-    pub faults: Vec<String>,
+    /// Each error in the arguments by itself, if there were any.
+    pub argument_errors: Vec<String>,
     /// The file's hash as it is now, when the caller's was out of date.
     pub current: Option<Hash>,
     /// Further facts that the next try needs, as data.
@@ -65,7 +65,7 @@ impl Failure {
             kind,
             message: message.into(),
             hint: None,
-            faults: Vec::new(),
+            argument_errors: Vec::new(),
             current: None,
             details: None,
         }
@@ -89,8 +89,8 @@ impl Failure {
     }
 
     #[must_use]
-    pub fn with_faults(mut self, faults: Vec<String>) -> Self {
-        self.faults = faults;
+    pub fn with_argument_errors(mut self, errors: Vec<String>) -> Self {
+        self.argument_errors = errors;
         self
     }
 

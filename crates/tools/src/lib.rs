@@ -6,28 +6,31 @@
 
 mod aliases;
 mod answer;
+mod block;
 pub mod code;
 mod dialect;
 pub mod failure;
 pub mod flat;
 pub mod iso8601;
 mod line_number;
+mod output;
 pub mod rehearsal;
 pub mod resource;
 pub mod schema;
+mod spec;
 mod store_error;
 mod syntax;
 pub mod text_file;
-pub mod tool;
+mod tool;
 
 pub use answer::hard_links_note;
+pub use block::Block;
 pub use dialect::Dialect;
 pub use failure::{Failure, FailureKind};
+pub use output::{ToolOutput, arguments_memory};
 pub use rehearsal::{ChangeDigest, FileChange, Rehearsal};
-pub use tool::{
-    ArgumentError, Block, Context, Effect, Generator, Limits, Prepared, Tool, ToolOutput, ToolSpec,
-    Toolset,
-};
+pub use spec::{Prepared, ToolSpec};
+pub use tool::{ArgumentError, Context, Effect, Generator, Limits, Tool, Toolset};
 
 /// `list_files`, `read_file` and `edit_file` as MCP tools: file names only, lines from 0.
 pub static FLAT: [ToolSpec; 3] = [
@@ -68,7 +71,7 @@ pub static TOOLSETS: [(&str, &[ToolSpec]); 3] =
 
 /// Toolsets that are served beside those, to programs.
 pub static PROGRAM_TOOLSETS: [(&str, &[ToolSpec]); 2] =
-    [(flat::plain::Plain::NAME, &PLAIN), (resource::Resources::NAME, &RESOURCES)];
+    [(flat::plain::PlainMethods::NAME, &PLAIN), (resource::Resources::NAME, &RESOURCES)];
 
 /// Returns the tools that an agent can be offered, in the order of their toolsets.
 pub fn agent_tools() -> impl Iterator<Item = &'static ToolSpec> + Clone {

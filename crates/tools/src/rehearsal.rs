@@ -58,8 +58,8 @@ impl Prepared {
         let (makes_folders, rehearsed) = (AtomicBool::default(), Mutex::new(nothing));
         let names = TargetNames::new(&self, cx.root);
         let update: &Update = &|at, call, change| {
-            let look = |at| look(cx.store, at, call, &makes_folders);
-            let versions = at.iter().map(look).collect::<Result<Vec<_>, _>>()?;
+            let read = |at| read_target(cx.store, at, call, &makes_folders);
+            let versions = at.iter().map(read).collect::<Result<Vec<_>, _>>()?;
             let decided = change(&versions).map_err(|Stop| StoreError::Stopped)?;
             let digest = ChangeDigest::of_versions(at, &versions).with_changes(&versions, &decided);
             let changes = FileChange::of_update(at, &versions, &decided, &names);
@@ -160,7 +160,7 @@ fn unfit(
 }
 
 /// Reads a file for a rehearsal. Refuses one whose folder is missing, unless the call makes folders.
-fn look(
+fn read_target(
     store: &dyn Store,
     at: &FilePath,
     call: &Call,
@@ -419,14 +419,14 @@ mod tests {
             let (outcome, changes) = write(&store, text, record);
             (outcome.is_ok(), sides(&changes))
         };
-        let changed = |before: Option<&str>, after: &str| {
+        let wrote = |before: Option<&str>, after: &str| {
             (true, vec![(before.map(String::from), Some(after.to_owned()))])
         };
-        assert_eq!(put("one", None), changed(None, "one"));
+        assert_eq!(put("one", None), wrote(None, "one"));
         assert_eq!(put("one", None), (true, vec![]), "it was kept");
         let seen = write(&store, "two", Prepared::rehearse).expect("it would be written").digest;
         assert_eq!(put("three", Some(&seen)), (false, vec![]), "it was refused");
-        assert_eq!(put("two", Some(&seen)), changed(Some("one"), "two"));
+        assert_eq!(put("two", Some(&seen)), wrote(Some("one"), "two"));
         let store = FaultyStore::new(MemoryStore::new(1 << 20));
         store.fail(Step::Publish, 0, StoreError::DiskFull);
         let (outcome, changes) =

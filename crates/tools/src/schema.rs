@@ -1,6 +1,6 @@
 //! Schemas of arguments: one for each tool, generated from the tool's struct, shown to agents and enforced.
 //!
-//! The checker knows only the keywords that our schemas use (a test checks that), and finds every fault of a call at
+//! The checker knows only the keywords that our schemas use (a test checks that), and finds every error of a call at
 //! once, so that an agent can fix them in one go.
 //!
 //! The crate `jsonschema` is too large for the few keywords that are used.
@@ -16,10 +16,10 @@ use crate::aliases;
 
 /// The pattern of a flat file name, as in the contract.
 pub const FILE_NAME: &str = "^[a-zA-Z0-9._-]+$";
-/// Most faults of one call that are named; further ones are only counted.
+/// Most errors of one call that are named; further ones are only counted.
 pub const ERRORS_MAX: usize = 20;
 
-/// A fault in the arguments.
+/// A violation of the schema by the arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemaViolation {
     /// Path of the value: `name`, `edits[2].line`.
@@ -194,40 +194,41 @@ fn simplify(schema: &mut Schema) {
     }
 }
 
-/// Returns the faults of `arguments`, and how many more there are. An absent or null object counts as an empty one.
+/// Returns the violations by `arguments`, and how many more there are. An absent or null object counts as an empty one.
 pub fn violations(schema: &Map<String, Value>, arguments: &Value) -> (Vec<SchemaViolation>, usize) {
     let empty = Value::Object(Map::new());
     let arguments = if arguments.is_null() { &empty } else { arguments };
-    let mut found = Found::default();
-    check(schema, arguments, &Place::Top, &mut found);
-    (found.faults, found.more)
+    let mut violations = Violations::default();
+    check(schema, arguments, &ValuePath::Top, &mut violations);
+    (violations.kept, violations.more)
 }
 
 #[derive(Default)]
-struct Found {
-    faults: Vec<SchemaViolation>,
+struct Violations {
+    /// At most [`ERRORS_MAX`].
+    kept: Vec<SchemaViolation>,
     more: usize,
 }
 
-impl Found {
-    /// Adds a fault, made only if there is room for it, or else counted.
-    fn push(&mut self, fault: impl FnOnce() -> SchemaViolation) {
-        if self.faults.len() < ERRORS_MAX {
-            self.faults.push(fault());
+impl Violations {
+    /// Adds a violation: it is kept up to the limit, and only counted beyond.
+    fn push(&mut self, violation: impl FnOnce() -> SchemaViolation) {
+        if self.kept.len() < ERRORS_MAX {
+            self.kept.push(violation());
         } else {
             self.more += 1;
         }
     }
 }
 
-/// The path of a value, written out only if the value has a fault.
-enum Place<'a> {
+/// The path of a value, written out only for a violation.
+enum ValuePath<'a> {
     Top,
-    Member(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Member(&'a ValuePath<'a>, &'a str),
+    Item(&'a ValuePath<'a>, usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Top => f.write_str("arguments"),
@@ -238,19 +239,25 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut Found) {
-    let mut fault = |problem| found.push(|| SchemaViolation { field: place.to_string(), problem });
+fn check(
+    schema: &Map<String, Value>,
+    value: &Value,
+    path: &ValuePath,
+    violations: &mut Violations,
+) {
+    let mut report =
+        |problem| violations.push(|| SchemaViolation { field: path.to_string(), problem });
     let expected = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     match (expected, value) {
-        ("object", Value::Object(map)) => check_object(schema, map, place, found),
+        ("object", Value::Object(map)) => check_object(schema, map, path, violations),
         ("array", Value::Array(items)) => {
             let maximum = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
             if items.len() as u64 > maximum {
-                return fault(Problem::TooMany { maximum, found: items.len() });
+                return report(Problem::TooMany { maximum, found: items.len() });
             }
             if let Some(Value::Object(schema)) = schema.get("items") {
                 for (index, item) in items.iter().enumerate() {
-                    check(schema, item, &Place::Item(place, index), found);
+                    check(schema, item, &ValuePath::Item(path, index), violations);
                 }
             }
         }
@@ -259,10 +266,10 @@ fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut 
                 let allowed: Vec<String> =
                     allowed.iter().filter_map(Value::as_str).map(String::from).collect();
                 if !allowed.contains(text) {
-                    fault(Problem::NotOneOf { allowed, found: text.clone() });
+                    report(Problem::NotOneOf { allowed, found: text.clone() });
                 }
             } else if !fits(schema, text) {
-                fault(Problem::Malformed { found: text.clone() });
+                report(Problem::Malformed { found: text.clone() });
             }
         }
         ("integer", Value::Number(number)) => {
@@ -272,11 +279,11 @@ fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut 
             let exact = |limit: i64| limit as f64;
             let found = value.clone();
             if amount.fract() != 0.0 {
-                fault(Problem::WrongType { expected: "an integer".into(), found });
+                report(Problem::WrongType { expected: "an integer".into(), found });
             } else if let Some(minimum) = limit("minimum").filter(|it| amount < exact(*it)) {
-                fault(Problem::TooSmall { minimum, found });
+                report(Problem::TooSmall { minimum, found });
             } else if let Some(maximum) = limit("maximum").filter(|it| amount > exact(*it)) {
-                fault(Problem::TooLarge { maximum, found });
+                report(Problem::TooLarge { maximum, found });
             }
         }
         ("boolean", Value::Bool(_)) => {}
@@ -284,14 +291,14 @@ fn check(schema: &Map<String, Value>, value: &Value, place: &Place, found: &mut 
             let article = if expected.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
             let expected = format!("{article} {expected}");
             // The error names only the type: the value may be a whole file.
-            let found = if value.is_number() { value.clone() } else { blank(value) };
-            fault(Problem::WrongType { expected, found });
+            let found = if value.is_number() { value.clone() } else { without_contents(value) };
+            report(Problem::WrongType { expected, found });
         }
     }
 }
 
 /// Returns a value of the same type, without its contents.
-fn blank(value: &Value) -> Value {
+fn without_contents(value: &Value) -> Value {
     match value {
         Value::String(_) => Value::String(String::new()),
         Value::Array(_) => Value::Array(Vec::new()),
@@ -303,13 +310,13 @@ fn blank(value: &Value) -> Value {
 fn check_object(
     schema: &Map<String, Value>,
     map: &Map<String, Value>,
-    place: &Place,
-    found: &mut Found,
+    path: &ValuePath,
+    violations: &mut Violations,
 ) {
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let path = |name: &str| Place::Member(place, name).to_string();
+    let field = |name: &str| ValuePath::Member(path, name).to_string();
     let ours = properties.keys().map(String::as_str);
     let misnamed = |name: &str| {
         let mut unknown = map.keys().filter(|key| !properties.contains_key(*key));
@@ -318,19 +325,19 @@ fn check_object(
     for name in required.iter().filter_map(Value::as_str) {
         // A property that is given by another name is reported by that name.
         if map.get(name).is_none_or(Value::is_null) && !misnamed(name) {
-            found.push(|| SchemaViolation { field: path(name), problem: Problem::Missing });
+            violations.push(|| SchemaViolation { field: field(name), problem: Problem::Missing });
         }
     }
     for (name, value) in map {
         match properties.get(name) {
             Some(Value::Object(_)) if value.is_null() => {} // absent, or missing above
             Some(Value::Object(schema)) => {
-                check(schema, value, &Place::Member(place, name), found);
+                check(schema, value, &ValuePath::Member(path, name), violations);
             }
-            _ => found.push(|| {
+            _ => violations.push(|| {
                 let known = properties.keys().cloned().collect();
                 let problem = Problem::Unknown { known, meant: meant(properties, name) };
-                SchemaViolation { field: path(&cut(name)), problem }
+                SchemaViolation { field: field(&cut(name)), problem }
             }),
         }
     }
@@ -418,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_says_where_it_is_and_what_would_be_right() {
+    fn a_violation_says_where_it_is_and_what_would_be_right() {
         let schema = json!({ "type": "object", "additionalProperties": false, "properties": {
             "hash": { "type": "string", "pattern": HASH },
             "list": { "type": "array", "maxItems": 3 },

@@ -25,6 +25,7 @@ pub(crate) enum Wording {
 }
 
 /// Makes the failure for an error of the store; `target` as given in the arguments.
+#[expect(clippy::too_many_lines, reason = "a table, one row for each error")]
 pub(crate) fn failure(
     error: &StoreError,
     target: &str,

@@ -20,8 +20,8 @@ use crate::line_number::Base;
 use crate::{Context, Failure, FailureKind};
 
 /// Most errors that are reported, and most characters that are shown of the line of each.
-const MOST_TOLD: usize = 10;
-const LINE_SHOWN: usize = 80;
+const ERRORS_SHOWN_MAX: usize = 10;
+const LINE_CHARS_MAX: usize = 80;
 
 const TOO_LARGE: &str = "the file is too large";
 
@@ -60,34 +60,41 @@ impl Versions {
     }
 
     /// Parses the versions and returns the errors that the change introduced.
-    pub fn look(&self, path: &str, stop: &dyn Fn() -> bool) -> Look {
+    pub fn check_syntax(&self, path: &str, stop: &dyn Fn() -> bool) -> SyntaxCheck {
         if self.before.as_ref() == Some(&self.after) {
-            return Look::Fine;
+            return SyntaxCheck::Passed;
         }
         if let Some(why) = self.unparsable(path) {
-            return Look::Unknown(why);
+            return SyntaxCheck::Skipped(why);
         }
         // A previous version that is not text counts as empty.
         let before = self.before.clone().and_then(|bytes| Text::decode(bytes).ok());
         let before = before.unwrap_or_else(Text::empty);
         let Ok(after) = Text::decode(Arc::clone(&self.after)) else {
-            return Look::Unknown("it is not text");
+            return SyntaxCheck::Skipped("it is not text");
         };
-        match look(path, before.as_str(), after.as_str(), stop) {
+        match check_syntax(path, before.as_str(), after.as_str(), stop) {
             // The old version is too large, then; it is not parsed unless it has to be.
-            Look::Unknown(_) if self.before.as_ref().is_some_and(is_too_large) => {
-                Look::Unknown(TOO_LARGE)
+            SyntaxCheck::Skipped(_) if self.before.as_ref().is_some_and(is_too_large) => {
+                SyntaxCheck::Skipped(TOO_LARGE)
             }
-            look => look,
+            check => check,
         }
     }
 }
 
 /// Returns the errors of `after` that `before` did not have. Must not be called while a file is locked.
-pub(crate) fn look(path: &str, before: &str, after: &str, stop: &dyn Fn() -> bool) -> Look {
+pub(crate) fn check_syntax(
+    path: &str,
+    before: &str,
+    after: &str,
+    stop: &dyn Fn() -> bool,
+) -> SyntaxCheck {
     match code::syntax::new_errors(path, before, after, stop) {
-        None => Look::Unknown("it takes too long to parse"),
-        Some(errors) => NewErrors::of(errors, after).map_or(Look::Fine, Look::Broken),
+        None => SyntaxCheck::Skipped("it takes too long to parse"),
+        Some(errors) => {
+            NewErrors::of(errors, after).map_or(SyntaxCheck::Passed, SyntaxCheck::Failed)
+        }
     }
 }
 
@@ -96,17 +103,17 @@ fn is_too_large(bytes: &Arc<Vec<u8>>) -> bool {
 }
 
 /// The result of parsing both versions.
-pub(crate) enum Look {
-    Fine,
-    Broken(NewErrors),
+pub(crate) enum SyntaxCheck {
+    Passed,
+    Failed(NewErrors),
     /// It could not be parsed, for this reason.
-    Unknown(&'static str),
+    Skipped(&'static str),
 }
 
 /// The errors of a text that the version before did not have: at least one.
 pub(crate) struct NewErrors {
     /// The first errors, each with its line.
-    told: Vec<(SyntaxError, String)>,
+    shown: Vec<(SyntaxError, String)>,
     more: usize,
 }
 
@@ -117,28 +124,28 @@ impl NewErrors {
         errors.dedup_by(|one, last| {
             (one.bytes.start, &one.message) == (last.bytes.start, &last.message)
         });
-        let more = errors.len().saturating_sub(MOST_TOLD);
-        errors.truncate(MOST_TOLD);
+        let more = errors.len().saturating_sub(ERRORS_SHOWN_MAX);
+        errors.truncate(ERRORS_SHOWN_MAX);
         let with_line = |error: SyntaxError| {
             let line = lines::lines(text).nth(error.line);
             let line = line.map_or("", |line| &text[line.start..line.end]);
-            (error, cut(line.trim(), LINE_SHOWN))
+            (error, cut(line.trim(), LINE_CHARS_MAX))
         };
-        let told: Vec<_> = errors.into_iter().map(with_line).collect();
-        (!told.is_empty()).then_some(Self { told, more })
+        let shown: Vec<_> = errors.into_iter().map(with_line).collect();
+        (!shown.is_empty()).then_some(Self { shown, more })
     }
 
     fn count(&self) -> usize {
-        self.told.len() + self.more
+        self.shown.len() + self.more
     }
 
     /// Describes the first `most` errors with their places, and says how many more there are.
     pub fn describe(&self, most: usize, base: Base) -> Vec<String> {
-        let shown = self.told.iter().take(most);
+        let shown = self.shown.iter().take(most);
         let mut lines: Vec<_> = shown
             .map(|(error, line)| match line.as_str() {
-                line if error.message.contains(line) => place(error, base),
-                line => format!("{}, in `{line}`", place(error, base)),
+                line if error.message.contains(line) => with_position(error, base),
+                line => format!("{}, in `{line}`", with_position(error, base)),
             })
             .collect();
         match self.count() - lines.len() {
@@ -151,9 +158,9 @@ impl NewErrors {
     /// Returns the errors as warnings about a file that was written nevertheless.
     pub fn warnings(&self) -> Vec<String> {
         let mut lines: Vec<_> = self
-            .told
+            .shown
             .iter()
-            .map(|(error, _)| format!("syntax warning: {}", place(error, Base::One)))
+            .map(|(error, _)| format!("syntax warning: {}", with_position(error, Base::One)))
             .collect();
         if self.more > 0 {
             lines.push(format!("... and {} more syntax warnings", self.more));
@@ -163,7 +170,7 @@ impl NewErrors {
 
     /// Adds the errors to the data of an answer, with lines and columns counted from 1.
     pub fn add_to(&self, data: &mut Map<String, Value>) {
-        let warnings = self.told.iter().map(|(error, _)| {
+        let warnings = self.shown.iter().map(|(error, _)| {
             let SyntaxError { line, column, message, .. } = error;
             json!({ "line": line + 1, "column": column + 1, "message": message })
         });
@@ -176,15 +183,15 @@ impl NewErrors {
     fn refusal(&self, path: &str, base: Base) -> Failure {
         let (count, plural) = (self.count(), if self.count() == 1 { "" } else { "s" });
         let message = format!("{count} new syntax error{plural} in {}", short(path));
-        let places = self.describe(MOST_TOLD, base).join("\n");
+        let places = self.describe(ERRORS_SHOWN_MAX, base).join("\n");
         let from = base.show(0);
-        Failure::new(FailureKind::Invalid, message.clone()).with_faults(vec![message]).with_hint(format!(
+        Failure::new(FailureKind::Invalid, message.clone()).with_argument_errors(vec![message]).with_hint(format!(
             "nothing was written; in the new text, lines and columns counted from {from}:\n{places}"
         ))
     }
 }
 
-fn place(error: &SyntaxError, base: Base) -> String {
+fn with_position(error: &SyntaxError, base: Base) -> String {
     let (line, column) = (base.show(error.line), base.show(error.column));
     format!("line {line}, column {column}: {}", error.message)
 }
@@ -193,7 +200,7 @@ fn place(error: &SyntaxError, base: Base) -> String {
 pub(crate) enum Halt {
     Failed(Failure),
     /// These versions have to be parsed first.
-    Unseen(Versions),
+    Unchecked(Versions),
 }
 
 impl From<Failure> for Halt {
@@ -209,26 +216,26 @@ pub(crate) struct Verifier<'a> {
     base: Base,
     cx: &'a Context<'a>,
     /// The versions parsed last, and why they could not be checked, if so.
-    seen: Option<(Versions, Option<&'static str>)>,
+    checked: Option<(Versions, Option<&'static str>)>,
     /// The reason why the versions admitted last could not be checked, if so.
-    in_vain: Cell<Option<&'static str>>,
+    unchecked_reason: Cell<Option<&'static str>>,
 }
 
 impl<'a> Verifier<'a> {
     pub fn new(verify: Option<Verify>, path: &'a str, base: Base, cx: &'a Context<'a>) -> Self {
-        Self { verify, path, base, cx, seen: None, in_vain: Cell::new(None) }
+        Self { verify, path, base, cx, checked: None, unchecked_reason: Cell::new(None) }
     }
 
     /// Checks if these versions may be written. Parses nothing, since the file is locked.
     pub fn admit(&self, versions: &Versions) -> Result<(), Halt> {
-        self.in_vain.set(None);
+        self.unchecked_reason.set(None);
         if self.verify.is_none() || versions.before.as_ref() == Some(&versions.after) {
             return Ok(());
         }
-        self.in_vain.set(match &self.seen {
-            Some((seen, in_vain)) if seen.are_same(versions) => *in_vain,
+        self.unchecked_reason.set(match &self.checked {
+            Some((checked, unchecked_reason)) if checked.are_same(versions) => *unchecked_reason,
             _ => match versions.unparsable(self.path) {
-                None => return Err(Halt::Unseen(versions.clone())),
+                None => return Err(Halt::Unchecked(versions.clone())),
                 why => why,
             },
         });
@@ -248,30 +255,30 @@ impl<'a> Verifier<'a> {
                 Err(UpdateError::Change(Halt::Failed(failure))) => {
                     return Err(UpdateError::Change(failure));
                 }
-                Err(UpdateError::Change(Halt::Unseen(versions))) => self.look(versions)?,
+                Err(UpdateError::Change(Halt::Unchecked(versions))) => self.parse(versions)?,
             }
         }
     }
 
-    fn look(&mut self, versions: Versions) -> Result<(), UpdateError<Failure>> {
-        let look = versions.look(self.path, &|| interrupted(self.cx).is_some());
+    fn parse(&mut self, versions: Versions) -> Result<(), UpdateError<Failure>> {
+        let check = versions.check_syntax(self.path, &|| interrupted(self.cx).is_some());
         if let Some(why) = interrupted(self.cx) {
             return Err(UpdateError::Store(why));
         }
-        let in_vain = match look {
-            Look::Fine => None,
-            Look::Unknown(why) => Some(why),
-            Look::Broken(errors) => {
+        let unchecked_reason = match check {
+            SyntaxCheck::Passed => None,
+            SyntaxCheck::Skipped(why) => Some(why),
+            SyntaxCheck::Failed(errors) => {
                 return Err(UpdateError::Change(errors.refusal(self.path, self.base)));
             }
         };
-        self.seen = Some((versions, in_vain));
+        self.checked = Some((versions, unchecked_reason));
         Ok(())
     }
 
     /// Returns the note that the admitted versions could not be checked, if so.
     pub fn note(&self) -> Option<String> {
-        self.in_vain.get().map(|why| format!("syntax not checked: {why}"))
+        self.unchecked_reason.get().map(|why| format!("syntax not checked: {why}"))
     }
 }
 
@@ -299,11 +306,11 @@ mod tests {
     }
 
     /// Describes the result of parsing: nothing, the places, or the reason why it could not be checked.
-    fn looked(path: &str, before: Option<&[u8]>, after: &[u8]) -> String {
-        match versions(before, after).look(path, &|| false) {
-            Look::Fine => String::new(),
-            Look::Broken(errors) => errors.describe(2, Base::One).join("; "),
-            Look::Unknown(why) => format!("? {why}"),
+    fn checked_words(path: &str, before: Option<&[u8]>, after: &[u8]) -> String {
+        match versions(before, after).check_syntax(path, &|| false) {
+            SyntaxCheck::Passed => String::new(),
+            SyntaxCheck::Failed(errors) => errors.describe(2, Base::One).join("; "),
+            SyntaxCheck::Skipped(why) => format!("? {why}"),
         }
     }
 
@@ -313,7 +320,7 @@ mod tests {
     #[test]
     fn only_what_a_change_brought_is_told() {
         let check = |before: Option<&str>, after: &str, told: &str| {
-            assert_eq!(looked("a.json", before.map(str::as_bytes), after.as_bytes()), told);
+            assert_eq!(checked_words("a.json", before.map(str::as_bytes), after.as_bytes()), told);
         };
         check(None, "[1]", "");
         check(None, "", "");
@@ -334,7 +341,7 @@ mod tests {
     #[test]
     fn what_cannot_be_parsed_has_no_errors() {
         let check = |path: &str, before: Option<&[u8]>, after: &[u8], told: &str| {
-            assert_eq!(looked(path, before, after), told);
+            assert_eq!(checked_words(path, before, after), told);
         };
         check("a", None, b"(", "? the language of the file is not known");
         check("a.json", Some(b"\xff"), b"[1]", "");
@@ -342,8 +349,8 @@ mod tests {
         check("a.json", None, &vec![b' '; LARGEST + 1], "? the file is too large");
         check("a.json", Some(&vec![b'['; LARGEST + 1]), b"[", "? the file is too large");
         check("a.json", Some(&vec![b'['; LARGEST + 1]), b"[1]", "");
-        let stopped = versions(None, b"[").look("a.json", &|| true);
-        assert!(matches!(stopped, Look::Unknown("it takes too long to parse")));
+        let stopped = versions(None, b"[").check_syntax("a.json", &|| true);
+        assert!(matches!(stopped, SyntaxCheck::Skipped("it takes too long to parse")));
     }
 
     /// Runs an update in which `write` decides what to write. The file is the first of `texts`, and another program

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tools::tool::arguments_memory;
+use tools::arguments_memory;
 
 use super::CodexMessage;
 

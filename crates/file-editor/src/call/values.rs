@@ -30,7 +30,7 @@ pub fn read(tool: &ToolSpec, words: &[OsString], max_bytes: u64) -> Result<Value
 }
 
 fn invalid(errors: Vec<String>) -> Failure {
-    Failure::new(FailureKind::Invalid, errors.join("; ")).with_faults(errors)
+    Failure::new(FailureKind::Invalid, errors.join("; ")).with_argument_errors(errors)
 }
 
 fn split(word: &OsString) -> Result<(&str, &str), String> {

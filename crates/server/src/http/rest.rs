@@ -40,7 +40,7 @@ pub async fn answer(
         let faults = vec![json_arguments::TOO_MANY.into()];
         return failed(
             tool,
-            &Failure::new(FailureKind::Invalid, "Invalid params").with_faults(faults),
+            &Failure::new(FailureKind::Invalid, "Invalid params").with_argument_errors(faults),
         );
     }
     let arguments = match serde_json::from_slice::<&RawValue>(&body)
@@ -103,7 +103,7 @@ fn expected_hash(headers: &HeaderMap) -> Result<Option<Hash>, Failure> {
     let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
     quoted.and_then(|hash| hash.parse().ok()).map(Some).ok_or_else(|| {
         let fault = "If-Match must be one ETag, as returned by the last answer about the file";
-        Failure::new(FailureKind::Invalid, fault).with_faults(vec![fault.into()])
+        Failure::new(FailureKind::Invalid, fault).with_argument_errors(vec![fault.into()])
     })
 }
 

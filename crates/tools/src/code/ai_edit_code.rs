@@ -18,7 +18,7 @@ use super::conflict;
 use crate::answer::{self, Mode, Outcome, short};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::SchemaViolation;
-use crate::syntax::{self, Look, NewErrors, Verifier, Verify, Versions};
+use crate::syntax::{self, NewErrors, SyntaxCheck, Verifier, Verify, Versions};
 use crate::{
     ArgumentError, Context, Effect, Failure, FailureKind, Generator, Tool, ToolOutput, schema,
 };
@@ -26,9 +26,9 @@ use crate::{
 /// The byte order mark.
 const MARK: char = '\u{feff}';
 /// Placeholder for several lines, until it is replaced.
-const LEFT: &str = "x";
+const PLACEHOLDER: &str = "x";
 /// Most syntax errors that a model is shown at once: most follow from the first.
-const ERRORS_TOLD: usize = 3;
+const ERRORS_SHOWN_MAX: usize = 3;
 
 /// Edit a source file by lines: insert, replace or delete them. Lines are 1-based, `start_line` and `end_line` both included. `code_block` is written as given, with the file's own line breaks; all else stays as it is. Pass a hash you were given as `expected_hash`, and lines that have changed since are not touched.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -57,12 +57,12 @@ pub struct AiEditCode {
     verify: Option<Verify>,
     #[serde(skip)]
     #[schemars(skip)]
-    written: Option<Written>,
+    generated: Option<GeneratedText>,
 }
 
 /// The file with the code that a language model generated.
 #[derive(Clone, Debug)]
-struct Written {
+struct GeneratedText {
     /// The whole new text, and the hash of the file it was made from.
     text: Arc<String>,
     before: Hash,
@@ -80,7 +80,7 @@ enum EditType {
 /// What `ai_edit_code` answers.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-struct Answer {
+struct AiEditCodeAnswer {
     status: Status,
     file_path: String,
     message: String,
@@ -137,18 +137,18 @@ impl Tool for AiEditCode {
     type Toolset = super::Code;
 
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema::answer::<Answer>())
+        Some(schema::answer::<AiEditCodeAnswer>())
     }
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
         let (lines, ends) = (self.start_line.is_some(), self.end_line.is_some());
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         if ends && !lines {
-            faults.push(ArgumentError::new(
+            errors.push(ArgumentError::new(
                 "`end_line` was given without `start_line`",
                 "give both, or `start_line` alone for one line",
             ));
@@ -156,33 +156,33 @@ impl Tool for AiEditCode {
         if let (Some(start), Some(end)) = (self.start_line, self.end_line)
             && start > end
         {
-            faults.push(ArgumentError::new(
+            errors.push(ArgumentError::new(
                 format!("`start_line` {} is after `end_line` {}", start.given(), end.given()),
                 "both lines are included, so they may be the same",
             ));
         }
         match self.edit_type() {
-            EditType::Insert if ends => faults.push(ArgumentError::new(
+            EditType::Insert if ends => errors.push(ArgumentError::new(
                 "`insert` has no `end_line`",
                 "leave it out, or use `replace`",
             )),
-            EditType::Replace | EditType::Delete if !lines => faults.push(ArgumentError::new(
+            EditType::Replace | EditType::Delete if !lines => errors.push(ArgumentError::new(
                 format!("`{}` needs `start_line`", self.edit_type().name()),
                 "say which lines; `end_line` may be left out for one line",
             )),
-            EditType::Delete if self.code_block.is_some() => faults.push(ArgumentError::new(
+            EditType::Delete if self.code_block.is_some() => errors.push(ArgumentError::new(
                 "`delete` cannot have a `code_block`",
                 "leave it out, or use `replace`",
             )),
             _ => {}
         }
         if self.code_block.as_deref().is_some_and(answer::has_nul) {
-            faults.push(ArgumentError::new(
+            errors.push(ArgumentError::new(
                 "`code_block` contains a NUL character",
                 "a text file cannot hold one",
             ));
         }
-        faults
+        errors
     }
 
     fn targets(&self) -> Vec<&str> {
@@ -198,13 +198,13 @@ impl Tool for AiEditCode {
         let refused = |error| super::refused(&self.target_file, &error, cx.limits);
         let version = cx.store.read_for_update(&path, cx.call).map_err(refused)?;
         let (old, before) = self.read(version.as_ref())?;
-        let written = self.write(&old, before, cx, generator)?;
-        let ready = Self { written: Some(written), ..self };
+        let generated = self.generate_text(&old, before, cx, generator)?;
+        let ready = Self { generated: Some(generated), ..self };
         Ok([ready.clone(), ready])
     }
 
     fn generated_bytes(&self) -> usize {
-        self.written.as_ref().map_or(0, |written| written.text.len())
+        self.generated.as_ref().map_or(0, |generated| generated.text.len())
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
@@ -239,7 +239,8 @@ impl Tool for AiEditCode {
     }
 }
 
-struct Edited {
+/// The effect of the edit, made or in a dry run.
+struct CodeEdit {
     outcome: Outcome,
     diff: String,
     errors: Option<NewErrors>,
@@ -281,13 +282,13 @@ impl AiEditCode {
     }
 
     /// Has the language model generate the new text.
-    fn write(
+    fn generate_text(
         &self,
         old: &Text,
         before: Hash,
         cx: &Context,
         generator: &Generator,
-    ) -> Result<Written, Failure> {
+    ) -> Result<GeneratedText, Failure> {
         let total = count(old.as_str());
         let lines = self.lines();
         let scope = match (self.edit_type(), &lines, self.edit_type) {
@@ -313,9 +314,9 @@ impl AiEditCode {
         let check = |new: &str| match new {
             new if answer::has_nul(new) => Err("it contains a NUL character".into()),
             new if new.starts_with(MARK) => Err("it begins with a byte order mark".into()),
-            new => match syntax::look(&self.target_file, old.as_str(), new, &cancelled) {
-                Look::Broken(errors) => Err(unparsable(&errors)),
-                Look::Fine | Look::Unknown(_) => Ok(()),
+            new => match syntax::check_syntax(&self.target_file, old.as_str(), new, &cancelled) {
+                SyntaxCheck::Failed(errors) => Err(unparsable(&errors)),
+                SyntaxCheck::Passed | SyntaxCheck::Skipped(_) => Ok(()),
             },
         };
         let generated =
@@ -328,34 +329,34 @@ impl AiEditCode {
         })?;
         let mark = &old.whole()[..old.whole().len() - old.as_str().len()];
         let text = Arc::new([mark, &generated.text].concat());
-        Ok(Written { text, before, by: generator.model.model().to_owned() })
+        Ok(GeneratedText { text, before, by: generator.model.model().to_owned() })
     }
 
     /// Returns the errors that the agent's own code introduced. Generated code was refused for them, and so was a
     /// verified edit.
     fn warn_of(&self, versions: &Versions, cx: &Context) -> Option<NewErrors> {
-        if self.written.is_some() || self.verify.is_some() {
+        if self.generated.is_some() || self.verify.is_some() {
             return None;
         }
-        match versions.look(&self.target_file, &|| syntax::interrupted(cx).is_some()) {
-            Look::Broken(errors) => Some(errors),
-            Look::Fine | Look::Unknown(_) => None,
+        match versions.check_syntax(&self.target_file, &|| syntax::interrupted(cx).is_some()) {
+            SyntaxCheck::Failed(errors) => Some(errors),
+            SyntaxCheck::Passed | SyntaxCheck::Skipped(_) => None,
         }
     }
 
     /// Returns the new contents of the file, and the facts for the answer.
-    fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, Edited), Failure> {
+    fn change(&self, old: Option<&Version>, cx: &Context) -> Result<(Vec<u8>, CodeEdit), Failure> {
         let (old, before) = self.read(old)?;
-        let (new, changed) = match &self.written {
-            Some(written) if written.before != before => {
+        let (new, changed) = match &self.generated {
+            Some(generated) if generated.before != before => {
                 return Err(Failure::stale(&short(&self.target_file), Some(before)).with_hint(
                     "it changed while the model was writing; nothing was written, call again",
                 ));
             }
-            Some(written) => {
+            Some(generated) => {
                 let mut changed = ComposedSplices::new();
-                changed.add(0..old.whole().len(), written.text.len());
-                (written.text.to_string(), changed)
+                changed.add(0..old.whole().len(), generated.text.len());
+                (generated.text.to_string(), changed)
             }
             None => self.edit(&old)?,
         };
@@ -375,7 +376,7 @@ impl AiEditCode {
             mode,
             notes: Vec::new(),
         };
-        Ok((new.into_bytes(), Edited { outcome, diff, errors: None }))
+        Ok((new.into_bytes(), CodeEdit { outcome, diff, errors: None }))
     }
 
     /// Checks the expected hash, which may be that of the file or of the lines: a caller that was shown a few lines has
@@ -406,7 +407,7 @@ impl AiEditCode {
         let (line, name) = (Base::One.show(line), kind.name());
         let message = format!("Line {line} out of range for {name} operation");
         Err(Failure::new(FailureKind::Invalid, message.clone())
-            .with_faults(vec![message])
+            .with_argument_errors(vec![message])
             .with_hint(Base::One.interval(valid)))
     }
 
@@ -424,9 +425,9 @@ impl AiEditCode {
                 let (Some(first), Some(last)) = (line(lines.start), line(lines.end - 1)) else {
                     return Err(Failure::new(FailureKind::Internal, "Internal error"));
                 };
-                changed.add(mark + first.start..mark + last.end, LEFT.len());
+                changed.add(mark + first.start..mark + last.end, PLACEHOLDER.len());
                 let (above, below) = (&old.as_str()[..first.start], &old.as_str()[last.end..]);
-                Cow::Owned([above, LEFT, below].concat())
+                Cow::Owned([above, PLACEHOLDER, below].concat())
             }
             _ => Cow::Borrowed(old.as_str()),
         };
@@ -445,7 +446,7 @@ impl AiEditCode {
         Ok(([&old.whole()[..mark], &new].concat(), changed))
     }
 
-    fn reply(&self, Edited { outcome, diff, errors }: Edited) -> ToolOutput {
+    fn reply(&self, CodeEdit { outcome, diff, errors }: CodeEdit) -> ToolOutput {
         let message = match (outcome.mode, outcome.changed) {
             (Mode::Write, true) => "File updated successfully.",
             (Mode::Write, false) => "Nothing changed: the file already has this text.",
@@ -454,7 +455,7 @@ impl AiEditCode {
         };
         let path = short(&self.target_file);
         let mut text = format!("{message}\n{path}");
-        if let Some(Written { by, .. }) = &self.written {
+        if let Some(GeneratedText { by, .. }) = &self.generated {
             let _ = write!(text, "\ngenerated by {}", short(by));
         }
         let warnings = errors.iter().flat_map(NewErrors::warnings);
@@ -474,7 +475,7 @@ impl AiEditCode {
         if let Some(errors) = &errors {
             errors.add_to(&mut data);
         }
-        let by = self.written.as_ref().map_or("agent", |written| &written.by);
+        let by = self.generated.as_ref().map_or("agent", |generated| &generated.by);
         data.insert("generated_by".into(), by.into());
         let hash = outcome.hash();
         ToolOutput { blocks, data: Some(data), hash, ..ToolOutput::default() }
@@ -483,6 +484,6 @@ impl AiEditCode {
 
 /// Tells a language model why its code does not parse.
 fn unparsable(errors: &NewErrors) -> String {
-    let places = errors.describe(ERRORS_TOLD, Base::One).join("; ");
+    let places = errors.describe(ERRORS_SHOWN_MAX, Base::One).join("; ");
     format!("the file would have new syntax errors: {places}")
 }

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::AlsoSearched;
 use super::budget::{self, Detail};
 use crate::answer::short;
 use crate::line_number::{Base, LineNumber};
@@ -45,7 +46,7 @@ pub struct AiGetCodeContext {
     #[schemars(length(max = 100))]
     globs: Option<Vec<String>>,
     /// Only such parts
-    kinds: Option<Vec<Part>>,
+    kinds: Option<Vec<KindFilter>>,
     /// How `symbols` are compared (default `exact`)
     r#match: Option<Matching>,
     /// Levels of folders and outlines (default 3)
@@ -92,7 +93,7 @@ enum Detailed {
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Part {
+enum KindFilter {
     Function,
     Method,
     Class,
@@ -107,21 +108,21 @@ enum Part {
     Field,
 }
 
-impl From<Part> for PartKind {
-    fn from(part: Part) -> Self {
-        match part {
-            Part::Function => Self::Function,
-            Part::Method => Self::Method,
-            Part::Class => Self::Class,
-            Part::Struct => Self::Struct,
-            Part::Enum => Self::Enum,
-            Part::Interface => Self::Interface,
-            Part::Trait => Self::Trait,
-            Part::Type => Self::Type,
-            Part::Constant => Self::Constant,
-            Part::Module => Self::Module,
-            Part::Macro => Self::Macro,
-            Part::Field => Self::Field,
+impl From<KindFilter> for PartKind {
+    fn from(kind: KindFilter) -> Self {
+        match kind {
+            KindFilter::Function => Self::Function,
+            KindFilter::Method => Self::Method,
+            KindFilter::Class => Self::Class,
+            KindFilter::Struct => Self::Struct,
+            KindFilter::Enum => Self::Enum,
+            KindFilter::Interface => Self::Interface,
+            KindFilter::Trait => Self::Trait,
+            KindFilter::Type => Self::Type,
+            KindFilter::Constant => Self::Constant,
+            KindFilter::Module => Self::Module,
+            KindFilter::Macro => Self::Macro,
+            KindFilter::Field => Self::Field,
         }
     }
 }
@@ -138,10 +139,17 @@ impl From<Included> for Section {
     }
 }
 
+/// The kind of an answer: what was asked for, or a map for a caller that asked for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ContextKind {
+    Answer,
+    Map,
+}
+
 /// What `ai_get_code_context` answers.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-struct Answer {
+struct AiGetCodeContextAnswer {
     root: String,
     results: Vec<ResultShape>,
     structure: StructureShape,
@@ -212,31 +220,32 @@ impl Tool for AiGetCodeContext {
     type Toolset = super::Code;
 
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema::answer::<Answer>())
+        Some(schema::answer::<AiGetCodeContextAnswer>())
     }
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         for given in self.files.iter().flatten() {
             if is_backwards(given) {
                 let message = format!("`files`: invalid line range in `{}`", short(given));
-                faults
-                    .push(ArgumentError::new(message, "for instance `src/a.rs:10-80`; lines count from 1"));
+                errors.push(ArgumentError::new(
+                    message,
+                    "for instance `src/a.rs:10-80`; lines count from 1",
+                ));
             }
         }
         for name in self.symbols.iter().flatten() {
             if Symbol::parse(name, NameMatching::Exact).is_none() {
                 let message = format!("`symbols`: `{}` is not a name", short(name));
-                let hint =
-                    "for instance `run`, `Walker/run` or `Walker::run`; to search for words use `query`";
-                faults.push(ArgumentError::new(message, hint));
+                let hint = "for instance `run`, `Walker/run` or `Walker::run`; to search for words use `query`";
+                errors.push(ArgumentError::new(message, hint));
             }
         }
-        faults
+        errors
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
@@ -245,12 +254,19 @@ impl Tool for AiGetCodeContext {
         let symbols: Vec<Symbol> = self.symbols();
         let sections: Vec<Section> =
             self.include.iter().flatten().map(|included| (*included).into()).collect();
-        let kinds: Vec<PartKind> = self.kinds.iter().flatten().map(|part| (*part).into()).collect();
+        let kinds: Vec<PartKind> = self.kinds.iter().flatten().map(|kind| (*kind).into()).collect();
         let number = |given: Option<LineNumber>| given.map(|given| given.index(Base::Zero));
         let query = self.query.as_deref().unwrap_or("").trim();
         let asks = !query.is_empty() || !symbols.is_empty() || self.files.is_some();
-        let is_map = !asks && !sections.contains(&Section::Outline);
-        let results = if is_map { RESULTS_OF_MAP } else { RESULTS };
+        let kind = if asks || sections.contains(&Section::Outline) {
+            ContextKind::Answer
+        } else {
+            ContextKind::Map
+        };
+        let results = match kind {
+            ContextKind::Answer => RESULTS,
+            ContextKind::Map => RESULTS_OF_MAP,
+        };
         let request = ContextRequest {
             query,
             symbols: &symbols,
@@ -261,7 +277,12 @@ impl Tool for AiGetCodeContext {
             depth: number(self.depth).unwrap_or(DEPTH),
             max_results: number(self.max_results).unwrap_or(results),
             start: self.start()?,
-            tree: super::tree(cx, self.path.as_deref(), self.globs.as_deref(), [false; 2])?,
+            tree: super::tree(
+                cx,
+                self.path.as_deref(),
+                self.globs.as_deref(),
+                AlsoSearched::default(),
+            )?,
         };
         let gathered = context::gather(cx.root, cx.store, &request, cx.call);
         let mut gathered = gathered.map_err(|error| {
@@ -272,7 +293,7 @@ impl Tool for AiGetCodeContext {
         let budget = budget::Budget {
             root: cx.root.path().display().to_string(),
             max_tokens: number(self.max_tokens).unwrap_or(TOKENS),
-            detail: self.detail(is_map),
+            detail: self.detail(kind),
             asked: self.digest(),
             elapsed: start.elapsed(),
         };
@@ -294,7 +315,7 @@ fn refuse_unreadable(gathered: &CodeContext, asked: usize, cx: &Context) -> Resu
                 SourceError::Store(StoreError::IsFolder) => {
                     let message = format!("{} is a folder", short(path));
                     Failure::new(FailureKind::Invalid, message.clone())
-                        .with_faults(vec![message])
+                        .with_argument_errors(vec![message])
                         .with_hint("`path` is for folders, `files` for files")
                 }
                 SourceError::Store(error) => super::refused(path, error, cx.limits),
@@ -335,13 +356,16 @@ impl AiGetCodeContext {
         Ok((files, excerpts))
     }
 
-    fn detail(&self, is_map: bool) -> Detail {
-        match self.detail {
-            Some(Detailed::Paths) => Detail::Path,
-            Some(Detailed::Signatures) => Detail::Signature,
+    fn detail(&self, kind: ContextKind) -> Detail {
+        match (self.detail, kind) {
+            (Some(Detailed::Paths), _) => Detail::Path,
             // A caller that knows nothing yet is better served with many heads than with a few bodies.
-            Some(Detailed::Auto) | None if is_map => Detail::Signature,
-            Some(Detailed::Auto | Detailed::Body) | None => Detail::Body,
+            (Some(Detailed::Signatures), _) | (Some(Detailed::Auto) | None, ContextKind::Map) => {
+                Detail::Signature
+            }
+            (Some(Detailed::Auto) | None, ContextKind::Answer) | (Some(Detailed::Body), _) => {
+                Detail::Body
+            }
         }
     }
 
@@ -358,7 +382,7 @@ impl AiGetCodeContext {
         budget::parse_cursor(cursor, &self.digest()).ok_or_else(|| {
             let message = "`cursor` does not belong to this query".to_owned();
             Failure::new(FailureKind::Invalid, message.clone())
-                .with_faults(vec![message])
+                .with_argument_errors(vec![message])
                 .with_hint("pass the `next_cursor` of the previous page with the same arguments, or leave it out")
         })
     }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::AlsoSearched;
 use crate::line_number::{Base, LineNumber};
 use crate::schema::SchemaViolation;
 use crate::{ArgumentError, Context, Effect, Failure, Tool, ToolOutput, schema};
@@ -47,7 +48,7 @@ pub struct SearchFiles {
     #[schemars(range(min = 0, max = 20))]
     context: Option<LineNumber>,
     /// Default `lines`; `counts`: only how many match in which files
-    show: Option<Shown>,
+    show: Option<ShowOption>,
     /// Results of a page, at most 1000 (default 100)
     #[schemars(range(min = 1, max = 1000))]
     max_results: Option<LineNumber>,
@@ -65,7 +66,7 @@ enum CaseRule {
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Shown {
+enum ShowOption {
     Lines,
     Counts,
 }
@@ -73,7 +74,7 @@ enum Shown {
 /// What `search_files` answers.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-struct Answer {
+struct SearchFilesAnswer {
     files: Vec<FileShape>,
     matching_lines: u64,
     matching_files: u64,
@@ -118,19 +119,19 @@ impl Tool for SearchFiles {
     type Toolset = super::Code;
 
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema::answer::<Answer>())
+        Some(schema::answer::<SearchFilesAnswer>())
     }
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         if self.pattern.is_empty() {
-            faults.push(ArgumentError::new("`pattern` is empty", "say what to search for"));
+            errors.push(ArgumentError::new("`pattern` is empty", "say what to search for"));
         }
-        faults
+        errors
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
@@ -143,11 +144,14 @@ impl Tool for SearchFiles {
                 cx,
                 self.path.as_deref(),
                 self.globs.as_deref(),
-                [self.hidden == Some(true), self.ignored == Some(true)],
+                AlsoSearched {
+                    hidden: self.hidden == Some(true),
+                    ignored: self.ignored == Some(true),
+                },
             )?,
             show: match self.show {
-                Some(Shown::Counts) => ResultKind::Counts,
-                Some(Shown::Lines) | None => ResultKind::Lines,
+                Some(ShowOption::Counts) => ResultKind::Counts,
+                Some(ShowOption::Lines) | None => ResultKind::Lines,
             },
             before: context,
             after: context,
@@ -157,8 +161,10 @@ impl Tool for SearchFiles {
         let found = search::search(cx.root, &pattern, &options, cx.call).map_err(|error| {
             let path = self.path.as_deref().unwrap_or(".");
             match error {
-                SearchError::Cursor => super::invalid("`cursor` does not come from a search".into())
-                    .with_hint("pass the `next_cursor` of the previous page, or leave it out"),
+                SearchError::Cursor => {
+                    super::invalid("`cursor` does not come from a search".into())
+                        .with_hint("pass the `next_cursor` of the previous page, or leave it out")
+                }
                 SearchError::Store(error) => super::refused_folder(path, &error, cx.limits),
             }
         })?;

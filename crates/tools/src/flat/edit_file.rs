@@ -62,7 +62,7 @@ pub(super) enum Operation {
 /// What `edit_file` answers.
 #[derive(JsonSchema)]
 #[expect(dead_code, clippy::struct_excessive_bools, reason = "only its schema is used")]
-struct Answer {
+struct EditFileAnswer {
     /// True when the edits were applied.
     success: bool,
     /// Number of lines affected.
@@ -94,17 +94,17 @@ impl Tool for EditFile {
     type Toolset = super::Flat;
 
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema::answer::<Answer>())
+        Some(schema::answer::<EditFileAnswer>())
     }
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
         let edits = self.edits.iter().flatten();
         let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
-        faults(edits, self.append.as_deref())
+        argument_errors(edits, self.append.as_deref())
     }
 
     fn targets(&self) -> Vec<&str> {
@@ -113,7 +113,7 @@ impl Tool for EditFile {
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let edits = self.edits.unwrap_or_default();
-        let request = Request {
+        let request = EditRequest {
             name: self.name,
             edits: edits
                 .into_iter()
@@ -121,9 +121,9 @@ impl Tool for EditFile {
                 .collect(),
             append: self.append,
             create: match self.create_if_missing {
-                None => Create::ByEdits,
-                Some(true) => Create::Always,
-                Some(false) => Create::Never,
+                None => IfMissing::ByEdits,
+                Some(true) => IfMissing::Always,
+                Some(false) => IfMissing::Never,
             },
             expected: self.expected_hash.and_then(|hash| hash.parse().ok()),
             mode: Mode::of(self.dry_run),
@@ -135,9 +135,18 @@ impl Tool for EditFile {
     }
 }
 
-fn reply(request: &Request, edited: Edited) -> ToolOutput {
-    let Edited { lines_modified, total_lines, created, changed, before, after, diff, notes } =
-        edited;
+fn reply(request: &EditRequest, edited: LineEditOutcome) -> ToolOutput {
+    let mut data = plain_data(&edited);
+    let LineEditOutcome {
+        lines_modified,
+        total_lines,
+        created,
+        changed,
+        before,
+        after,
+        diff,
+        notes,
+    } = edited;
     let text = format!(
         "File edited successfully: {}\nLines modified: {lines_modified}\nTotal lines: {total_lines}\nFile created: {created}",
         request.name
@@ -147,7 +156,6 @@ fn reply(request: &Request, edited: Edited) -> ToolOutput {
     if !diff.is_empty() {
         let _ = write!(more, "\n\n{diff}");
     }
-    let mut data = plain_data(lines_modified, created, total_lines);
     data.insert("diff".into(), diff.into());
     outcome.add_to(&mut data);
     let hash = outcome.hash();
@@ -160,51 +168,47 @@ fn reply(request: &Request, edited: Edited) -> ToolOutput {
 }
 
 /// Returns the four facts of the contract.
-pub(super) fn plain_data(
-    lines_modified: usize,
-    created: bool,
-    total_lines: usize,
-) -> Map<String, Value> {
+pub(super) fn plain_data(edited: &LineEditOutcome) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("success".into(), true.into());
-    data.insert("lines_modified".into(), lines_modified.into());
-    data.insert("file_created".into(), created.into());
-    data.insert("new_total_lines".into(), total_lines.into());
+    data.insert("lines_modified".into(), edited.lines_modified.into());
+    data.insert("file_created".into(), edited.created.into());
+    data.insert("new_total_lines".into(), edited.total_lines.into());
     data
 }
 
 /// Checks edits for what the JSON schema cannot express.
-pub(super) fn faults<'a>(
+pub(super) fn argument_errors<'a>(
     edits: impl Iterator<Item = (Operation, Option<&'a str>)>,
     append: Option<&'a str>,
 ) -> Vec<ArgumentError> {
     let blank = "`content` may be an empty string, for a blank line";
     let nul = ArgumentError::new("Content contains a NUL character", "a text file cannot hold one");
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     for (operation, content) in edits {
         match (operation, content) {
-            (Operation::Delete, Some(_)) => faults.push(ArgumentError::new(
+            (Operation::Delete, Some(_)) => errors.push(ArgumentError::new(
                 "Delete operation cannot specify content",
                 "leave `content` out, or use `replace`",
             )),
             (Operation::Replace, None) => {
-                faults.push(ArgumentError::new("Content is required for replace operation", blank));
+                errors.push(ArgumentError::new("Content is required for replace operation", blank));
             }
             (Operation::Insert, None) => {
-                faults.push(ArgumentError::new("Content is required for insert operation", blank));
+                errors.push(ArgumentError::new("Content is required for insert operation", blank));
             }
-            (_, Some(content)) if answer::has_nul(content) => faults.push(nul.clone()),
+            (_, Some(content)) if answer::has_nul(content) => errors.push(nul.clone()),
             _ => {}
         }
     }
     if append.is_some_and(answer::has_nul) {
-        faults.push(nul);
+        errors.push(nul);
     }
-    faults
+    errors
 }
 
 pub(super) fn line_edit(line: usize, operation: Operation, content: Option<String>) -> LineEdit {
-    let content = content.unwrap_or_default(); // `faults` refuses edits that lack it
+    let content = content.unwrap_or_default(); // `argument_errors` refuses edits that lack it
     let op = match operation {
         Operation::Replace => LineOp::Replace(content),
         Operation::Insert => LineOp::Insert(content),
@@ -214,12 +218,12 @@ pub(super) fn line_edit(line: usize, operation: Operation, content: Option<Strin
 }
 
 /// An edit as both dialects request it.
-pub(super) struct Request {
+pub(super) struct EditRequest {
     pub name: String,
     /// Lines counted from 0.
     pub edits: Vec<LineEdit>,
     pub append: Option<String>,
-    pub create: Create,
+    pub create: IfMissing,
     pub expected: Option<Hash>,
     pub mode: Mode,
     pub base: Base,
@@ -228,7 +232,7 @@ pub(super) struct Request {
 
 /// The handling of a missing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Create {
+pub(super) enum IfMissing {
     /// The file stays missing.
     Never,
     /// The file is created if there is something to put in.
@@ -237,7 +241,8 @@ pub(super) enum Create {
     Always,
 }
 
-pub(super) struct Edited {
+/// The effect of the edits, made or in a dry run.
+pub(super) struct LineEditOutcome {
     pub lines_modified: usize,
     pub total_lines: usize,
     pub created: bool,
@@ -250,7 +255,7 @@ pub(super) struct Edited {
     pub notes: Vec<String>,
 }
 
-pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
+pub(super) fn edit(cx: &Context, request: &EditRequest) -> Result<LineEditOutcome, Failure> {
     let path = super::path(cx.root, &request.name)?;
     let mut verifier = Verifier::new(request.verify, &request.name, request.base, cx);
     let outcome = verifier.run(|verifier| {
@@ -278,27 +283,27 @@ pub(super) fn edit(cx: &Context, request: &Request) -> Result<Edited, Failure> {
 /// Returns the new contents of the file and the facts for the answer.
 fn change(
     cx: &Context,
-    request: &Request,
+    request: &EditRequest,
     version: Option<&Version>,
-) -> Result<(Vec<u8>, Edited), Failure> {
+) -> Result<(Vec<u8>, LineEditOutcome), Failure> {
     let is_missing = version.is_none();
     let appends = match &request.append {
         // An empty `append` is valid, but does not by itself create a file.
-        Some(text) => !text.is_empty() || !is_missing || request.create != Create::ByEdits,
+        Some(text) => !text.is_empty() || !is_missing || request.create != IfMissing::ByEdits,
         None => false,
     };
     let is_empty_handed = request.edits.is_empty() && !appends;
-    if is_empty_handed && !(is_missing && request.create == Create::Always) {
+    if is_empty_handed && !(is_missing && request.create == IfMissing::Always) {
         let message = "No edits or append content provided";
         return Err(Failure::new(FailureKind::Invalid, message)
-            .with_faults(vec![message.into()])
+            .with_argument_errors(vec![message.into()])
             .with_hint(
                 "give `edits` or `append`, or `create_if_missing: true` for a new empty file",
             ));
     }
     let before = answer::hash_before(version, request.expected, request.mode);
     answer::check_hash(&request.name, request.expected, before)?;
-    if is_missing && request.create == Create::Never {
+    if is_missing && request.create == IfMissing::Never {
         return Err(super::not_found(&request.name)
             .with_hint("set `create_if_missing` to true to create it"));
     }
@@ -307,7 +312,7 @@ fn change(
         None => Text::empty(),
     };
     let plan = by_line::plan(old.as_str(), &request.edits, request.append.as_deref())
-        .map_err(|error| misplaced(&error, request.base))?;
+        .map_err(|error| edit_failure(&error, request.base))?;
     let splices = splice::offset_by(plan.splices, old.whole().len() - old.as_str().len());
     let new = splice::apply(old.whole(), &splices);
     if new.len() as u64 > cx.limits.max_size {
@@ -323,7 +328,7 @@ fn change(
         cx.limits.diff_lines,
     );
     let changed = is_missing || !diff.is_empty();
-    let edited = Edited {
+    let edited = LineEditOutcome {
         lines_modified: plan.lines_modified,
         total_lines: plan.total_lines,
         created: is_missing,
@@ -337,21 +342,22 @@ fn change(
 }
 
 /// Makes the failure for an edit that does not fit, in the caller's line numbers.
-fn misplaced(error: &EditError, base: Base) -> Failure {
+fn edit_failure(error: &EditError, base: Base) -> Failure {
     let kind = FailureKind::from(error);
     match error {
         EditError::LineOutOfRange { line, op, valid, .. } => {
             let line = base.show(*line);
             let message = format!("Line {line} out of range for {op} operation");
             let hint = base.interval(valid.clone());
-            Failure::new(kind, message.clone()).with_faults(vec![message]).with_hint(hint)
+            Failure::new(kind, message.clone()).with_argument_errors(vec![message]).with_hint(hint)
         }
         EditError::LineConflict { edit, prior, line } => {
             let line = base.show(*line);
             let message =
                 format!("Edit {edit} conflicts with edit {prior}: both target line {line}");
-            Failure::new(kind, message)
-                .with_hint("combine the changes of this line in one edit; edits are numbered from 0")
+            Failure::new(kind, message).with_hint(
+                "combine the changes of this line in one edit; edits are numbered from 0",
+            )
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct ListFiles {}
 /// What `list_files` answers.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-struct Answer {
+struct ListFilesAnswer {
     /// Sorted by name.
     files: Vec<Row>,
     /// Number of files listed.
@@ -51,16 +51,16 @@ impl Tool for ListFiles {
     type Toolset = super::Flat;
 
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema::answer::<Answer>())
+        Some(schema::answer::<ListFilesAnswer>())
     }
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let listing = list(cx)?;
         let mut text = String::with_capacity(64 + ROW * listing.files.len());
         text.push_str("Files in directory:\n\n");
-        let mut object = Object::of(&listing);
+        let mut object = ListingWriter::of(&listing);
         listing.show(|row| {
-            let Shown { name, modified, lines } = row;
+            let WrittenRow { name, modified, lines } = row;
             text.extend(["name: ", name, ", modified: ", modified, ", lines: ", lines, "\n"]);
             object.add(&row);
         });
@@ -86,7 +86,7 @@ impl Tool for ListFiles {
 /// Answers `list_files` as a plain method.
 pub(super) fn plain(cx: &Context) -> Result<ToolOutput, Failure> {
     let listing = list(cx)?;
-    let mut object = Object::of(&listing);
+    let mut object = ListingWriter::of(&listing);
     listing.show(|row| object.add(&row));
     let written =
         object.finish(&[("total_count", listing.files.len().into()), ("directory", directory(cx))]);
@@ -107,7 +107,7 @@ struct Listing {
 
 impl Listing {
     /// Calls `show` for each file, in order.
-    fn show(&self, mut show: impl FnMut(Shown)) {
+    fn show(&self, mut show: impl FnMut(WrittenRow)) {
         let (mut modified, mut second) = (String::new(), None);
         let mut lines = String::new();
         for (file, count) in self.files.iter().zip(&self.lines) {
@@ -124,13 +124,13 @@ impl Listing {
                 None => write!(lines, "-1"),
             };
             let name = file.name.to_str().unwrap_or_default();
-            show(Shown { name, modified: &modified, lines: &lines });
+            show(WrittenRow { name, modified: &modified, lines: &lines });
         }
     }
 }
 
 /// A row in the form in which it is written.
-struct Shown<'a> {
+struct WrittenRow<'a> {
     name: &'a str,
     modified: &'a str,
     lines: &'a str,
@@ -140,12 +140,12 @@ struct Shown<'a> {
 const ROW: usize = 80;
 
 /// The object of an answer, written as JSON from the start: as values each row would take a dozen allocations.
-struct Object {
+struct ListingWriter {
     json: String,
     is_first: bool,
 }
 
-impl Object {
+impl ListingWriter {
     fn of(listing: &Listing) -> Self {
         let mut json = String::with_capacity(256 + ROW * listing.files.len());
         json.push_str("{\"files\":[");
@@ -153,7 +153,7 @@ impl Object {
     }
 
     /// Appends a row. Nothing in a flat name, a time or a number needs escaping in JSON.
-    fn add(&mut self, Shown { name, modified, lines }: &Shown) {
+    fn add(&mut self, WrittenRow { name, modified, lines }: &WrittenRow) {
         let head = if self.is_first { "{\"name\":\"" } else { ",{\"name\":\"" };
         self.is_first = false;
         let (modified_is, lines_are) = ("\",\"modified\":\"", "\",\"lines\":");

@@ -8,16 +8,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::edit_file::{self, Create, Operation, Request};
+use super::edit_file::{self, EditRequest, IfMissing, Operation};
 use super::{Base, Flat, LineNumber, list_files, read_file};
 use crate::answer::Mode;
 use crate::schema::SchemaViolation;
 use crate::{ArgumentError, Context, Dialect, Effect, Failure, Limits, Tool, ToolOutput, Toolset};
 
 /// The plain methods of the flat folder, as a toolset.
-pub struct Plain;
+pub struct PlainMethods;
 
-impl Toolset for Plain {
+impl Toolset for PlainMethods {
     const NAME: &'static str = "plain";
     const DIALECT: Dialect = Dialect::Plain;
 
@@ -39,7 +39,7 @@ impl Tool for ListFiles {
     const NAME: &'static str = "list_files";
     const TITLE: &'static str = "List files";
     const EFFECT: Effect = Effect::Reads;
-    type Toolset = Plain;
+    type Toolset = PlainMethods;
 
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         list_files::plain(cx)
@@ -65,10 +65,10 @@ impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: &'static str = "Read file";
     const EFFECT: Effect = Effect::Reads;
-    type Toolset = Plain;
+    type Toolset = PlainMethods;
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
@@ -131,16 +131,16 @@ impl Tool for EditFile {
     const NAME: &'static str = "edit_file";
     const TITLE: &'static str = "Edit file";
     const EFFECT: Effect = Effect::Edits;
-    type Toolset = Plain;
+    type Toolset = PlainMethods;
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
         let edits = self.edits.iter().flatten();
         let edits = edits.map(|edit| (edit.operation, edit.content.as_deref()));
-        edit_file::faults(edits, self.append.as_deref())
+        edit_file::argument_errors(edits, self.append.as_deref())
     }
 
     fn targets(&self) -> Vec<&str> {
@@ -150,13 +150,13 @@ impl Tool for EditFile {
     fn run(self, cx: &Context) -> Result<ToolOutput, Failure> {
         let line_edit =
             |e: Edit| edit_file::line_edit(e.line.index(Base::One), e.operation, e.content);
-        let request = Request {
+        let request = EditRequest {
             name: self.name,
             edits: self.edits.unwrap_or_default().into_iter().map(line_edit).collect(),
             append: self.append,
             create: match self.create_if_missing {
-                Some(true) => Create::Always,
-                Some(false) | None => Create::Never,
+                Some(true) => IfMissing::Always,
+                Some(false) | None => IfMissing::Never,
             },
             expected: cx.expected,
             mode: Mode::Write,
@@ -164,7 +164,7 @@ impl Tool for EditFile {
             verify: None,
         };
         let edited = edit_file::edit(cx, &request)?;
-        let data = edit_file::plain_data(edited.lines_modified, edited.created, edited.total_lines);
-        Ok(ToolOutput { data: Some(data), hash: Some(edited.after), ..ToolOutput::default() })
+        let data = Some(edit_file::plain_data(&edited));
+        Ok(ToolOutput { data, hash: Some(edited.after), ..ToolOutput::default() })
     }
 }

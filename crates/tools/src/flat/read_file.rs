@@ -37,8 +37,8 @@ impl Tool for ReadFile {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = super::Flat;
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
@@ -174,6 +174,6 @@ pub(super) fn read(
 fn past_the_end(base: Base, range: LineRange, total: usize) -> Failure {
     let message = format!("Start line {} exceeds file length {total}", base.show(range.first));
     Failure::new(FailureKind::Invalid, message.clone())
-        .with_faults(vec![message])
+        .with_argument_errors(vec![message])
         .with_hint(base.interval(0..total))
 }

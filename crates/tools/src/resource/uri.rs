@@ -68,12 +68,8 @@ fn decode(text: &str) -> Result<String, ArgumentError> {
         })?);
         bytes.extend_from_slice(&piece.as_bytes()[2..]);
     }
-    String::from_utf8(bytes).map_err(|_| {
-        ArgumentError::new(
-            "The URI does not decode to UTF-8",
-            "names must be UTF-8",
-        )
-    })
+    String::from_utf8(bytes)
+        .map_err(|_| ArgumentError::new("The URI does not decode to UTF-8", "names must be UTF-8"))
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ enum Match {
 /// What `multi_edit_text_file` answers.
 #[derive(JsonSchema)]
 #[expect(dead_code, clippy::struct_excessive_bools, reason = "only its schema is used")]
-struct Answer {
+struct MultiEditTextFileAnswer {
     success: bool,
     diff: String,
     applied_count: usize,
@@ -105,37 +105,37 @@ impl Tool for MultiEditTextFile {
     type Toolset = super::TextFiles;
 
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema::answer::<Answer>())
+        Some(schema::answer::<MultiEditTextFileAnswer>())
     }
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
-    fn look(arguments: &Value) -> Vec<ArgumentError> {
-        let mut faults = super::path_faults(arguments);
+    fn check_raw(arguments: &Value) -> Vec<ArgumentError> {
+        let mut errors = super::path_errors(arguments);
         if arguments["edits"].as_array().is_some_and(Vec::is_empty) {
             let hint = "give at least one edit with `old_string` and `new_string`";
-            faults.push(ArgumentError::unusable("Edits array cannot be empty", hint));
+            errors.push(ArgumentError::unusable("Edits array cannot be empty", hint));
         }
-        faults
+        errors
     }
 
     fn check(&self) -> Vec<ArgumentError> {
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         for (index, edit) in self.edits.iter().enumerate() {
             if answer::has_nul(&edit.new_string) {
-                faults.push(super::nul_in(&format!("edits[{index}].new_string")));
+                errors.push(super::nul_in(&format!("edits[{index}].new_string")));
             }
             if edit.replace_all == Some(true) && edit.near_line.is_some() {
                 let message = format!("`edits[{index}]` has both `replace_all` and `near_line`");
-                faults.push(ArgumentError::new(
+                errors.push(ArgumentError::new(
                     message,
                     "use one of them: `replace_all` replaces every match, `near_line` the nearest",
                 ));
             }
         }
-        faults
+        errors
     }
 
     fn targets(&self) -> Vec<&str> {
@@ -156,7 +156,7 @@ impl Tool for MultiEditTextFile {
                             if fitted.get() =>
                         {
                             let current = version.map(|version| Hash::of(&version.bytes));
-                            refusal::overtaken(&failure, &self.path, current)
+                            refusal::no_longer_fits(&failure, &self.path, current)
                         }
                         _ => failure,
                     })?;
@@ -175,7 +175,7 @@ impl Tool for MultiEditTextFile {
             Ok((saved, edited)) => {
                 let after = saved.restyled.unwrap_or(edited.after);
                 let notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
-                Ok(self.reply(Edited { after, ..edited }, notes))
+                Ok(self.reply(StringEditOutcome { after, ..edited }, notes))
             }
             Err(UpdateError::Change(Failure { kind: FailureKind::NotFound, .. })) => {
                 Err(super::missing(&self.path, &path, cx, FileAction::Edit))
@@ -189,7 +189,7 @@ impl Tool for MultiEditTextFile {
 }
 
 /// The effect of the edits, made or in a dry run.
-struct Edited {
+struct StringEditOutcome {
     applied: Vec<AppliedEdit>,
     diff: String,
     changed: bool,
@@ -200,7 +200,11 @@ struct Edited {
 }
 
 impl MultiEditTextFile {
-    fn change(&self, version: Option<&Version>, cx: &Context) -> Result<(String, Edited), Failure> {
+    fn change(
+        &self,
+        version: Option<&Version>,
+        cx: &Context,
+    ) -> Result<(String, StringEditOutcome), Failure> {
         let version = version.ok_or_else(|| super::not_found(&self.path, FileAction::Edit))?;
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
         let before = answer::hash_before(Some(version), expected, Mode::of(self.dry_run));
@@ -221,7 +225,7 @@ impl MultiEditTextFile {
         let name = super::file_name(&self.path);
         let diff = diff::unified(old.whole(), &new, &composed, DiffNames { old: name, new: name });
         let (changed, after) = (!diff.is_empty(), Hash::of(new.as_bytes()));
-        Ok((new, Edited { applied, diff, changed, before, after }))
+        Ok((new, StringEditOutcome { applied, diff, changed, before, after }))
     }
 
     fn string_edit<'a>(&'a self, edit: &'a Edit) -> StringEdit<'a> {
@@ -238,8 +242,8 @@ impl MultiEditTextFile {
         StringEdit { old: &edit.old_string, new: &edit.new_string, pick, count, matching }
     }
 
-    fn reply(&self, edited: Edited, saved: Vec<String>) -> ToolOutput {
-        let Edited { applied, diff, changed, before, after } = edited;
+    fn reply(&self, edited: StringEditOutcome, saved: Vec<String>) -> ToolOutput {
+        let StringEditOutcome { applied, diff, changed, before, after } = edited;
         let notes = notes(&applied).into_iter().chain(saved).collect();
         let mode = Mode::of(self.dry_run);
         let outcome = Outcome { before, after, changed, mode, notes };
@@ -323,10 +327,10 @@ fn match_note(found: &MatchKind) -> Option<String> {
         }
         MatchKind::IgnoredWhitespace(IndentShift::Same) => "as it is".into(),
         MatchKind::IgnoredWhitespace(IndentShift::Deeper(more)) => {
-            format!("with {} added before each line", blanks(more))
+            format!("with {} added before each line", spaces_and_tabs(more))
         }
         MatchKind::IgnoredWhitespace(IndentShift::Shallower(less)) => {
-            format!("with {} removed before each line", blanks(less))
+            format!("with {} removed before each line", spaces_and_tabs(less))
         }
         MatchKind::IgnoredWhitespace(IndentShift::Tabs(width)) => {
             format!("with a tab for every {width} spaces")
@@ -339,7 +343,7 @@ fn match_note(found: &MatchKind) -> Option<String> {
 }
 
 /// Writes `4 spaces`, `1 tab`, `1 tab and 2 spaces`.
-fn blanks(indentation: &str) -> String {
+fn spaces_and_tabs(indentation: &str) -> String {
     let count = |blank: char, name: &str| match indentation.matches(blank).count() {
         0 => None,
         1 => Some(format!("1 {name}")),

@@ -36,12 +36,12 @@ impl Tool for ReadTextFile {
     const EFFECT: Effect = Effect::Reads;
     type Toolset = super::TextFiles;
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
-    fn look(arguments: &Value) -> Vec<ArgumentError> {
-        super::path_faults(arguments)
+    fn check_raw(arguments: &Value) -> Vec<ArgumentError> {
+        super::path_errors(arguments)
     }
 
     fn targets(&self) -> Vec<&str> {

@@ -74,7 +74,7 @@ pub(super) fn of(
 }
 
 /// Makes the failure for edits that applied to the file as it was a moment ago and no longer do.
-pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) -> Failure {
+pub(super) fn no_longer_fits(failure: &Failure, path: &str, current: Option<Hash>) -> Failure {
     let why = format!(
         "another program changed the file during the call, and the edits no longer apply: {}",
         failure.message
@@ -83,8 +83,7 @@ pub(super) fn overtaken(failure: &Failure, path: &str, current: Option<Hash>) ->
 }
 
 fn missed(staged: &StagedText<'_>, old: &str) -> String {
-    const IN_ORDER: &str =
-        "edits are applied in order, each to the result of those before it";
+    const IN_ORDER: &str = "edits are applied in order, each to the result of those before it";
     if let Some(prior) = staged.replaced_by(old) {
         return format!("edit {prior} of this call has replaced it: {IN_ORDER}");
     }

@@ -42,7 +42,7 @@ pub struct WriteTextFile {
 /// What `write_text_file` answers.
 #[derive(JsonSchema)]
 #[expect(dead_code, clippy::struct_excessive_bools, reason = "only its schema is used")]
-struct Answer {
+struct WriteTextFileAnswer {
     success: bool,
     bytes_written: usize,
     created: bool,
@@ -63,15 +63,15 @@ impl Tool for WriteTextFile {
     type Toolset = super::TextFiles;
 
     fn output_schema() -> Option<Map<String, Value>> {
-        Some(schema::answer::<Answer>())
+        Some(schema::answer::<WriteTextFileAnswer>())
     }
 
-    fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-        super::word(fault)
+    fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+        super::word_violation(violation)
     }
 
-    fn look(arguments: &Value) -> Vec<ArgumentError> {
-        super::path_faults(arguments)
+    fn check_raw(arguments: &Value) -> Vec<ArgumentError> {
+        super::path_errors(arguments)
     }
 
     fn check(&self) -> Vec<ArgumentError> {
@@ -108,7 +108,7 @@ impl Tool for WriteTextFile {
             Ok((saved, written)) => {
                 let after = saved.restyled.unwrap_or(written.after);
                 let notes = answer::notes(&saved).into_iter().chain(verifier.note()).collect();
-                Ok(self.reply(Written { after, ..written }, notes))
+                Ok(self.reply(WriteOutcome { after, ..written }, notes))
             }
             Err(UpdateError::Change(failure)) => Err(failure),
             Err(UpdateError::Store(error)) => {
@@ -142,7 +142,7 @@ fn is_folder(folder: &DirPath, cx: &Context) -> bool {
 }
 
 /// The effect of the call on the file.
-struct Written {
+struct WriteOutcome {
     size: usize,
     created: bool,
     changed: bool,
@@ -161,7 +161,7 @@ impl WriteTextFile {
         content: &Arc<Vec<u8>>,
         old: Option<&Version>,
         cx: &Context,
-    ) -> Result<(Arc<Vec<u8>>, Written), Failure> {
+    ) -> Result<(Arc<Vec<u8>>, WriteOutcome), Failure> {
         let expected = self.expected_hash.as_ref().and_then(|hash| hash.parse().ok());
         let before = answer::hash_before(old, expected, Mode::of(self.dry_run));
         answer::check_hash(&super::short(&self.path), expected, before)?;
@@ -176,7 +176,7 @@ impl WriteTextFile {
             return Err(Self::refused(&self.path, &error, cx.limits)
                 .with_hint("the content is that large; the limit is set by --max-size"));
         }
-        let written = Written {
+        let written = WriteOutcome {
             size: bytes.len(),
             created: old.is_none(),
             changed: old.is_none_or(|old| old.bytes != bytes),
@@ -191,8 +191,8 @@ impl WriteTextFile {
         Ok((bytes, written))
     }
 
-    fn reply(&self, written: Written, notes: Vec<String>) -> ToolOutput {
-        let Written { size, created, changed, bom_kept, before, after, diff } = written;
+    fn reply(&self, written: WriteOutcome, notes: Vec<String>) -> ToolOutput {
+        let WriteOutcome { size, created, changed, bom_kept, before, after, diff } = written;
         let (path, bytes) = (super::short(&self.path), if size == 1 { "byte" } else { "bytes" });
         let text = match (Mode::of(self.dry_run), changed, created) {
             (_, false, _) => format!("{path} already holds these {size} {bytes}"),

@@ -38,9 +38,9 @@ impl Toolset for Flat {
     }
 }
 
-/// Returns the fault in the contract's words, if it has words for it.
-fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-    let error = match (&fault.problem, fault.name()) {
+/// Words a violation of the schema in the contract's words, if it has any.
+fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+    let error = match (&violation.problem, violation.name()) {
         (Problem::Malformed { .. }, "name") => ArgumentError::new("Invalid filename format", NAMES),
         (Problem::Malformed { .. }, "expected_hash") => ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
@@ -53,7 +53,7 @@ fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
             )
         }
         (Problem::TooSmall { .. }, _) => ArgumentError::new(
-            format!("Line numbers must be positive integers: `{}`", fault.field),
+            format!("Line numbers must be positive integers: `{}`", violation.field),
             "lines count from 1",
         ),
         (Problem::NotOneOf { found, .. }, "operation") => ArgumentError::new(
@@ -69,7 +69,7 @@ fn path(root: &Root, name: &str) -> Result<FilePath, Failure> {
     root.flat_name(name).map_err(|_| {
         let message = "Invalid filename format";
         Failure::new(FailureKind::Invalid, message)
-            .with_faults(vec![message.into()])
+            .with_argument_errors(vec![message.into()])
             .with_hint(NAMES)
     })
 }

@@ -61,9 +61,9 @@ impl FileAction {
     }
 }
 
-/// Returns the fault in the contracts' words, if they have words for it.
-fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-    let error = match (&fault.problem, fault.name()) {
+/// Words a violation of the schema in the contracts' words, if they have any.
+fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+    let error = match (&violation.problem, violation.name()) {
         (Problem::TooSmall { found, .. }, "line") => ArgumentError::unusable(
             format!("Line number must be >= 1: {found}"),
             "lines count from 1",
@@ -82,7 +82,7 @@ fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
 }
 
 /// Checks the path in the arguments without access to the disk.
-fn path_faults(arguments: &Value) -> Vec<ArgumentError> {
+fn path_errors(arguments: &Value) -> Vec<ArgumentError> {
     let Some(path) = arguments["path"].as_str().filter(|path| !Path::new(path).is_absolute())
     else {
         return Vec::new();
@@ -94,7 +94,7 @@ fn path(root: &Root, path: &str, action: FileAction) -> Result<FilePath, Failure
     root.absolute(path).map_err(|error| {
         let at = short(path);
         let invalid = |message: String| {
-            Failure::new(FailureKind::Invalid, message.clone()).with_faults(vec![message])
+            Failure::new(FailureKind::Invalid, message.clone()).with_argument_errors(vec![message])
         };
         match error {
             PathError::Relative => {

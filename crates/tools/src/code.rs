@@ -44,37 +44,44 @@ pub fn free_unused() {
 pub(crate) const PATHS_ARE_RELATIVE: &str =
     "paths are relative to the folder, for instance `src/main.rs`";
 
-/// Returns the faults that have words of their own in those words.
-fn word(fault: &SchemaViolation) -> Option<ArgumentError> {
-    match (&fault.problem, fault.name()) {
+/// Words a violation of the schema in words of its own, if it has any.
+fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {
+    match (&violation.problem, violation.name()) {
         (Problem::Malformed { .. }, "expected_hash") => Some(ArgumentError::new(
             "`expected_hash` must be 16 hex digits",
             "pass a `hash` or `file_hash` that a tool of this server returned",
         )),
         (Problem::TooLarge { .. }, "max_results" | "max_tokens") => {
-            Some(ArgumentError::new(fault.to_string(), "for more results use `cursor`"))
+            Some(ArgumentError::new(violation.to_string(), "for more results use `cursor`"))
         }
         _ => None,
     }
 }
 
 fn invalid(message: String) -> Failure {
-    Failure::new(FailureKind::Invalid, message.clone()).with_faults(vec![message])
+    Failure::new(FailureKind::Invalid, message.clone()).with_argument_errors(vec![message])
 }
 
-/// Returns the options for the files below a folder, as asked for; `also`: hidden ones too, ignored ones too.
+/// Files that are searched besides those that are neither hidden nor ignored.
+#[derive(Clone, Copy, Default)]
+struct AlsoSearched {
+    hidden: bool,
+    ignored: bool,
+}
+
+/// Returns the options for the files below a folder, as asked for.
 fn tree(
     cx: &Context,
     path: Option<&str>,
     globs: Option<&[String]>,
-    also: [bool; 2],
+    also: AlsoSearched,
 ) -> Result<TreeOptions, Failure> {
     let globs = globs.into_iter().flatten().map(String::as_str);
     let globs = Globs::new(globs).map_err(|error| {
         invalid(format!("`globs` cannot be used: {error}"))
             .with_hint("for instance `*.rs`, `src/**`, `!tests/**`")
     })?;
-    let [hidden, ignored] = also;
+    let AlsoSearched { hidden, ignored } = also;
     let within = folder(cx.root, path.unwrap_or("."))?;
     Ok(TreeOptions { within, globs, hidden, ignored, max_size: cx.limits.max_size })
 }
@@ -149,9 +156,9 @@ fn unwritten(error: &model::Error) -> Failure {
         _ => FailureKind::Generation,
     };
     let message = format!("No code was generated; nothing was written: {error}");
-    let faults = if kind == FailureKind::Invalid { vec![message.clone()] } else { Vec::new() };
+    let errors = if kind == FailureKind::Invalid { vec![message.clone()] } else { Vec::new() };
     Failure::new(kind, message)
-        .with_faults(faults)
+        .with_argument_errors(errors)
         .with_hint("write the code yourself and pass it as `code_block`, or try again")
 }
 
@@ -171,9 +178,9 @@ mod tests {
 
     #[test]
     fn why_a_model_wrote_nothing() {
-        let check = |error: model::Error, kind, faults| {
+        let check = |error: model::Error, kind, errors| {
             let failure = unwritten(&error);
-            assert_eq!((failure.kind, failure.faults.len()), (kind, faults), "{error}");
+            assert_eq!((failure.kind, failure.argument_errors.len()), (kind, errors), "{error}");
         };
         check(model::TaskError::NoSuchLines { total: 3 }.into(), FailureKind::Invalid, 1);
         check(model::Error::Cancelled, FailureKind::Cancelled, 0);

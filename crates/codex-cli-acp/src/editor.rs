@@ -118,22 +118,17 @@ impl<E: EditorFiles> EditorStore<E> {
         Ok(text.map(|text| Version { note: buffer.note(), ..version(text) }))
     }
 
-    /// Updates the text in the editor. `shown` is set to what `change` was given, once it was called.
+    /// Updates the text in the editor.
     fn update_buffer(
         &self,
         buffer: &BufferAccess<'_, E>,
         call: &Call,
         change: &mut Decide<'_>,
-        shown: &mut Option<Option<Version>>,
     ) -> Result<Vec<Saved>, StoreError> {
         let path = self.root.resolved().join(buffer.at().as_path());
         let _guard = self.paths_in_use.claim(path, call)?;
         let update = BufferUpdate::begin(buffer, call)?;
-        let saved = update.run(call, &mut |versions| {
-            *shown = versions.first().cloned();
-            change(versions)
-        })?;
-        Ok(vec![saved])
+        Ok(vec![update.run(call, change)?])
     }
 
     /// Updates the file on disk, after the editor turned out to be unusable. If the editor showed a text before, the
@@ -201,7 +196,11 @@ impl<E: EditorFiles> Store for EditorStore<E> {
             return self.disk.update(at, call, change);
         };
         let mut shown = None;
-        match self.update_buffer(&buffer, call, change, &mut shown) {
+        let saved = self.update_buffer(&buffer, call, &mut |versions| {
+            shown = versions.first().cloned();
+            change(versions)
+        });
+        match saved {
             Err(_) if buffer.needs_disk() => self.update_on_disk(at, call, change, shown.as_ref()),
             saved => saved,
         }

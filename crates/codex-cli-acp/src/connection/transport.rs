@@ -28,7 +28,7 @@ pub fn open(editor: &Arc<EditorConnection>) -> (Channel, UnwrittenOutput) {
     let (ours, theirs) = Channel::duplex();
     let (mut outgoing, incoming) = theirs.into_parts();
     thread::spawn(move || {
-        read_lines(io::stdin().lock(), |frame| incoming.unbounded_send(frame).is_ok())
+        read_lines(io::stdin().lock(), |frame| incoming.unbounded_send(frame).is_ok());
     });
     let (lines, waiting) = mpsc::channel::<String>();
     let (is_written, written) = oneshot::channel();

@@ -439,7 +439,7 @@ mod tests {
             (json!([1]), "`arguments` must be an object, not an array"),
             (json!({ "hash": "abc" }), "`hash` is malformed: `abc`"),
             (json!({ "hash": "0123456789abcdef", "list": [1, "a", null] }), ""),
-            (json!({ "list": [1, 2, 3, 4] }), "`list` holds 4 items; one call takes at most 3"),
+            (json!({ "list": [1, 2, 3, 4] }), "`list` has 4 items; one call takes at most 3"),
             (json!({ "rows": [{ "count": 1 }, { "count": 9 }, { "count": 2.0 }] }), ""),
             (
                 json!({ "rows": [{ "count": 0 }, { "count": 10 }, { "count": 1.5 }, true] }),

@@ -17,7 +17,7 @@ use text::NotText;
 
 use crate::answer::short;
 use crate::schema::{Problem, SchemaViolation};
-use crate::store_error::{self, Wording};
+use crate::store_error::{self, PATHS_ARE_RELATIVE, Wording};
 use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 /// The code tools, as a toolset.
@@ -40,9 +40,6 @@ impl Toolset for Code {
 pub fn free_unused() {
     ::code::free_unused();
 }
-
-pub(crate) const PATHS_ARE_RELATIVE: &str =
-    "paths are relative to the folder, for instance `src/main.rs`";
 
 /// Words a violation of the schema in words of its own, if it has any.
 fn word_violation(violation: &SchemaViolation) -> Option<ArgumentError> {

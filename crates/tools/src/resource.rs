@@ -12,7 +12,8 @@ use std::path::{Component, Path};
 
 use files::{FilePath, PathError, Root, StoreError};
 
-use crate::text_file::{self, FileAction};
+use crate::store_error::FileAction;
+use crate::text_file;
 use crate::{Dialect, Effect, Failure, Limits, Toolset};
 
 /// The files by their URIs, as a toolset.

@@ -7,9 +7,7 @@ use std::path::Path;
 use files::StoreError;
 
 use crate::answer::{megabytes, short};
-use crate::code::PATHS_ARE_RELATIVE;
-use crate::text_file::FileAction;
-use crate::{Failure, FailureKind, Limits};
+use crate::{Effect, Failure, FailureKind, Limits};
 
 /// The contract that an error is worded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +21,30 @@ pub(crate) enum Wording {
     /// A folder that the code tools search.
     CodeFolder,
 }
+
+/// The action of a tool on its file, for the words that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileAction {
+    Read,
+    /// Reads too, but by a URI, and has no tool that writes.
+    ReadResource,
+    Write,
+    Edit,
+}
+
+impl FileAction {
+    pub fn of(effect: Effect) -> Self {
+        match effect {
+            Effect::Reads => Self::Read,
+            Effect::Edits | Effect::Rewrites => Self::Edit,
+            Effect::Overwrites => Self::Write,
+        }
+    }
+}
+
+/// The hint of the code tools on how a path is given.
+pub(crate) const PATHS_ARE_RELATIVE: &str =
+    "paths are relative to the folder, for instance `src/main.rs`";
 
 /// Makes the failure for an error of the store; `target` as given in the arguments.
 #[expect(clippy::too_many_lines, reason = "a table, one row for each error")]

@@ -19,7 +19,7 @@ use text::{NotText, Text};
 
 use crate::answer::{cut, short};
 use crate::schema::{Problem, SchemaViolation};
-use crate::store_error::{self, Wording};
+use crate::store_error::{self, FileAction, Wording};
 use crate::{ArgumentError, Context, Dialect, Effect, Failure, FailureKind, Limits, Toolset};
 
 const ABSOLUTE: &str =
@@ -38,26 +38,6 @@ impl Toolset for TextFiles {
 
     fn refused(target: &str, error: &StoreError, limits: &Limits, effect: Effect) -> Failure {
         refused(target, error, limits, FileAction::of(effect))
-    }
-}
-
-/// The action of a tool on its file, for the words that differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileAction {
-    Read,
-    /// Reads too, but by a URI, and has no tool that writes.
-    ReadResource,
-    Write,
-    Edit,
-}
-
-impl FileAction {
-    fn of(effect: Effect) -> Self {
-        match effect {
-            Effect::Reads => Self::Read,
-            Effect::Edits | Effect::Rewrites => Self::Edit,
-            Effect::Overwrites => Self::Write,
-        }
     }
 }
 

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::uri;
-use crate::text_file::{self, FileAction, Loaded};
+use crate::store_error::FileAction;
+use crate::text_file::{self, Loaded};
 use crate::{ArgumentError, Block, Context, Effect, Failure, Tool, ToolOutput};
 
 /// Read a text file, exactly as it is.

@@ -11,10 +11,11 @@ use text::diff::{self, DiffNames};
 use text::exact::{AppliedEdit, MatchKind, Matching, Pick, StagedText};
 use text::{IndentShift, StringEdit, Text};
 
-use super::{FileAction, refusal};
+use super::refusal;
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::{Base, LineNumber};
 use crate::schema::SchemaViolation;
+use crate::store_error::FileAction;
 use crate::syntax::{Verifier, Verify, Versions};
 use crate::{ArgumentError, Context, Effect, Failure, FailureKind, Tool, ToolOutput, schema};
 

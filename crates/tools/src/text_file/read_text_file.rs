@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use text::{LineRange, Text, lines};
 
-use super::{FileAction, Loaded};
+use super::Loaded;
 use crate::line_number::{Base, LineNumber};
 use crate::schema::SchemaViolation;
+use crate::store_error::FileAction;
 use crate::{ArgumentError, Block, Context, Effect, Failure, Limits, Tool, ToolOutput};
 
 /// Read a text file, whole or by lines. The first text of the answer is exactly the file's; the second says which lines, where to go on, and the file's hash. Lines count from 1.

@@ -6,7 +6,8 @@ use files::{Hash, StoreError};
 use text::exact::{Ambiguity, Pick, StagedText};
 use text::{LineSpan, StringEdit, StringError, lines, nearest};
 
-use super::{FileAction, cut};
+use super::cut;
+use crate::store_error::FileAction;
 use crate::{Context, Failure, FailureKind};
 
 /// Most characters of a string that a message repeats.

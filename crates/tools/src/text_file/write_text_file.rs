@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use text::diff::{self, DiffNames};
 use text::{ComposedSplices, Text};
 
-use super::FileAction;
 use crate::answer::{self, ErrorShape, Mode, Outcome};
 use crate::line_number::Base;
 use crate::schema::SchemaViolation;
+use crate::store_error::FileAction;
 use crate::syntax::{Verifier, Verify, Versions};
 use crate::{ArgumentError, Context, Effect, Failure, Limits, Tool, ToolOutput, schema};
 

@@ -115,7 +115,12 @@ impl<'a> ClientMessage<'a> {
             }
             // An array would do for serde: it takes members by their places, too.
             Ok(raw) if line.trim_ascii_start().starts_with(b"{") => raw,
-            _ => return Err(invalid(&None, "a message must be a JSON object without repeated members")),
+            _ => {
+                return Err(invalid(
+                    &None,
+                    "a message must be a JSON object without repeated members",
+                ));
+            }
         };
         let id = raw.id.and_then(|id| serde_json::from_str::<RequestId>(id.get()).ok());
         if raw.id.is_some() && id.is_none() {

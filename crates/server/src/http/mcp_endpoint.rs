@@ -301,7 +301,10 @@ impl McpEndpoint {
         let over = || {
             let code = error_codes::INVALID_REQUEST;
             let response = ErrorResponse::new(None, code, "Session not found");
-            (StatusCode::NOT_FOUND, response.with_detail("the session has ended; `initialize` starts a new one"))
+            (
+                StatusCode::NOT_FOUND,
+                response.with_detail("the session has ended; `initialize` starts a new one"),
+            )
         };
         sessions.find(id).map(Some).ok_or_else(over)
     }

@@ -43,9 +43,11 @@ fn check_done(done: &Value) {
 
 #[test]
 fn on_stdio() {
-    for token in [json!("a token"), json!(7)] {
+    // With `none` an edit without a token would be run by the thread that reads.
+    for (token, durability) in [(json!("a token"), "data"), (json!(7), "none")] {
         let folder = folder();
-        let mut server = folder.serve_with(&["--tools=text", "--timeout=60"]);
+        let durability = format!("--durability={durability}");
+        let mut server = folder.serve_with(&["--tools=text", "--timeout=60", &durability]);
         let lock = folder.lock("a.txt");
         server.send("tools/call", of(&folder, call(Some(token.clone()))));
         let first = progress(&server.receive(), &token);

@@ -76,6 +76,11 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Small<T> {
 }
 
 impl<'a> ToolCall<'a> {
+    /// True if the client wants progress notifications.
+    pub fn wants_progress(&self) -> bool {
+        self.meta.as_ref().is_some_and(|Small(meta)| meta.get_progress_token().is_some())
+    }
+
     /// The members that are read.
     pub const MEMBERS: [&'static str; 5] =
         ["name", "arguments", "_meta", "requestState", "inputResponses"];

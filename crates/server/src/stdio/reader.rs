@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
+use tools::Effect;
 
 use crate::call::Calls;
 use crate::call::pending_call::PendingCall;
@@ -296,7 +297,9 @@ impl Reader {
     ) -> Result<Next, ErrorResponse> {
         let call = ToolCall::parse(id, params)?;
         let handle = CallHandle::accept(&self.calls, id, &call, Some(self.channel.clone()))?;
-        let runs = ahead == Ahead::Nothing && self.inline.may_call(handle.tool);
+        // An edit may wait for a lock, and could not report that from this thread.
+        let reports = handle.tool.effect != Effect::Reads && call.wants_progress();
+        let runs = ahead == Ahead::Nothing && !reports && self.inline.may_call(handle.tool);
         let handle = if runs { handle.on_this_thread() } else { handle };
         let large_texts = Arc::clone(&handle.large_texts);
         let guard = self.start_call(id, permit, handle.cancel_signal(), large_texts)?;

@@ -1,17 +1,16 @@
 //! Packing: what `src/unpack.rs` reads.
 //!
 //! Most rows of a table are much like an earlier one, often thousands of rows before. So repetitions are looked for
-//! without a limit to how far back, in numbers of 16 bits, as tables consist of; what is left is deflated, each kind of
-//! it by itself. That takes half of what deflated tables take, and less time to unpack.
+//! without a limit to how far back, in numbers of 16 bits, as tables consist of; what is left is compressed with
+//! LZMA, each kind of it by itself. That takes half of what deflated tables take.
 
-use miniz_oxide::deflate::compress_to_vec;
+use lzma_rust2::{EncodeMode, LzmaOptions, LzmaWriter, MfType, Write as _};
 
 use crate::unpack::{
-    FAR_DISTANCE, Layout, RECENT_DISTANCES, REPETITION_MIN, ROW_DISTANCE, STREAMS,
+    FAR_DISTANCE, LC, LP, Layout, PB, RECENT_DISTANCES, REPETITION_MIN, ROW_DISTANCE, STREAMS,
+    window_size,
 };
 
-/// Highest level of compression.
-const DEFLATE_LEVEL: u8 = 10;
 /// Most earlier places that are tried.
 const PLACES_TRIED_MAX: usize = 512;
 /// A repetition of this length is taken without a look at others.
@@ -33,16 +32,34 @@ pub fn pack(layout: &Layout, words: &[u16], texts: &[u8]) -> Vec<u8> {
     words[layout.starts.clone()].fill(0);
     let mut streams = Packer::new(&words, layout.width).streams();
     streams[STREAMS - 1] = texts.to_vec();
-    let deflated: Vec<_> =
-        streams.iter().map(|stream| compress_to_vec(stream, DEFLATE_LEVEL)).collect();
+    let compressed: Vec<_> = streams.iter().map(|stream| compress(stream)).collect();
     let number = |length: usize| u32::try_from(length).expect("a few megabytes").to_le_bytes();
-    let lengths = streams.iter().zip(&deflated);
+    let lengths = streams.iter().zip(&compressed);
     let mut packed: Vec<u8> = lengths
-        .flat_map(|(stream, deflated)| [number(stream.len()), number(deflated.len())])
+        .flat_map(|(stream, compressed)| [number(stream.len()), number(compressed.len())])
         .flatten()
         .collect();
-    packed.extend(deflated.concat());
+    packed.extend(compressed.concat());
     packed
+}
+
+/// Compresses one stream as raw LZMA, without a header or an end marker.
+fn compress(stream: &[u8]) -> Vec<u8> {
+    let options = LzmaOptions {
+        dict_size: window_size(stream.len()),
+        lc: LC,
+        lp: LP,
+        pb: PB,
+        mode: EncodeMode::Normal,
+        nice_len: LzmaOptions::NICE_LEN_MAX,
+        mf: MfType::Bt4,
+        depth_limit: 1000,
+        preset_dict: None,
+    };
+    let mut writer =
+        LzmaWriter::new_no_header(Vec::new(), &options, false).expect("options of LZMA");
+    writer.write_all(stream).expect("a vector takes all");
+    writer.finish().expect("a vector takes all")
 }
 
 /// A stretch that was there before.

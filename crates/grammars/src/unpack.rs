@@ -1,14 +1,18 @@
 //! Unpacks the tables that `build/pack.rs` packed.
 //!
-//! The packed bytes are two lengths for each stream, then the deflated streams: the number of literals that come next;
+//! The packed bytes are two lengths for each stream, then the streams as raw LZMA: the number of literals that come next;
 //! the length of the repetition that follows, counted from [`REPETITION_MIN`] on; its distance back, as a code and two
 //! bytes; the low and the high bytes of the literals; and texts.
 
 use std::ops::Range;
 
-use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use lzma_rust2::{LzmaReader, Read as _};
 
 pub(crate) const STREAMS: usize = 8;
+/// Parameters of LZMA: the streams are bytes without an alignment, and the previous byte says little about the next.
+pub(crate) const LC: u32 = 0;
+pub(crate) const LP: u32 = 0;
+pub(crate) const PB: u32 = 0;
 /// Least length of a repetition, in numbers.
 pub(crate) const REPETITION_MIN: usize = 2;
 /// Codes below this stand for one of the distances used last.
@@ -92,21 +96,36 @@ pub(crate) fn starts(states: &[u16], words: usize) -> Vec<u16> {
 
 /// Unpacks into `words`, which have rows of `width` words, and returns the texts.
 fn unpack(packed: &[u8], width: usize, words: &mut [u16]) -> Option<Vec<u8>> {
-    let (lengths, mut deflated) = packed.split_at_checked(STREAMS * 8)?;
+    let (lengths, mut compressed) = packed.split_at_checked(STREAMS * 8)?;
     let mut streams = Vec::with_capacity(STREAMS);
     for lengths in lengths.as_chunks::<8>().0 {
         let number = |at: usize| {
             let bytes = lengths[at..].first_chunk::<4>()?;
             usize::try_from(u32::from_le_bytes(*bytes)).ok()
         };
-        let (own, rest) = deflated.split_at_checked(number(4)?)?;
-        streams.push(decompress_to_vec_with_limit(own, number(0)?).ok()?);
-        deflated = rest;
+        let (own, rest) = compressed.split_at_checked(number(4)?)?;
+        streams.push(decompress(own, number(0)?)?);
+        compressed = rest;
     }
     let texts = streams.pop()?;
     let streams: Vec<&[u8]> = streams.iter().map(Vec::as_slice).collect();
     Unpacker { streams: streams.try_into().ok()?, recent: [1, 2, 3, 4], width }.fill(words)?;
     Some(texts)
+}
+
+/// Size of the window of a stream of `length` bytes: all of it.
+pub(crate) fn window_size(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX).max(4096)
+}
+
+/// Decompresses a stream that has `length` bytes.
+fn decompress(compressed: &[u8], length: usize) -> Option<Vec<u8>> {
+    let stream_size = u64::try_from(length).ok()?;
+    let mut reader =
+        LzmaReader::new(compressed, stream_size, LC, LP, PB, window_size(length), None).ok()?;
+    let mut stream = vec![0; length];
+    reader.read_exact(&mut stream).ok()?;
+    Some(stream)
 }
 
 struct Unpacker<'a> {

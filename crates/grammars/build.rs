@@ -133,6 +133,8 @@ fn compile(name: &str, headers: &Path, files: &[(PathBuf, String)]) -> Result<()
     compiler.std("c11").include(headers).warnings(false).debug(false);
     // It parses as fast as any, and is a fifth smaller.
     compiler.opt_level_str("s");
+    // No panic passes through C: what C calls of ours aborts.
+    compiler.flag_if_supported("-fno-asynchronous-unwind-tables");
     if compiler.try_get_compiler()?.is_like_msvc() {
         compiler.flag("-utf-8");
     }

@@ -9,6 +9,7 @@
 //! kept here meanwhile: the model would write something else the next time.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -65,7 +66,19 @@ enum Decision {
 }
 
 /// Runs a call to its end: code is generated, whoever has to be asked is asked, and the tool runs.
-pub async fn answer(
+///
+/// Boxed here and never inlined: a future is compiled again in each crate that polls it by its own type, and this one has
+/// 60 KB of code.
+#[inline(never)]
+pub fn answer(
+    calls: &Arc<Calls>,
+    pending: PendingCall,
+    ask_method: AskMethod,
+) -> Pin<Box<dyn Future<Output = CallResponse> + Send + '_>> {
+    Box::pin(answer_in_order(calls, pending, ask_method))
+}
+
+async fn answer_in_order(
     calls: &Arc<Calls>,
     mut pending: PendingCall,
     mut ask_method: AskMethod,

@@ -119,9 +119,6 @@ pub fn build(target: &str, toolchain: &Toolchain) -> Result<Vec<PathBuf>, String
 
 /// GNU's linker packs the addresses that are set at the start; Zig's does not know the word.
 fn flags(target: &str, toolchain: &Toolchain) -> &'static str {
-    if target.contains("linux") && matches!(toolchain, Toolchain::Own(_)) {
-        footprint::STATIC_PACKED
-    } else {
-        footprint::STATIC
-    }
+    let packed = target.contains("linux") && matches!(toolchain, Toolchain::Own(_));
+    footprint::static_flags(target, packed)
 }

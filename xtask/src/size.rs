@@ -1,6 +1,8 @@
 //! `cargo xtask size [folder]…`: what each language adds to the release binary, packed and as it would be otherwise, what
 //! it takes when it is used, and of how many real sources it was seen to make the same tree: those of this machine, and
-//! those in the folders.
+//! those in the folders; and what the other parts of the binary weigh.
+
+mod parts;
 
 use std::collections::HashMap;
 use std::env;
@@ -38,8 +40,10 @@ pub fn write(folders: &[&str]) -> Outcome {
         languages.push(measure(&entry.path(), &used, &same)?);
     }
     languages.sort_by_key(|language| language.packed + language.code);
-    fs::write(root().join("docs/size.md"), document(&languages, length(&binary)?))
-        .map_err(|e| e.to_string())
+    let length = length(&binary)?;
+    let packed = languages.iter().map(|language| language.packed).sum();
+    let text = document(&languages, length) + &parts::document(packed, length)?;
+    fs::write(root().join("docs/size.md"), text).map_err(|e| e.to_string())
 }
 
 /// Where the build script of `grammars` leaves what it makes.

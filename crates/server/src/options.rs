@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use files::Access;
-use tools::flat::{Flat, plain::PlainMethods};
+use tools::flat::Flat;
 use tools::{Dialect, Effect, ToolSpec, Toolset as _};
 
 use crate::observer::CallObserver;
@@ -80,7 +80,7 @@ impl Options {
 
     /// The plain method of that name, if it is served.
     pub fn method(&self, name: &str) -> Option<&'static ToolSpec> {
-        tools::find(PlainMethods::NAME, name).filter(|method| self.serves(method))
+        plain_method(name).filter(|method| self.serves(method))
     }
 
     /// True if the flat tool of the same name is offered.
@@ -90,7 +90,7 @@ impl Options {
 
     /// Why a plain method is not served. `None` if there is none of that name.
     pub fn unserved_reason(&self, name: &str) -> Option<&'static str> {
-        tools::find(PlainMethods::NAME, name).map(|_| {
+        plain_method(name).map(|_| {
             if self.tools.iter().any(|tool| is_flat(tool, name)) {
                 "the server was started with --read-only"
             } else {
@@ -117,6 +117,12 @@ impl Options {
         let code = serves(Dialect::Code).then(|| CODE_INSTRUCTIONS.to_owned());
         flat.into_iter().chain(text).chain(code).collect::<Vec<_>>().join("\n\n")
     }
+}
+
+/// Not by `tools::find`, which knows all tools: a program that serves few of them would link them all, with the client of a
+/// language model and its TLS.
+fn plain_method(name: &str) -> Option<&'static ToolSpec> {
+    tools::PLAIN.iter().find(|method| method.name == name)
 }
 
 fn is_flat(tool: &ToolSpec, name: &str) -> bool {

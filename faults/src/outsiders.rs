@@ -74,7 +74,7 @@ const TEXT: &str = "one\ntwo\nthree\n";
 
 /// What an answer says if a change of another program may be lost.
 const TELLS: [&str; 2] = [
-    "somebody else changed the file at the same moment",
+    "another program changed the file at the same moment",
     "another program has this file open for writing",
 ];
 

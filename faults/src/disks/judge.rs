@@ -79,7 +79,7 @@ impl Attempt<'_> {
     }
 
     fn judge_success(&self, seen: &Tree, row: &mut Row) {
-        let told_lost = notes(&self.answer).contains("changed:");
+        let told_lost = notes(&self.answer).contains("no permission to keep:");
         let told_unsure = notes(&self.answer).contains("durability unknown");
         let file = |tree: &Tree| match tree.get(self.act.file) {
             Some(Node::File(file)) => file.clone(),
@@ -156,7 +156,7 @@ impl Tally {
             *self.refused.entry(answer.code().unwrap_or_default()).or_default() += 1;
         } else {
             self.done += 1;
-            self.lossy += usize::from(notes(answer).contains("changed:"));
+            self.lossy += usize::from(notes(answer).contains("no permission to keep:"));
             self.unsure += usize::from(notes(answer).contains("durability unknown"));
         }
         self.litter += usize::from(tree.keys().any(|path| is_litter(path)));

@@ -245,7 +245,8 @@ impl Variant {
         let fits = match outcome {
             Outcome::Done => !answer.is_error() && notes(&answer).is_empty(),
             Outcome::Loses(what) => {
-                !answer.is_error() && notes(&answer).contains(&format!("changed: {what}"))
+                !answer.is_error()
+                    && notes(&answer).contains(&format!("no permission to keep: {what}"))
             }
             Outcome::Refused(words) => answer.is_error() && answer.text().contains(words),
         };

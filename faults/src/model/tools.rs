@@ -248,7 +248,7 @@ fn list_files(world: &World, tool: Tool) -> Done {
     }
     data["skipped"] = skipped.len().into();
     let second = (!skipped.is_empty()).then(|| {
-        let why = "their names hold other characters than letters, digits, `.`, `_` and `-`";
+        let why = "their names contain characters other than letters, digits, `.`, `_` and `-`";
         format!("{} more not listed: {why}", skipped.len())
     });
     Done { text: Some(text), second, data: Some(data), ..Done::default() }

@@ -77,7 +77,7 @@ fn run(cli: cli::Cli) -> Result<(), Box<dyn std::error::Error>> {
         let (messages, heard) = codex::queue();
         let bridge = Bridge::new(cli, LoopbackServer::open()?, messages);
         tokio::spawn(Arc::clone(&bridge).listen(heard));
-        tokio::spawn(server::idle_memory::let_go_of_what_started());
+        tokio::spawn(server::idle_memory::drop_startup_pages());
         let mut signals = Signals::catch()?;
         let outcome = tokio::select! {
             outcome = acp::serve(Arc::clone(&bridge)) => outcome,

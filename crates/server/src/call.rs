@@ -16,21 +16,21 @@ mod queue;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use files::{Access, Call, Cancel, Hash, Root, Store, StoreError};
 use serde_json::Value;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tools::{
     ChangeDigest, Context, Dialect, Effect, Failure, FileChange, Limits, Prepared, Rehearsal,
     ToolOutput, ToolSpec,
 };
 
+use crate::activity::Activity;
 use crate::cancel::CancelSignal;
 use crate::log::Log;
 use crate::memory_budget::{MemoryBudgets, Permit, UNCOUNTED_MAX};
-use crate::observer::{self, CallInfo, ObservedCall};
+use crate::observer::{self, CallInfo, CallObserver, ObservedCall};
 use crate::options::{Confirm, Options};
 use confirmations::PendingConfirmations;
 use folders::{Folder, Folders};
@@ -63,15 +63,7 @@ pub struct Calls {
     pub answer_memory: MemoryBudgets,
     pub confirmations: PendingConfirmations,
     stop: CancelSignal,
-    activity: Activity,
-}
-
-/// How busy the server is.
-#[derive(Default)]
-struct Activity {
-    count: AtomicU64,
-    running: AtomicUsize,
-    changed: Notify,
+    pub activity: Activity,
 }
 
 /// The outcome of a read: a reply, or its size if there is no memory for it now.
@@ -135,14 +127,13 @@ impl Calls {
         call_id: Option<&str>,
     ) -> PendingCall {
         let since = Instant::now();
-        self.note_activity();
+        self.activity.note();
         let reads = tool.effect == Effect::Reads;
-        let is_tool = tool.dialect != Dialect::Resource;
-        let observer = self.options.observer.as_ref().filter(|_| is_tool);
-        let asks = self.options.asks(tool) || (!reads && observer.is_some());
+        let observer = self.observer_of(tool);
+        let asks = self.asks(tool);
         let memory_bytes = if asks { tools::arguments_memory(&arguments) } else { 0 };
         let copy = (reads || asks).then(|| arguments.clone());
-        let prepared = tool.prepare(arguments).and_then(|prepared| self.check(prepared, asks));
+        let prepared = tool.prepare(arguments).and_then(|prepared| self.check(prepared));
 
         let targets =
             prepared.as_ref().map_or_else(|_| Vec::new(), |prepared| prepared.targets.clone());
@@ -173,8 +164,19 @@ impl Calls {
         PendingCall::new(request, control, prepared, work)
     }
 
+    /// The observer that hears of such a call. Resources are not tools.
+    fn observer_of(&self, tool: &ToolSpec) -> Option<&Arc<dyn CallObserver>> {
+        self.options.observer.as_ref().filter(|_| tool.dialect != Dialect::Resource)
+    }
+
+    /// True if a person or the observer may have to be asked about such a call.
+    fn asks(&self, tool: &ToolSpec) -> bool {
+        let writes = tool.effect != Effect::Reads;
+        self.options.asks(tool) || (writes && self.observer_of(tool).is_some())
+    }
+
     /// Refuses a call that this server does not make, whatever is in its files.
-    fn check(&self, prepared: Prepared, asks: bool) -> Result<Prepared, Failure> {
+    fn check(&self, prepared: Prepared) -> Result<Prepared, Failure> {
         let reads = prepared.tool.effect == Effect::Reads;
         if !reads && self.options.access != Access::ReadWrite {
             let denied = StoreError::Denied {
@@ -182,7 +184,7 @@ impl Calls {
             };
             return Err(prepared.refused(&denied, &self.limits));
         }
-        if !reads && !asks && self.options.confirm == Confirm::Always {
+        if !reads && !self.asks(prepared.tool) && self.options.confirm == Confirm::Always {
             return Err(confirmations::nobody_to_ask());
         }
         match self.folders.refusal(&prepared) {
@@ -263,13 +265,13 @@ impl Calls {
     pub async fn run(self: Arc<Self>, pending: PendingCall) -> CallResult {
         let limits = self.limits_of(&pending);
         let Parts { request, prepared, work, held: _held } = pending.into_parts();
-        self.activity.running.fetch_add(1, Ordering::Relaxed);
+        let running = self.activity.run();
         let done = match (prepared, work) {
             (Ok(prepared), Work::Read(arguments)) => self.read(prepared, &arguments, &limits).await,
             (Ok(prepared), Work::Edit { slot, .. }) => self.edit(prepared, slot, &limits).await,
             (Err(failure), _) => Err(failure),
         };
-        self.activity.running.fetch_sub(1, Ordering::Relaxed);
+        drop(running);
         let (outcome, permit) = match done {
             Ok((reply, permit)) => (Ok(reply), permit),
             Err(failure) => (Err(failure), None),
@@ -451,26 +453,6 @@ impl Calls {
                 catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_panicked| internal())
             }
         }
-    }
-
-    /// Notes that something happened that takes memory, or frees some.
-    pub fn note_activity(&self) {
-        self.activity.count.fetch_add(1, Ordering::Relaxed);
-        self.activity.changed.notify_one();
-    }
-
-    pub async fn wait_for_activity(&self) {
-        self.activity.changed.notified().await;
-    }
-
-    /// How often [`Calls::note_activity`] was called.
-    pub fn activity_count(&self) -> u64 {
-        self.activity.count.load(Ordering::Relaxed)
-    }
-
-    /// Calls that run now.
-    pub fn running(&self) -> usize {
-        self.activity.running.load(Ordering::Relaxed)
     }
 
     /// Refuses every call that has to wait: for its turn, a thread, memory, a lock, a person or a model. Others finish.

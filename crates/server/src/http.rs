@@ -147,7 +147,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let service = TowerToHyperService::new(router(&calls, options.hosts, options.token));
     tokio::spawn(usage_watch::watch(Arc::clone(&calls)));
-    tokio::spawn(idle_memory::give_back_when_idle(Arc::clone(&calls)));
+    tokio::spawn(idle_memory::free_memory_when_idle(Arc::clone(&calls)));
     let shared = Arc::clone(&calls);
     // Calls that wait for a lock are refused, those under way are answered.
     let stop = async {
@@ -155,7 +155,7 @@ pub async fn serve(
         calls.stop();
     };
     let answer = move |request| service.call(request);
-    serve_connections(options.listeners, answer, move || shared.note_activity(), stop).await
+    serve_connections(options.listeners, answer, move || shared.activity.note(), stop).await
 }
 
 /// Serves every connection, until `stop` is done. `closed` is called for each that has ended.

@@ -9,35 +9,35 @@ use crate::call::Calls;
 
 /// Steps, each with the idle time before it.
 const STEPS: [(Duration, fn()); 3] = [
-    (Duration::from_millis(500), let_go_of_code),
-    (Duration::from_millis(500), give_back),
+    (Duration::from_millis(500), drop_code_pages),
+    (Duration::from_millis(500), trim_heap),
     // Threads for files and idle connections have ended by then, and left memory behind.
     (Duration::from_secs(3), || {
         tools::code::free_unused();
-        give_back();
-        let_go_of_code();
+        trim_heap();
+        drop_code_pages();
     }),
 ];
 
 /// Runs for as long as the server does. It polls: under load it must cost nothing.
-pub async fn give_back_when_idle(calls: Arc<Calls>) {
+pub async fn free_memory_when_idle(calls: Arc<Calls>) {
     'busy: loop {
-        for (time, give) in STEPS {
-            let seen = calls.activity_count();
+        for (time, free) in STEPS {
+            let seen = calls.activity.count();
             tokio::time::sleep(time).await;
-            if calls.activity_count() != seen || calls.running() > 0 {
+            if calls.activity.count() != seen || calls.activity.running() > 0 {
                 continue 'busy;
             }
-            give();
+            free();
         }
-        calls.wait_for_activity().await;
+        calls.activity.changed().await;
     }
 }
 
 /// Runs once, soon after the start: much of the code of a start does not run again.
-pub async fn let_go_of_what_started() {
+pub async fn drop_startup_pages() {
     tokio::time::sleep(STEPS[0].0).await;
-    let_go_of_code();
+    drop_code_pages();
 }
 
 /// Makes all threads share one heap: what each keeps to itself cannot be returned. A few megabytes that are freed stay there
@@ -64,7 +64,7 @@ pub fn share_one_heap() {}
     unsafe_code,
     reason = "the linker tells by symbols where the code is, the kernel takes a pointer"
 )]
-fn let_go_of_code() {
+fn drop_code_pages() {
     unsafe extern "C" {
         static __executable_start: u8;
         static etext: u8;
@@ -79,14 +79,14 @@ fn let_go_of_code() {
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn let_go_of_code() {}
+fn drop_code_pages() {}
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(
     unsafe_code,
     reason = "the C library's own interface; it takes a number and touches only free memory"
 )]
-fn give_back() {
+fn trim_heap() {
     empty_cache_of_this_thread();
     // SAFETY: `malloc_trim` may be called at any time from any thread.
     unsafe {
@@ -110,4 +110,4 @@ fn empty_cache_of_this_thread() {
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_back() {}
+fn trim_heap() {}

@@ -4,6 +4,7 @@
 //! memory, its log line. `confirm` asks a person or an observer first, `generation` a language model. `rmcp` is used here
 //! and in no other crate.
 
+mod activity;
 mod call;
 mod cancel;
 mod client_channel;

@@ -56,13 +56,12 @@ fn describe(spec: &ToolSpec, options: &Options) -> Tool {
     if options.structured == Structured::On {
         tool.output_schema = spec.output_schema().map(Arc::new);
     }
-    let open_world = options.model.is_some() && spec.effect == Effect::Rewrites;
-    tool.annotations = Some(annotations(spec, open_world));
+    tool.annotations = Some(annotations(spec, options));
     tool
 }
 
-/// `open_world`: the tool asks a language model.
-fn annotations(tool: &ToolSpec, open_world: bool) -> ToolAnnotations {
+fn annotations(tool: &ToolSpec, options: &Options) -> ToolAnnotations {
+    let asks_model = options.model.is_some() && tool.effect == Effect::Rewrites;
     let (read_only, destructive, idempotent) = match tool.effect {
         Effect::Reads => (true, false, true),
         Effect::Edits => (false, false, false),
@@ -73,7 +72,7 @@ fn annotations(tool: &ToolSpec, open_world: bool) -> ToolAnnotations {
         .read_only(read_only)
         .destructive(destructive)
         .idempotent(idempotent)
-        .open_world(open_world)
+        .open_world(asks_model)
 }
 
 impl ServerHandler for Mcp {

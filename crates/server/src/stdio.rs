@@ -74,7 +74,7 @@ pub async fn serve(calls: Arc<Calls>, mut signals: Signals) -> io::Result<()> {
     let (reader, messages) =
         Reader::new(Arc::clone(&calls), Arc::clone(&in_flight), channel, Arc::clone(&inline));
     tokio::spawn(usage_watch::watch(Arc::clone(&calls)));
-    tokio::spawn(idle_memory::give_back_when_idle(Arc::clone(&calls)));
+    tokio::spawn(idle_memory::free_memory_when_idle(Arc::clone(&calls)));
     let leaving_since = Arc::new(OnceLock::new());
     let transport = Stdio {
         calls: Arc::clone(&calls),

@@ -74,6 +74,13 @@ const CONTROL_KEYWORDS: &[&[u8]] = &[
     b"yield",
 ];
 
+/// Nesting of a line, by its indentation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nesting {
+    Outermost,
+    Inner,
+}
+
 /// True if the identifier around `start..end` is being defined there.
 pub(crate) fn defines(text: &[u8], start: usize, end: usize) -> bool {
     let from = start.saturating_sub(REACH_BYTES_MAX);
@@ -86,20 +93,21 @@ pub(crate) fn defines(text: &[u8], start: usize, end: usize) -> bool {
     if is_comment(before.trim_ascii_start()) {
         return false;
     }
-    let outermost = before.first().is_none_or(|byte| !byte.is_ascii_whitespace());
+    let is_indented = before.first().is_some_and(u8::is_ascii_whitespace);
+    let nesting = if is_indented { Nesting::Inner } else { Nesting::Outermost };
     let before = before.trim_ascii();
     let last = last_word(before);
     if DEFINING_KEYWORDS.contains(&last) {
         return true;
     }
     if OUTERMOST_KEYWORDS.contains(&last) {
-        return outermost || before.starts_with(b"export");
+        return nesting == Nesting::Outermost || before.starts_with(b"export");
     }
     // `func (r *Router) Name(`
     if before.ends_with(b")") {
         return before.starts_with(b"func (");
     }
-    defines_without_keyword(before, &text[name_end..to], outermost)
+    defines_without_keyword(before, &text[name_end..to], nesting)
 }
 
 fn is_comment(line: &[u8]) -> bool {
@@ -111,7 +119,7 @@ fn is_comment(line: &[u8]) -> bool {
 }
 
 /// True for methods, functions and fields of languages in which types, or nothing at all, are before them.
-fn defines_without_keyword(before: &[u8], after: &[u8], outermost: bool) -> bool {
+fn defines_without_keyword(before: &[u8], after: &[u8], nesting: Nesting) -> bool {
     let first = first_word(before);
     if CONTROL_KEYWORDS.contains(&first) || !before.iter().all(|byte| may_be_in_type(*byte)) {
         return false;
@@ -122,7 +130,7 @@ fn defines_without_keyword(before: &[u8], after: &[u8], outermost: bool) -> bool
         Some(b'(' | b'<') => {
             after.ends_with(b"{") && !after.contains(&b'=')
                 || modified
-                || outermost
+                || nesting == Nesting::Outermost
                     && !before.is_empty()
                     && !after.ends_with(b";")
                     && !before.contains(&b'.')

@@ -165,11 +165,11 @@ fn document(languages: &[Language], binary: u64) -> String {
     let mut text = String::from(
         "# Size\n\n\
          Written by `cargo xtask size`.\n\n\
-         What each language adds to the release binary, in KB of 1,000 bytes. A parser is tables, and\n\
-         functions that find tokens, which are made tables. These are packed when the program is built, and unpacked\n\
-         when the language is first used, which takes so many milliseconds and so much memory; when the server idles it\n\
-         is given back. The code that is left is what some languages need besides. Each packed parser made the same trees\n\
-         as the plain one, node by node, of so many real sources.\n\n\
+         Size that each language adds to the release binary, in KB of 1,000 bytes. A parser consists of tables;\n\
+         functions that find tokens are converted to tables too. The tables are packed at build time and unpacked when\n\
+         the language is first used. The columns show the time and memory that this takes; an idle server frees the\n\
+         memory. `code` is the machine code that some languages still need. `same trees` is the number of real sources\n\
+         for which the packed parser produced the same tree, node by node, as the plain one.\n\n\
          | language | before | packed | code | after | in memory | first use, ms | same trees |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|\n",
     );

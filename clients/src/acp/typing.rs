@@ -98,7 +98,7 @@ fn any_moment(stage: &mut Stage) -> Outcome<()> {
             // What came just after the write is seen by reading back.
             let requests = stage.model()?.requests();
             let told = requests.last().map(answers).unwrap_or_default().concat();
-            let noticed = told.contains("somebody else changed the file");
+            let noticed = told.contains("another program changed the file");
             return ensure(noticed, || format!("nobody was noticed: {told}"));
         }
         let buffer = talk.editor.buffer(&path).unwrap_or_default();

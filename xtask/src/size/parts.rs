@@ -1,4 +1,4 @@
-//! What the parts of the release binary weigh, by the map that the linker writes: the crates, the C libraries, and what
+//! Weights of the parts of the release binary, by the map that the linker writes: the crates, the C libraries, and what
 //! belongs to none of them.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Who may connect: Host, Origin and token.
+//! Tests of who may connect: Host, Origin and token.
 
 use super::*;
 

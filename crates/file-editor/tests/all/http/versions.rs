@@ -93,7 +93,7 @@ fn the_version_without_a_handshake_is_served() {
     }
 }
 
-/// What the headers say must be what the body says; else nothing is done.
+/// Headers that differ from the body: the request is refused, and nothing is done.
 #[test]
 fn headers_that_contradict_the_body_are_refused() {
     let folder = Folder::new();

@@ -63,7 +63,7 @@ fn calls_that_wait_for_a_lock_are_refused_with_an_answer() {
     }
 }
 
-/// What became of a line, as its client knows it.
+/// Outcome of a line, as its client knows it.
 enum Fate {
     Answered(String),
     Refused(String),

@@ -159,7 +159,7 @@ fn answers_that_nobody_takes_delay_nobody_and_hold_no_more_than_there_is_room_fo
     crate::harness::not_checked("memory under attack", "Linux");
 }
 
-/// What finds no room in time is told so, and the connection goes on.
+/// A request that gets no memory in time is told so, and the connection goes on.
 #[test]
 fn a_read_that_finds_no_room_times_out() {
     let folder = Folder::new();

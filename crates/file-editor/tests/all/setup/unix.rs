@@ -145,7 +145,7 @@ fn a_link_in_the_place_of_a_copy_is_refused() {
     }
 }
 
-/// Who comes second finds the entry of the first, and must not keep that for what was there before.
+/// The second writer finds the entry of the first, and must not keep that as what was there before.
 #[test]
 fn several_at_once_keep_the_file_as_it_was_before_all_of_them() {
     let home = Home::new();
@@ -176,7 +176,7 @@ fn several_at_once_keep_the_file_as_it_was_before_all_of_them() {
     }
 }
 
-/// What a rehearsal says holds for the real run.
+/// A rehearsal and the real run agree.
 #[test]
 fn a_link_to_nothing() {
     let check = |target: &str, told: Result<(), &str>| {

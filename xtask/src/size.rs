@@ -169,7 +169,7 @@ fn document(languages: &[Language], binary: u64) -> String {
          functions that find tokens are converted to tables too. The tables are packed at build time and unpacked when\n\
          the language is first used. The columns show the time and memory that this takes; an idle server frees the\n\
          memory. `code` is the machine code that some languages still need. `same trees` is the number of real sources\n\
-         for which the packed parser produced the same tree, node by node, as the plain one.\n\n\
+         for which the packed parser produced the same tree, node by node, as the plain one; 0 if the machine had none.\n\n\
          | language | before | packed | code | after | in memory | first use, ms | same trees |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|\n",
     );

@@ -1,6 +1,6 @@
 //! `parser.c`, cut into its tables and the rest.
 //!
-//! Such files are generated, always in the same form: a definition begins and ends at the beginning of a line.
+//! The files are generated, always in the same form: a definition begins and ends at the beginning of a line.
 
 use crate::BuildError;
 

@@ -232,8 +232,8 @@ fn bytes_are_counted_to_the_last() {
     assert!(ends_with(most + 1, "@@\n... (1 more line: +1 -0)\n"));
 }
 
-/// Of the places where a block that begins or ends like its neighbours may have been added, the one that a reader
-/// expects.
+/// A block that begins or ends like its neighbours may have been added at several places: the diff shows the one that
+/// a reader expects.
 #[test]
 fn a_change_is_where_it_is_read_best() {
     let (a, b, c) = ("#\na\n\n", "#\nb\n\n", "#\nc\n");
